@@ -1,0 +1,35 @@
+# Every third-party library, once. Debian's packages: see bin/install-dependencies.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(TBB REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(Boost REQUIRED)
+find_package(nlohmann_json REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
+pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial)
+
+find_path(FAST_FLOAT_INCLUDE_DIR fast_float/fast_float.h REQUIRED)
+
+# The serial OpenBLAS: it is called from many TBB tasks at once and must not start threads itself.
+find_library(OPENBLAS_SERIAL libopenblas.a PATH_SUFFIXES openblas-serial REQUIRED)
+find_path(OPENBLAS_SERIAL_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial REQUIRED)
+add_library(openblas_serial INTERFACE)
+target_include_directories(openblas_serial SYSTEM INTERFACE ${OPENBLAS_SERIAL_INCLUDE_DIR})
+target_link_libraries(openblas_serial INTERFACE ${OPENBLAS_SERIAL} Threads::Threads m)
+
+# CUDA is optional: without it the CPU backend is all there is.
+set(OOC_HAVE_CUDA OFF)
+if(OOC_CUDA)
+  find_package(CUDAToolkit QUIET)
+  if(CUDAToolkit_FOUND)
+    set(OOC_HAVE_CUDA ON)
+    message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION} found")
+  else()
+    message(STATUS "CUDA toolkit not found: building for the CPU only")
+  endif()
+endif()

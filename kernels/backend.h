@@ -1,0 +1,91 @@
+// The one interface between sched/ and kernels/: a device's memory, copies, events and kernels.
+// Implementations: CpuBackend (host memory is device memory).
+//
+// Threads: all of it may be called from many threads. Copies run in the order they are issued on
+// one stream; kernels of the CPU run when called.
+// Errors: DeviceError, with the device's name; BudgetError where memory does not suffice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/matrix_view.h"
+#include "kernels/operator.h"
+#include "storage/tile.h"
+
+namespace ooc {
+
+// Owned device memory, 4 KiB aligned and zeroed; freed by its destructor.
+class DeviceBuffer {
+ public:
+  virtual ~DeviceBuffer() = default;
+  virtual std::byte* data() const = 0;  // dereferenced by the host only if host_accessible()
+  virtual std::size_t bytes() const = 0;
+};
+
+// A point in a stream; `value` counts from 1, 0 is the beginning of time.
+struct Event {
+  std::uint64_t value = 0;
+};
+
+enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
+
+// One destination block's rows of one slice, and the tiles to add to it, in span order.
+struct TileGroup {
+  struct Entry {
+    TileView tile;
+    const void* sources;  // row 0 of the span, same slice; rows lie `source_stride` elements apart
+  };
+  std::span<const Entry> entries;
+  std::int64_t source_stride = 0;
+  // The accumulator chunk: rows x cols, rows lie `stride` elements apart.
+  void* accumulator = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t stride = 0;
+};
+
+// A fold over in-edges. Rows accumulate in (entry, edge) order, whatever the grouping.
+using FoldKernel = void (*)(const TileGroup&);
+
+// One step of Adam (Kingma and Ba 2015) with L2 weight decay added to the gradient, as in PyTorch:
+// g = gradient + weight_decay * parameter; m, v: the moments; `step` counts from 1.
+struct AdamStep {
+  DType dtype = DType::kF32;  // of all four arrays
+  std::int64_t count = 0;     // elements
+  void* parameter = nullptr;
+  const void* gradient = nullptr;
+  void* m = nullptr;
+  void* v = nullptr;
+  std::int64_t step = 1;
+  double lr = 0.01;
+  double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const std::string& name() const = 0;
+  // Whether the host may read and write device memory in place: then nothing is ever copied.
+  virtual bool host_accessible() const = 0;
+
+  virtual std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind) = 0;
+  virtual Event record() = 0;
+  virtual void wait(Event event) = 0;
+
+  // The kernel of an operator for a scalar type (fp32 or fp64). Looked up once per program, when
+  // its passes are built. A name without a kernel is a programmer's mistake.
+  virtual RowKernel row_kernel(std::string_view op, DType dtype) const = 0;
+  virtual FoldKernel fold_kernel(std::string_view fold, DType dtype) const = 0;
+  virtual void adam(const AdamStep& step) = 0;
+};
+
+}  // namespace ooc

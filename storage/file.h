@@ -1,0 +1,75 @@
+// The one seam between ooc and the operating system's files (after LevelDB's Env). Everything that
+// is stored goes through it, so tests can put a memory-backed or a faulty implementation behind it
+// (tests/support/fake_file_system.h).
+//
+// Errors: IoError with the path and, where there is one, the offset; a missing file is a DataError.
+// Threads: a FileSystem and a ReadableFile may be used by many threads; a WritableFile by one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ooc {
+
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  virtual const std::string& path() const = 0;
+  virtual std::uint64_t size() const = 0;
+  // Reads up to out.size() bytes at `offset`; returns how many. Fewer is no error: the end of the
+  // file, or a short read. Most callers want read_exact().
+  virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
+  // The whole file as memory, valid as long as the file object; empty for an empty file.
+  virtual std::span<const std::byte> map() = 0;
+};
+
+// Fills `out` from `offset`. Throws DataError where the file ends before ("truncated").
+void read_exact(const ReadableFile& file, std::uint64_t offset, std::span<std::byte> out);
+
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;  // without close(): the file stays, possibly incomplete
+  virtual const std::string& path() const = 0;
+  // Writes all of `data`, extending the file where needed; bytes never written read as zero.
+  virtual void write_at(std::uint64_t offset, std::span<const std::byte> data) = 0;
+  // Makes everything written so far durable.
+  virtual void sync() = 0;
+  virtual void close() = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  virtual std::unique_ptr<ReadableFile> open(const std::string& path) = 0;
+  // Creates or truncates.
+  virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;
+  virtual bool exists(const std::string& path) = 0;
+  virtual bool is_directory(const std::string& path) = 0;
+  virtual std::vector<std::string> list(const std::string& directory) = 0;  // names, sorted
+  virtual void create_directories(const std::string& path) = 0;
+  virtual void rename(const std::string& from, const std::string& to) = 0;  // replaces a file
+  // Swaps two existing names in one step.
+  virtual void exchange(const std::string& a, const std::string& b) = 0;
+  virtual void remove_all(const std::string& path) = 0;  // a file or a tree; missing is fine
+  virtual void sync_directory(const std::string& path) = 0;
+};
+
+// The operating system's files: pread, pwrite, fsync; mapped through Boost.Interprocess.
+FileSystem& posix_file_system();
+
+// Writes a small file so that `path` holds either its old bytes or all of the new ones: temporary
+// name, sync, rename, sync of the directory.
+void write_file_atomically(FileSystem& files, const std::string& path,
+                           std::span<const std::byte> data);
+std::vector<std::byte> read_file(FileSystem& files, const std::string& path);
+
+// "dir/name"; the part before the last slash ("." if there is none); the part after it.
+std::string join_path(const std::string& directory, const std::string& name);
+std::string parent_path(const std::string& path);
+std::string base_name(const std::string& path);
+
+}  // namespace ooc
