@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ooc {
@@ -66,6 +68,12 @@ FileSystem& posix_file_system();
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> data);
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path);
+
+// Throws the error of a failed call: `action` says what was tried ("cannot read"). A missing file
+// is a DataError, everything else an IoError; a full disk says "no space left" and what to do.
+[[noreturn]] void throw_file_error(int error_number, std::string_view action,
+                                   const std::string& path,
+                                   std::optional<std::uint64_t> offset = std::nullopt);
 
 // "dir/name"; the part before the last slash ("." if there is none); the part after it.
 std::string join_path(const std::string& directory, const std::string& name);

@@ -1,0 +1,344 @@
+#include "storage/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/interprocess/detail/os_file_functions.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+namespace fs = std::filesystem;
+namespace ipc = boost::interprocess;
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  // Linux frees the descriptor even where close() fails, so it is never tried twice.
+  int close() { return ::close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+// What Boost maps: a descriptor that is open already, so that the bytes mapped are those of the
+// file opened even where another has taken its name since.
+struct MappableDescriptor {
+  int fd;
+  ipc::mapping_handle_t get_mapping_handle() const {
+    return ipc::ipcdetail::mapping_handle_from_file_handle(fd);
+  }
+};
+
+class PosixReadableFile final : public ReadableFile {
+ public:
+  PosixReadableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
+    struct stat status {};
+    if (::fstat(fd_.get(), &status) != 0) throw_file_error(errno, "cannot open file", path_);
+    if (S_ISDIR(status.st_mode)) throw_file_error(EISDIR, "cannot open file", path_);
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+
+  const std::string& path() const override { return path_; }
+  std::uint64_t size() const override { return size_; }
+
+  std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t count = ::pread(fd_.get(), out.data() + done, out.size() - done,
+                                    static_cast<off_t>(offset + done));
+      if (count == 0) break;
+      if (count > 0) {
+        done += static_cast<std::size_t>(count);
+      } else if (errno != EINTR) {
+        throw_file_error(errno, "cannot read", path_, offset + done);
+      }
+    }
+    return done;
+  }
+
+  std::span<const std::byte> map() override {
+    if (size_ == 0) return {};
+    const std::lock_guard lock(map_mutex_);
+    if (region_.get_address() == nullptr) {
+      try {
+        region_ = ipc::mapped_region(MappableDescriptor{fd_.get()}, ipc::read_only, 0, size_);
+      } catch (const ipc::interprocess_exception& error) {
+        throw_file_error(error.get_native_error(), "cannot map file", path_);
+      }
+    }
+    return {static_cast<const std::byte*>(region_.get_address()), size_};
+  }
+
+ private:
+  std::string path_;
+  FileDescriptor fd_;
+  std::uint64_t size_ = 0;
+  std::mutex map_mutex_;
+  ipc::mapped_region region_;
+};
+
+class PosixWritableFile final : public WritableFile {
+ public:
+  PosixWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  const std::string& path() const override { return path_; }
+
+  void write_at(std::uint64_t offset, std::span<const std::byte> data) override {
+    std::size_t done = 0;
+    while (done < data.size()) {
+      const ssize_t count = ::pwrite(fd_.get(), data.data() + done, data.size() - done,
+                                     static_cast<off_t>(offset + done));
+      if (count > 0) {
+        done += static_cast<std::size_t>(count);
+      } else if (count == 0 || errno != EINTR) {
+        throw_file_error(count == 0 ? EIO : errno, "cannot write", path_, offset + done);
+      }
+    }
+  }
+
+  void sync() override {
+    while (::fsync(fd_.get()) != 0) {
+      if (errno != EINTR) throw_file_error(errno, "cannot sync", path_);
+    }
+  }
+
+  void close() override {
+    if (fd_.get() >= 0 && fd_.close() != 0 && errno != EINTR) {
+      throw_file_error(errno, "cannot close", path_);
+    }
+  }
+
+ private:
+  std::string path_;
+  FileDescriptor fd_;
+};
+
+int open_retrying(const std::string& path, int flags) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  std::unique_ptr<ReadableFile> open(const std::string& path) override {
+    const int fd = open_retrying(path, O_RDONLY);
+    if (fd < 0) throw_file_error(errno, "cannot open file", path);
+    return std::make_unique<PosixReadableFile>(path, fd);
+  }
+
+  std::unique_ptr<WritableFile> create(const std::string& path) override {
+    const int fd = open_retrying(path, O_WRONLY | O_CREAT | O_TRUNC);
+    if (fd < 0 && errno == ENOENT) {
+      throw IoError("cannot create file: its directory does not exist", path, "create it first");
+    }
+    if (fd < 0) throw_file_error(errno, "cannot create file", path);
+    return std::make_unique<PosixWritableFile>(path, fd);
+  }
+
+  bool exists(const std::string& path) override {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (status.type() == fs::file_type::none)
+      throw_file_error(error.value(), "cannot look at", path);
+    return fs::exists(status);
+  }
+
+  bool is_directory(const std::string& path) override {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (status.type() == fs::file_type::none)
+      throw_file_error(error.value(), "cannot look at", path);
+    return fs::is_directory(status);
+  }
+
+  std::vector<std::string> list(const std::string& directory) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    fs::directory_iterator entry(directory, error);
+    while (!error && entry != fs::directory_iterator()) {
+      names.push_back(entry->path().filename().string());
+      entry.increment(error);
+    }
+    if (error) throw_file_error(error.value(), "cannot list directory", directory);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  void create_directories(const std::string& path) override {
+    std::error_code error;
+    fs::create_directories(path, error);
+    if (!error && !fs::is_directory(path, error) && !error) error.assign(ENOTDIR, error.category());
+    if (error) throw_file_error(error.value(), "cannot create directory", path);
+  }
+
+  void rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+      throw_file_error(errno, "cannot rename to " + to, from);
+    }
+  }
+
+  void exchange(const std::string& a, const std::string& b) override {
+    if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return;
+    if (errno == EINVAL || errno == ENOSYS) {
+      throw IoError("this file system cannot swap two names in one step", a,
+                    "remove or rename " + b + " first");
+    }
+    throw_file_error(errno, "cannot swap with " + b, a);
+  }
+
+  void remove_all(const std::string& path) override {
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) throw_file_error(error.value(), "cannot remove", path);
+  }
+
+  void sync_directory(const std::string& path) override {
+    const FileDescriptor fd(open_retrying(path, O_RDONLY | O_DIRECTORY));
+    if (fd.get() < 0) throw_file_error(errno, "cannot sync directory", path);
+    // Some network file systems know no fsync of a directory and say EINVAL.
+    while (::fsync(fd.get()) != 0 && errno != EINVAL) {
+      if (errno != EINTR) throw_file_error(errno, "cannot sync directory", path);
+    }
+  }
+};
+
+// Removes what a failed write_file_atomically() leaves.
+class TemporaryName {
+ public:
+  TemporaryName(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  ~TemporaryName() {
+    if (renamed_) return;
+    try {
+      files_.remove_all(path_);
+    } catch (const Error&) {  // the error on its way out is the one to report
+    }
+  }
+  const std::string& path() const { return path_; }
+  void rename_to(const std::string& target) {
+    files_.rename(path_, target);
+    renamed_ = true;
+  }
+
+ private:
+  FileSystem& files_;
+  std::string path_;
+  bool renamed_ = false;
+};
+
+std::string_view remedy_for(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+      return "free some space or write to another disk";
+    case EDQUOT:
+      return "free some space, have the quota raised, or write to another disk";
+    case EFBIG:
+      return "raise the limit on file sizes (ulimit -f) or write to another file system";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check the permissions of the file and of its directory";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit on open files (ulimit -n)";
+    case ENOENT:
+    case ENOTDIR:
+      return "check the path";
+    case EIO:
+      return "check the disk and the kernel's log";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void throw_file_error(int error_number, std::string_view action, const std::string& path,
+                      std::optional<std::uint64_t> offset) {
+  const bool full = error_number == ENOSPC || error_number == EDQUOT;
+  const std::string what =
+      fmt::format("{}: {}", action,
+                  full ? std::string("no space left on device")
+                       : std::error_code(error_number, std::generic_category()).message());
+  const std::string where = offset ? fmt::format("{} at byte {}", path, *offset) : path;
+  if (error_number == ENOENT || error_number == ENOTDIR || error_number == EISDIR) {
+    throw DataError(what, where, remedy_for(error_number));
+  }
+  throw IoError(what, where, remedy_for(error_number));
+}
+
+void read_exact(const ReadableFile& file, std::uint64_t offset, std::span<std::byte> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::size_t count = file.read_at(offset + done, out.subspan(done));
+    if (count == 0) {
+      throw DataError(fmt::format("truncated file: {} bytes wanted, {} there", out.size(), done),
+                      fmt::format("{} at byte {}", file.path(), offset),
+                      "the file is damaged: make it again");
+    }
+    done += count;
+  }
+}
+
+FileSystem& posix_file_system() {
+  static PosixFileSystem files;
+  return files;
+}
+
+void write_file_atomically(FileSystem& files, const std::string& path,
+                           std::span<const std::byte> data) {
+  TemporaryName temporary(files, path + ".tmp");
+  const std::unique_ptr<WritableFile> file = files.create(temporary.path());
+  file->write_at(0, data);
+  file->sync();
+  file->close();
+  temporary.rename_to(path);
+  files.sync_directory(parent_path(path));
+}
+
+std::vector<std::byte> read_file(FileSystem& files, const std::string& path) {
+  const std::unique_ptr<ReadableFile> file = files.open(path);
+  std::vector<std::byte> bytes(file->size());
+  read_exact(*file, 0, bytes);
+  return bytes;
+}
+
+std::string join_path(const std::string& directory, const std::string& name) {
+  if (directory.empty()) return name;
+  return directory.back() == '/' ? directory + name : directory + "/" + name;
+}
+
+std::string parent_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+}  // namespace ooc
