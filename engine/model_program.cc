@@ -38,8 +38,8 @@ ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
 void ModelProgram::bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs,
                         Arena arena, ParameterStore& parameters) {
   backend_ = &backend;
-  executor_ = std::make_unique<Executor>(backend, dataset, staged_.program, plan_,
-                                         std::move(arena), inputs.sources());
+  executor_ = std::make_unique<Executor>(backend, dataset, staged_.program, plan_, std::move(arena),
+                                         inputs.sources());
   for (const ModelParameter& parameter : model_.parameters) {
     const ValueId value = staged_.value(parameter.tensor);
     if (value >= 0) executor_->bind_parameter(value, parameters.data(parameter.name));

@@ -25,7 +25,8 @@ struct Wanted {
 GraphFacts facts_of(const Dataset& dataset);
 GraphCounts counts_of(const Dataset& dataset);
 
-// The plan is made first, so that several programs can share an arena as large as the largest needs.
+// The plan is made first, so that several programs can share an arena as large as the largest
+// needs.
 class ModelProgram {
  public:
   ModelProgram(const ModelOptions& options, const GraphFacts& facts, const GraphCounts& counts,
