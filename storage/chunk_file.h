@@ -1,0 +1,108 @@
+// A chunk file: header, 4 KiB aligned payloads, index, committing footer (storage/format.h).
+// The one container for vertex tensors (storage/vertex_tensor.h) and edges (storage/edge_file.h).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/checksum.h"
+#include "storage/file.h"
+#include "storage/format.h"
+#include "storage/types.h"
+
+namespace ooc {
+
+// When checksums are compared: on the first read of each chunk, on every read, not at all.
+enum class VerifyPolicy { kFirst, kAlways, kNever };
+
+// The header's facts, as the caller sees them.
+struct ChunkFileShape {
+  ChunkFileKind kind = ChunkFileKind::kVertexTensor;
+  std::uint32_t dtype = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t cols = 0;
+  std::uint64_t block_rows = 0;
+  std::uint64_t slice_width = 0;
+  std::uint64_t blocks_per_chunk = 0;
+  std::uint64_t span_rows = 0;
+  std::uint64_t chunk_count = 0;
+
+  bool operator==(const ChunkFileShape&) const = default;
+};
+
+// What identifies a finished file's contents; the manifest keeps it.
+struct ChunkFileInfo {
+  std::uint64_t bytes = 0;
+  std::uint64_t index_checksum = 0;
+
+  bool operator==(const ChunkFileInfo&) const = default;
+};
+
+// Writes under a temporary name; the file appears under its own only when finish() has made it
+// durable. Destroyed before that, it removes what it wrote. One thread.
+class ChunkFileWriter {
+ public:
+  // With `chunk_bytes` (one entry a chunk) the chunks' places are fixed at once and append() may
+  // fill them in any order; without, write_next() puts one chunk behind the other.
+  ChunkFileWriter(FileSystem& files, std::string path, const ChunkFileShape& shape,
+                  std::span<const std::uint64_t> chunk_bytes = {});
+  ~ChunkFileWriter();
+  ChunkFileWriter(const ChunkFileWriter&) = delete;
+  ChunkFileWriter& operator=(const ChunkFileWriter&) = delete;
+
+  // Continues a chunk where its last append() ended.
+  void append(std::uint64_t chunk, std::span<const std::byte> data, std::uint64_t items);
+  // The next chunk, whole; empty chunks take no space.
+  void write_next(std::span<const std::byte> payload, std::uint64_t items);
+  // Every chunk must be complete.
+  ChunkFileInfo finish();
+
+ private:
+  FileSystem& files_;
+  std::string path_;
+  ChunkFileHeader header_;
+  std::unique_ptr<WritableFile> file_;
+  std::vector<ChunkIndexEntry> index_;
+  std::vector<std::uint64_t> written_;  // bytes of each chunk so far, where places are fixed
+  std::vector<Checksum> checksums_;     // likewise
+  std::uint64_t next_chunk_ = 0;
+  std::uint64_t end_ = kChunkAlignment;
+  bool finished_ = false;
+};
+
+// Reads by mapping. All methods may be called from many threads.
+class ChunkFileReader {
+ public:
+  // Checks header, footer and index: DataError names the file and what is wrong with it.
+  ChunkFileReader(FileSystem& files, const std::string& path, ChunkFileKind kind,
+                  VerifyPolicy verify);
+
+  const std::string& path() const { return file_->path(); }
+  const ChunkFileShape& shape() const { return shape_; }
+  const ChunkFileInfo& info() const { return info_; }
+  const ChunkIndexEntry& entry(std::uint64_t chunk) const { return index_[chunk]; }
+  // The payload, 4 KiB aligned; valid as long as the reader. DataError if its checksum is wrong.
+  std::span<const std::byte> chunk(std::uint64_t chunk) const;
+  // Whether chunk() has verified it before.
+  bool verified(std::uint64_t chunk) const;
+  // Reads everything: all checksums, all gaps.
+  void verify_all() const;
+
+ private:
+  [[noreturn]] void corrupt(std::string_view what, std::uint64_t offset) const;
+  void read_footer(ChunkFileFooter& footer) const;
+  void check_zero(std::uint64_t begin, std::uint64_t end) const;
+
+  std::unique_ptr<ReadableFile> file_;
+  std::span<const std::byte> bytes_;
+  ChunkFileShape shape_;
+  ChunkFileInfo info_;
+  std::span<const ChunkIndexEntry> index_;
+  VerifyPolicy verify_;
+  mutable std::vector<std::atomic<bool>> verified_;
+};
+
+}  // namespace ooc

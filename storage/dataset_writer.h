@@ -1,0 +1,57 @@
+// Writes a dataset: under a temporary name beside it until commit(). One thread drives it; the
+// sorts run on all of TBB's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/dataset.h"
+
+namespace ooc {
+
+class DatasetWriter {
+ public:
+  // UsageError if `path` exists and `force` is not set, or if it is set and `path` is no dataset.
+  DatasetWriter(FileSystem& files, std::string path, bool force, std::int64_t vertices,
+                std::int64_t block_rows);
+  // Without commit(): removes what was written.
+  ~DatasetWriter();
+  DatasetWriter(const DatasetWriter&) = delete;
+  DatasetWriter& operator=(const DatasetWriter&) = delete;
+
+  // All edges, ids in the dataset's own order; the vector's order is lost. Writes edges.in,
+  // edges.out unless the graph is symmetric, and degrees. Memory: one more copy of the edges.
+  void write_edges(std::vector<Edge>& edges);
+  // Features row by row: writer.append_rows(...) until all are there, then finish_features().
+  VertexTensorWriter& features(std::int64_t cols);
+  void finish_features();
+  // One element a vertex, in the dataset's order. Labels are below `classes`; −1: unlabelled.
+  void write_labels(std::span<const std::int32_t> labels, std::int64_t classes);
+  void write_splits(std::span<const std::uint8_t> splits);
+  void write_ids(std::span<const std::int64_t> ids);
+
+  // The parts of the manifest that describe how the dataset came about.
+  Manifest& manifest() { return manifest_; }
+  // A file for temporary use inside the temporary directory; removed before commit.
+  std::string scratch_path(const std::string& name) const;
+  // Makes the dataset appear under its name in one step. edges and ids must be there.
+  void commit();
+
+ private:
+  template <class T>
+  void write_column(const std::string& name, std::span<const T> values);
+  void write_direction(const std::string& name, const std::vector<Edge>& edges);
+  void write_degrees(const std::vector<Edge>& edges);
+
+  FileSystem& files_;
+  std::string path_;
+  std::string directory_;  // the temporary one
+  Manifest manifest_;
+  std::unique_ptr<VertexTensorWriter> features_;
+  bool committed_ = false;
+};
+
+}  // namespace ooc

@@ -1,0 +1,197 @@
+#include "storage/edge_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr double kEdgeBytes = 2.7;  // about what a tile spends on an edge
+constexpr double kEdgeChunkBytes = 4 << 20;
+
+ChunkFileShape shape_of(const EdgeLayout& layout) {
+  ChunkFileShape shape;
+  shape.kind = ChunkFileKind::kEdges;
+  shape.rows = static_cast<std::uint64_t>(layout.vertices);
+  shape.cols = static_cast<std::uint64_t>(layout.edges);
+  shape.block_rows = static_cast<std::uint64_t>(layout.block_rows);
+  shape.blocks_per_chunk = static_cast<std::uint64_t>(layout.panel_blocks);
+  shape.span_rows = static_cast<std::uint64_t>(layout.span_rows);
+  shape.chunk_count = static_cast<std::uint64_t>(layout.chunk_count());
+  return shape;
+}
+
+}  // namespace
+
+EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::int64_t block_rows) {
+  EdgeLayout layout{vertices, edges, block_rows, 0, 0};
+  // S = the power of two at or above 4 V / degree = 4 V^2 / E (the design's measurements).
+  const double wanted = edges == 0 ? static_cast<double>(kMaxBlockRows)
+                                   : 4.0 * static_cast<double>(vertices) *
+                                         static_cast<double>(vertices) / static_cast<double>(edges);
+  layout.span_rows = block_rows;
+  while (layout.span_rows < kMaxBlockRows && static_cast<double>(layout.span_rows) < wanted) {
+    layout.span_rows *= 2;
+  }
+  const double tile_bytes = kEdgeBytes * static_cast<double>(edges) /
+                            static_cast<double>(layout.span_count() * layout.block_count());
+  const double blocks = kEdgeChunkBytes / std::max(tile_bytes, 1.0);
+  layout.panel_blocks = std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(blocks), 1, std::min<std::int64_t>(layout.block_count(), 65536));
+  return layout;
+}
+
+EdgeFileWriter::EdgeFileWriter(FileSystem& files, const std::string& path, const EdgeLayout& layout)
+    : layout_(layout), file_(files, path, shape_of(layout)) {
+  OOC_CHECK(layout.span_rows % layout.block_rows == 0 && layout.span_rows <= kMaxBlockRows);
+}
+
+void EdgeFileWriter::add(const Edge& edge) {
+  const std::int64_t block = edge.destination / layout_.block_rows;
+  const std::int64_t chunk = edge.source / layout_.span_rows * layout_.panel_count() +
+                             block / layout_.panel_blocks;
+  OOC_CHECK(chunk >= next_chunk_ && chunk < layout_.chunk_count());
+  if (chunk != next_chunk_ || block != tile_block_) end_tile();
+  while (next_chunk_ < chunk) end_chunk();
+  tile_block_ = block;
+  const LocalEdge local{static_cast<std::uint16_t>(edge.destination % layout_.block_rows),
+                        static_cast<std::uint16_t>(edge.source % layout_.span_rows)};
+  tile_edges_.push_back(local);
+  ++added_;
+}
+
+void EdgeFileWriter::end_tile() {
+  if (tile_edges_.empty()) return;
+  TileHeader header{};
+  header.offset = tiles_.size();
+  const TileView tile = encode_tile(tile_edges_, tiles_);
+  header.block = static_cast<std::uint16_t>(tile_block_ % layout_.panel_blocks);
+  header.encoding = static_cast<std::uint16_t>(tile.encoding);
+  header.edge_count = tile.edge_count;
+  header.row_count = tile.row_count;
+  header.escape_count = tile.escape_count;
+  const auto bytes = std::as_bytes(std::span(&header, 1));
+  headers_.insert(headers_.end(), bytes.begin(), bytes.end());
+  chunk_edges_ += tile.edge_count;
+  tile_edges_.clear();
+}
+
+void EdgeFileWriter::end_chunk() {
+  std::vector<std::byte> payload;
+  if (!headers_.empty()) {
+    const std::size_t count = headers_.size() / sizeof(TileHeader);
+    const EdgeChunkHeader chunk{static_cast<std::uint32_t>(count), 0};
+    const std::uint64_t first_tile = sizeof(chunk) + headers_.size();
+    payload.reserve(first_tile + tiles_.size());
+    const auto bytes = std::as_bytes(std::span(&chunk, 1));
+    payload.assign(bytes.begin(), bytes.end());
+    for (std::size_t i = 0; i < count; ++i) {
+      TileHeader header;
+      std::memcpy(&header, headers_.data() + i * sizeof(header), sizeof(header));
+      header.offset += first_tile;
+      const auto header_bytes = std::as_bytes(std::span(&header, 1));
+      payload.insert(payload.end(), header_bytes.begin(), header_bytes.end());
+    }
+    payload.insert(payload.end(), tiles_.begin(), tiles_.end());
+  }
+  file_.write_next(payload, static_cast<std::uint64_t>(chunk_edges_));
+  headers_.clear();
+  tiles_.clear();
+  chunk_edges_ = 0;
+  ++next_chunk_;
+}
+
+ChunkFileInfo EdgeFileWriter::finish() {
+  OOC_CHECK(added_ == layout_.edges);
+  end_tile();
+  while (next_chunk_ < layout_.chunk_count()) end_chunk();
+  return file_.finish();
+}
+
+EdgeFile::EdgeFile(FileSystem& files, const std::string& path, VerifyPolicy verify,
+                   const EdgeLayout& layout)
+    : file_(files, path, ChunkFileKind::kEdges, verify), layout_(layout), verify_(verify) {
+  if (file_.shape() != shape_of(layout)) {
+    throw DataError(fmt::format("edge file has {} vertices and {} edges, the manifest {} and {}",
+                                file_.shape().rows, file_.shape().cols, layout.vertices,
+                                layout.edges),
+                    path, "import the dataset again");
+  }
+}
+
+void EdgeFile::corrupt(std::string_view what, std::int64_t chunk) const {
+  throw DataError(fmt::format("edge chunk {}: {}", chunk, what),
+                  fmt::format("{}, offset {}", file_.path(),
+                              file_.entry(static_cast<std::uint64_t>(chunk)).offset),
+                  "import the dataset again");
+}
+
+std::vector<PanelTile> EdgeFile::tiles(std::int64_t span, std::int64_t panel) const {
+  const std::int64_t index = span * layout_.panel_count() + panel;
+  const auto chunk = static_cast<std::uint64_t>(index);
+  const bool check =
+      verify_ == VerifyPolicy::kAlways || (verify_ == VerifyPolicy::kFirst && !file_.verified(chunk));
+  const auto payload = file_.chunk(chunk);
+  std::vector<PanelTile> tiles;
+  if (payload.empty()) return tiles;
+  if (payload.size() < sizeof(EdgeChunkHeader)) corrupt("its header is truncated", index);
+  EdgeChunkHeader header;
+  std::memcpy(&header, payload.data(), sizeof(header));
+  if (header.tile_count > (payload.size() - sizeof(header)) / sizeof(TileHeader)) {
+    corrupt("its tile headers are truncated", index);
+  }
+  tiles.reserve(header.tile_count);
+  for (std::uint32_t i = 0; i < header.tile_count; ++i) {
+    TileHeader found;
+    std::memcpy(&found, payload.data() + sizeof(header) + i * sizeof(found), sizeof(found));
+    TileView tile;
+    tile.encoding = static_cast<TileEncoding>(found.encoding);
+    tile.edge_count = found.edge_count;
+    tile.row_count = found.row_count;
+    tile.escape_count = found.escape_count;
+    if (tile.encoding != TileEncoding::kRuns && tile.encoding != TileEncoding::kPairs) {
+      corrupt("a tile has an unknown encoding", index);
+    }
+    const std::uint64_t bytes =
+        tile_bytes(tile.encoding, found.edge_count, found.row_count, found.escape_count);
+    if (found.offset % 8 != 0 || found.offset > payload.size() ||
+        bytes > payload.size() - found.offset) {
+      corrupt("a tile lies outside its chunk", index);
+    }
+    attach_tile(tile, payload.data() + found.offset);
+    tiles.push_back({panel * layout_.panel_blocks + found.block, tile});
+  }
+  if (check) check_structure(index, tiles);
+  return tiles;
+}
+
+void EdgeFile::check_structure(std::int64_t chunk, std::span<const PanelTile> tiles) const {
+  const std::int64_t span = chunk / layout_.panel_count();
+  const std::int64_t panel = chunk % layout_.panel_count();
+  const std::int64_t end_block =
+      std::min((panel + 1) * layout_.panel_blocks, layout_.block_count());
+  const std::int64_t sources =
+      std::min(layout_.span_rows, layout_.vertices - span * layout_.span_rows);
+  std::int64_t last_block = -1;
+  std::uint64_t edges = 0;
+  for (const auto& [block, tile] : tiles) {
+    if (block <= last_block) corrupt("its tiles are out of order", chunk);
+    if (block >= end_block) corrupt("a tile lies outside its panel", chunk);
+    last_block = block;
+    const std::int64_t rows =
+        std::min(layout_.block_rows, layout_.vertices - block * layout_.block_rows);
+    const std::string_view wrong = validate_tile(tile, rows, sources);
+    if (!wrong.empty()) corrupt(wrong, chunk);
+    edges += tile.edge_count;
+  }
+  if (edges != file_.entry(static_cast<std::uint64_t>(chunk)).items) {
+    corrupt("its tiles hold another number of edges than its index says", chunk);
+  }
+}
+
+}  // namespace ooc

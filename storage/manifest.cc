@@ -1,0 +1,114 @@
+#include "storage/manifest.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "storage/checksum.h"
+#include "storage/errors.h"
+#include "storage/tensor_layout.h"
+
+namespace ooc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormatName = "ooc-dataset";
+
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+std::string checksum_of(const Json& json) {
+  const std::string text = json.dump();
+  return hex(checksum64(std::as_bytes(std::span(text))));
+}
+
+void check_layout(const Manifest& manifest, const std::string& path) {
+  const EdgeLayout& e = manifest.edges;
+  const bool power_of_two = e.block_rows > 0 && (e.block_rows & (e.block_rows - 1)) == 0;
+  if (e.vertices <= 0 || e.edges < 0 || !power_of_two || e.block_rows > kMaxBlockRows ||
+      e.span_rows < e.block_rows || e.span_rows > kMaxBlockRows ||
+      e.span_rows % e.block_rows != 0 || e.panel_blocks <= 0 || e.panel_blocks > 65536 ||
+      manifest.feature_cols < 0 || manifest.classes < 0) {
+    throw DataError("manifest with impossible counts", path, "import the dataset again");
+  }
+}
+
+}  // namespace
+
+std::string manifest_to_text(const Manifest& manifest) {
+  Json json;
+  json["format"] = kFormatName;
+  json["version"] = kFormatVersion;
+  json["vertices"] = manifest.edges.vertices;
+  json["edges"] = manifest.edges.edges;
+  json["block_rows"] = manifest.edges.block_rows;
+  json["slice_width"] = kSliceWidth;
+  json["span_rows"] = manifest.edges.span_rows;
+  json["panel_blocks"] = manifest.edges.panel_blocks;
+  json["symmetric"] = manifest.symmetric;
+  json["features"] = {{"cols", manifest.feature_cols}, {"dtype", dtype_name(DType::kF32)}};
+  json["classes"] = manifest.classes;
+  json["splits"] = {{"train", manifest.split_counts[0]},
+                    {"valid", manifest.split_counts[1]},
+                    {"test", manifest.split_counts[2]}};
+  json["order"] = manifest.order;
+  json["transforms"] = manifest.transforms;
+  json["findings"] = manifest.findings;
+  for (const auto& [name, info] : manifest.files) {
+    json["files"][name] = {{"bytes", info.bytes}, {"index_checksum", hex(info.index_checksum)}};
+  }
+  json["checksum"] = checksum_of(json);
+  return json.dump(2) + "\n";
+}
+
+Manifest manifest_from_text(const std::string& text, const std::string& path) {
+  try {
+    Json json = Json::parse(text);
+    if (json.at("format") != kFormatName) {
+      throw DataError("not a dataset's manifest", path, "name a directory that ooc-prep made");
+    }
+    const auto version = json.at("version").get<std::uint32_t>();
+    if (version > kFormatVersion) {
+      throw DataError(fmt::format("dataset format version {} is newer than this ooc knows ({})",
+                                  version, kFormatVersion),
+                      path, "use a newer ooc");
+    }
+    const auto checksum = json.at("checksum").get<std::string>();
+    json.erase("checksum");
+    if (checksum != checksum_of(json)) {
+      throw DataError("manifest has the wrong checksum", path, "import the dataset again");
+    }
+    if (json.at("slice_width") != kSliceWidth) {
+      throw DataError("dataset with another slice width", path, "import the dataset again");
+    }
+    Manifest manifest;
+    manifest.edges.vertices = json.at("vertices");
+    manifest.edges.edges = json.at("edges");
+    manifest.edges.block_rows = json.at("block_rows");
+    manifest.edges.span_rows = json.at("span_rows");
+    manifest.edges.panel_blocks = json.at("panel_blocks");
+    manifest.symmetric = json.at("symmetric");
+    manifest.feature_cols = json.at("features").at("cols");
+    manifest.classes = json.at("classes");
+    manifest.split_counts[0] = json.at("splits").at("train");
+    manifest.split_counts[1] = json.at("splits").at("valid");
+    manifest.split_counts[2] = json.at("splits").at("test");
+    manifest.order = json.at("order");
+    manifest.transforms = json.at("transforms");
+    manifest.findings = json.at("findings");
+    for (const auto& [name, info] : json.at("files").items()) {
+      const auto index_checksum = info.at("index_checksum").get<std::string>();
+      manifest.files[name] = {info.at("bytes"), std::stoull(index_checksum, nullptr, 16)};
+    }
+    check_layout(manifest, path);
+    return manifest;
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(fmt::format("unreadable manifest ({})", error.what()), path,
+                    "import the dataset again");
+  } catch (const std::logic_error&) {  // stoull
+    throw DataError("unreadable manifest (an index_checksum is no hexadecimal number)", path,
+                    "import the dataset again");
+  }
+}
+
+}  // namespace ooc
