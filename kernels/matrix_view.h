@@ -15,9 +15,9 @@ struct MatrixView {
   DType dtype = DType::kF32;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t slice_width = 0;  // columns of every slice but the last
-  std::int64_t last_stride = 0;  // elements between two rows of the last slice, padding included
-  std::int64_t row_offset = 0;   // rows to skip from the slice pointers
+  std::int64_t slice_width = 0;   // columns of every slice but the last
+  std::int64_t last_stride = 0;   // elements between two rows of the last slice, padding included
+  std::int64_t row_offset = 0;    // rows to skip from the slice pointers
   void* const* slices = nullptr;  // slice_count() pointers, each to a row-major chunk
 
   std::int64_t slice_count() const { return ceil_div(cols, slice_width); }

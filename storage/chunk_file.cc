@@ -63,7 +63,6 @@ ChunkFileWriter::ChunkFileWriter(FileSystem& files, std::string path, const Chun
     }
   }
   file_ = files_.create(path_ + ".tmp");
-  file_->write_at(0, bytes_of(header_));
 }
 
 ChunkFileWriter::~ChunkFileWriter() {
@@ -113,6 +112,7 @@ ChunkFileInfo ChunkFileWriter::finish() {
   footer.file_bytes = end_ + index_bytes.size() + sizeof(footer);
   footer.checksum = checksum_before(footer);
   std::memcpy(footer.magic, kFooterMagic, sizeof(footer.magic));
+  file_->write_at(0, bytes_of(header_));
   file_->write_at(end_, index_bytes);
   file_->write_at(end_ + index_bytes.size(), bytes_of(footer));
   file_->sync();
@@ -217,7 +217,8 @@ void ChunkFileReader::verify_all() const {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used;  // [begin, end) of each payload
   for (std::uint64_t i = 0; i < index_.size(); ++i) {
     chunk(i);
-    if (index_[i].bytes != 0) used.emplace_back(index_[i].offset, index_[i].offset + index_[i].bytes);
+    if (index_[i].bytes != 0)
+      used.emplace_back(index_[i].offset, index_[i].offset + index_[i].bytes);
   }
   std::sort(used.begin(), used.end());
   std::uint64_t end = sizeof(ChunkFileHeader);

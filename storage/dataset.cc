@@ -63,12 +63,12 @@ Dataset Dataset::open(FileSystem& files, const std::string& path, VerifyPolicy v
   dataset.manifest_ = manifest_from_text(
       std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), manifest_path);
   const Manifest& manifest = dataset.manifest_;
-  dataset.in_ = std::make_unique<EdgeFile>(files, join_path(path, "edges.in"), verify,
-                                           manifest.edges);
+  dataset.in_ =
+      std::make_unique<EdgeFile>(files, join_path(path, "edges.in"), verify, manifest.edges);
   dataset.check_info("edges.in", dataset.in_->file());
   if (!manifest.symmetric) {
-    dataset.out_ = std::make_unique<EdgeFile>(files, join_path(path, "edges.out"), verify,
-                                              manifest.edges);
+    dataset.out_ =
+        std::make_unique<EdgeFile>(files, join_path(path, "edges.out"), verify, manifest.edges);
     dataset.check_info("edges.out", dataset.out_->file());
   }
   dataset.features_ =
@@ -88,9 +88,11 @@ const EdgeFile& Dataset::edge_file(Direction direction) const {
 }
 
 const VertexTensorFile* Dataset::tensor(std::string_view name) const {
-  for (const auto& [known, file] :
-       {std::pair("features", &features_), {"labels", &labels_}, {"splits", &splits_},
-        {"ids", &ids_}, {"degrees", &degrees_}}) {
+  for (const auto& [known, file] : {std::pair("features", &features_),
+                                    {"labels", &labels_},
+                                    {"splits", &splits_},
+                                    {"ids", &ids_},
+                                    {"degrees", &degrees_}}) {
     if (name == known) return file->get();
   }
   return nullptr;

@@ -77,8 +77,7 @@ void DatasetWriter::write_degrees(const std::vector<Edge>& edges) {
   manifest_.files["degrees"] = writer.finish();
 }
 
-void DatasetWriter::write_direction(const std::string& name,
-                                    const std::vector<Edge>& edges) {
+void DatasetWriter::write_direction(const std::string& name, const std::vector<Edge>& edges) {
   EdgeFileWriter writer(files_, join_path(directory_, name), manifest_.edges);
   for (const Edge& edge : edges) writer.add(edge);
   manifest_.files[name] = writer.finish();

@@ -53,8 +53,8 @@ EdgeFileWriter::EdgeFileWriter(FileSystem& files, const std::string& path, const
 
 void EdgeFileWriter::add(const Edge& edge) {
   const std::int64_t block = edge.destination / layout_.block_rows;
-  const std::int64_t chunk = edge.source / layout_.span_rows * layout_.panel_count() +
-                             block / layout_.panel_blocks;
+  const std::int64_t chunk =
+      edge.source / layout_.span_rows * layout_.panel_count() + block / layout_.panel_blocks;
   OOC_CHECK(chunk >= next_chunk_ && chunk < layout_.chunk_count());
   if (chunk != next_chunk_ || block != tile_block_) end_tile();
   while (next_chunk_ < chunk) end_chunk();
@@ -117,10 +117,10 @@ EdgeFile::EdgeFile(FileSystem& files, const std::string& path, VerifyPolicy veri
                    const EdgeLayout& layout)
     : file_(files, path, ChunkFileKind::kEdges, verify), layout_(layout), verify_(verify) {
   if (file_.shape() != shape_of(layout)) {
-    throw DataError(fmt::format("edge file has {} vertices and {} edges, the manifest {} and {}",
-                                file_.shape().rows, file_.shape().cols, layout.vertices,
-                                layout.edges),
-                    path, "import the dataset again");
+    throw DataError(
+        fmt::format("edge file has {} vertices and {} edges, the manifest {} and {}",
+                    file_.shape().rows, file_.shape().cols, layout.vertices, layout.edges),
+        path, "import the dataset again");
   }
 }
 
@@ -134,8 +134,8 @@ void EdgeFile::corrupt(std::string_view what, std::int64_t chunk) const {
 std::vector<PanelTile> EdgeFile::tiles(std::int64_t span, std::int64_t panel) const {
   const std::int64_t index = span * layout_.panel_count() + panel;
   const auto chunk = static_cast<std::uint64_t>(index);
-  const bool check =
-      verify_ == VerifyPolicy::kAlways || (verify_ == VerifyPolicy::kFirst && !file_.verified(chunk));
+  const bool check = verify_ == VerifyPolicy::kAlways ||
+                     (verify_ == VerifyPolicy::kFirst && !file_.verified(chunk));
   const auto payload = file_.chunk(chunk);
   std::vector<PanelTile> tiles;
   if (payload.empty()) return tiles;

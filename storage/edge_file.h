@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "storage/chunk_file.h"
+#include "storage/tensor_layout.h"
 #include "storage/tile.h"
 
 namespace ooc {

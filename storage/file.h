@@ -69,7 +69,7 @@ void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> data);
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path);
 
-// Throws the error of a failed call; `action` says what was tried ("cannot read"). A missing file
+// Throws the error of a failed call: `action` says what was tried ("cannot read"). A missing file
 // is a DataError, everything else an IoError; a full disk says "no space left" and what to do.
 [[noreturn]] void throw_file_error(int error_number, std::string_view action,
                                    const std::string& path,

@@ -23,22 +23,22 @@ enum class ChunkFileKind : std::uint32_t { kVertexTensor = 1, kEdges = 2 };
 struct ChunkFileHeader {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t kind;          // ChunkFileKind
-  std::uint32_t dtype;         // DType; 0 for edges
-  std::uint32_t reserved;      // zero
-  std::uint64_t rows;          // vertices
-  std::uint64_t cols;          // columns; for edges the number of edges
+  std::uint32_t kind;      // ChunkFileKind
+  std::uint32_t dtype;     // DType; 0 for edges
+  std::uint32_t reserved;  // zero
+  std::uint64_t rows;      // vertices
+  std::uint64_t cols;      // columns; for edges the number of edges
   std::uint64_t block_rows;
-  std::uint64_t slice_width;   // vertex tensors; 0 for edges
+  std::uint64_t slice_width;       // vertex tensors; 0 for edges
   std::uint64_t blocks_per_chunk;  // vertex tensors; for edges: blocks in a panel
-  std::uint64_t span_rows;     // edges; 0 for vertex tensors
+  std::uint64_t span_rows;         // edges; 0 for vertex tensors
   std::uint64_t chunk_count;
-  std::uint64_t checksum;      // XXH3-64 of the fields before
+  std::uint64_t checksum;  // XXH3-64 of the fields before
 };
 static_assert(sizeof(ChunkFileHeader) == 88);
 
 struct ChunkIndexEntry {
-  std::uint64_t offset;    // multiple of 4096; 0 where bytes is 0
+  std::uint64_t offset;  // multiple of 4096; 0 where bytes is 0
   std::uint64_t bytes;
   std::uint64_t items;     // vertex tensor: rows; edges: edges
   std::uint64_t checksum;  // XXH3-64 of the payload

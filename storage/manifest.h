@@ -3,9 +3,8 @@
 #pragma once
 
 #include <map>
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "storage/chunk_file.h"
 #include "storage/edge_file.h"
@@ -13,7 +12,7 @@
 namespace ooc {
 
 struct Manifest {
-  EdgeLayout edges;  // vertices, edges and how both directions are cut
+  EdgeLayout edges;        // vertices, edges and how both directions are cut
   bool symmetric = false;  // edges.in serves both directions
   std::int64_t feature_cols = 0;
   std::int64_t classes = 0;  // 0: no labels

@@ -78,7 +78,8 @@ void VertexTensorWriter::append_within_block(const std::byte* data, std::int64_t
   const auto in_row_bytes = static_cast<std::size_t>(layout_.cols) * element_bytes_;
   for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
     const auto copy_bytes = static_cast<std::size_t>(layout_.slice_cols(slice)) * element_bytes_;
-    const auto out_row_bytes = static_cast<std::size_t>(layout_.slice_stride(slice)) * element_bytes_;
+    const auto out_row_bytes =
+        static_cast<std::size_t>(layout_.slice_stride(slice)) * element_bytes_;
     const auto column = static_cast<std::size_t>(slice * kSliceWidth) * element_bytes_;
     slice_rows_.assign(out_row_bytes * static_cast<std::size_t>(row_count), std::byte{0});
     for (std::size_t row = 0; row < static_cast<std::size_t>(row_count); ++row) {
@@ -105,8 +106,8 @@ VertexTensorFile::VertexTensorFile(FileSystem& files, const std::string& path, V
     throw DataError(
         fmt::format("vertex tensor of the wrong shape: {} x {} in blocks of {}, expected {} x {} "
                     "{} in blocks of {}",
-                    found.rows, found.cols, found.block_rows, rows, layout_.cols,
-                    dtype_name(dtype), block_rows),
+                    found.rows, found.cols, found.block_rows, rows, layout_.cols, dtype_name(dtype),
+                    block_rows),
         path, "import the dataset again");
   }
   const std::vector<std::uint64_t> bytes = vertex_chunk_bytes(layout_, dtype);

@@ -1,0 +1,162 @@
+#include "kernels/cpu_backend.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "kernels/blas.h"
+#include "kernels/cpu_row_kernels.h"
+#include "kernels/gather_cpu.h"
+#include "kernels/optimizer_cpu.h"
+#include "kernels/row_kernels.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+struct KernelPair {
+  RowKernel fp32 = nullptr;
+  RowKernel fp64 = nullptr;
+};
+
+// A built-in kernel behind the checks of its specification.
+template <class T, const char* Name, RowKernel Kernel>
+void checked(const OperatorCall& call) {
+  static const RowKernelSpec& spec = row_kernel_spec(Name);
+  if (check_call(spec, DTypeOf<T>::value, call) > 0) Kernel(call);
+}
+
+using KernelTable = std::map<std::string, KernelPair, std::less<>>;
+
+KernelTable built_in_kernels() {
+  KernelTable table;
+#define OOC_KERNEL(name)                                                         \
+  {                                                                              \
+    static constexpr char kName[] = #name;                                       \
+    table.emplace(kName, KernelPair{checked<float, kName, cpu::name<float>>,     \
+                                    checked<double, kName, cpu::name<double>>}); \
+  }
+  OOC_KERNEL(matmul)
+  OOC_KERNEL(matmul_reduce)
+  OOC_KERNEL(bias)
+  OOC_KERNEL(column_sum)
+  OOC_KERNEL(add)
+  OOC_KERNEL(relu)
+  OOC_KERNEL(relu_gradient)
+  OOC_KERNEL(dropout)
+  OOC_KERNEL(scale_rows)
+  OOC_KERNEL(layer_norm)
+  OOC_KERNEL(layer_norm_gradient)
+  OOC_KERNEL(layer_norm_gamma_gradient)
+  OOC_KERNEL(batch_norm_sums)
+  OOC_KERNEL(batch_norm)
+  OOC_KERNEL(batch_norm_gamma_gradient)
+  OOC_KERNEL(batch_norm_gradient)
+  OOC_KERNEL(batch_norm_inference)
+  OOC_KERNEL(softmax_cross_entropy)
+  OOC_KERNEL(softmax_cross_entropy_gradient)
+#undef OOC_KERNEL
+  return table;
+}
+
+KernelTable& row_kernels() {
+  static KernelTable table = built_in_kernels();
+  return table;
+}
+
+[[noreturn]] void unknown(std::string_view kind, std::string_view name, DType dtype) {
+  std::string message("the CPU backend has a ");
+  message.append(kind).append(" kernel '").append(name).append("' for ").append(dtype_name(dtype));
+  check_failed(message.c_str(), __FILE__, __LINE__);
+}
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kHugePageBytes = 2u << 20;
+
+// Anonymous pages, in huge ones where the buffer holds any: random reads of rows are up to twice as
+// fast. The kernel hands pages out zeroed, on first touch.
+class HostBuffer final : public DeviceBuffer {
+ public:
+  explicit HostBuffer(std::size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+    mapped_bytes_ = (bytes + alignment - 1) / alignment * alignment;
+    const std::size_t slack = alignment - kPageBytes;
+    void* mapping = mmap(nullptr, mapped_bytes_ + slack, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) {
+      throw BudgetError("no memory for a buffer of " + std::to_string(bytes) + " bytes", "cpu",
+                        "lower the memory budget or free memory");
+    }
+    auto* begin = static_cast<std::byte*>(mapping);
+    const std::size_t head =
+        (alignment - reinterpret_cast<std::uintptr_t>(begin) % alignment) % alignment;
+    data_ = begin + head;
+    if (head > 0) munmap(begin, head);
+    if (slack > head) munmap(data_ + mapped_bytes_, slack - head);
+    if (alignment == kHugePageBytes) madvise(data_, mapped_bytes_, MADV_HUGEPAGE);
+  }
+  ~HostBuffer() override {
+    if (data_ != nullptr) munmap(data_, mapped_bytes_);
+  }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  std::byte* data() const override { return data_; }
+  std::size_t bytes() const override { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::size_t mapped_bytes_ = 0;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend() { check_blas_is_serial(); }
+
+  const std::string& name() const override { return name_; }
+  bool host_accessible() const override { return true; }
+
+  std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) override {
+    return std::make_unique<HostBuffer>(bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes, CopyKind) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  // Everything issued before has run already.
+  Event record() override { return {events_.fetch_add(1) + 1}; }
+  void wait(Event event) override { OOC_CHECK(event.value <= events_.load()); }
+
+  RowKernel row_kernel(std::string_view op, DType dtype) const override {
+    const auto found = row_kernels().find(op);
+    if (found == row_kernels().end()) unknown("row", op, dtype);
+    if (dtype == DType::kF32 && found->second.fp32 != nullptr) return found->second.fp32;
+    if (dtype == DType::kF64 && found->second.fp64 != nullptr) return found->second.fp64;
+    unknown("row", op, dtype);
+  }
+  FoldKernel fold_kernel(std::string_view fold, DType dtype) const override {
+    if (fold == "sum" && dtype == DType::kF32) return cpu::gather_sum<float>;
+    if (fold == "sum" && dtype == DType::kF64) return cpu::gather_sum<double>;
+    unknown("fold", fold, dtype);
+  }
+  void adam(const AdamStep& step) override { cpu::adam(step); }
+
+ private:
+  std::string name_ = "cpu";
+  std::atomic<std::uint64_t> events_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+void register_cpu_row_kernel(std::string_view op, RowKernel fp32, RowKernel fp64) {
+  const bool added = row_kernels().emplace(op, KernelPair{fp32, fp64}).second;
+  OOC_CHECK(added && "a CPU row kernel of this name is there already");
+}
+
+}  // namespace ooc

@@ -1,0 +1,111 @@
+// How CPU row kernels walk their operands: strips of up to 32 columns of one slice, all rows of a
+// strip before the next, so that an inner loop runs over contiguous columns and the compiler can
+// vectorise it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/matrix_view.h"
+
+namespace ooc {
+
+inline constexpr std::int64_t kStripCols = 32;
+
+struct Strip {
+  std::int64_t slice = 0;
+  std::int64_t offset = 0;        // of its first column inside the slice
+  std::int64_t first_column = 0;  // inside the matrix
+  std::int64_t cols = 0;
+};
+
+template <class Body>
+void for_each_strip(const MatrixView& view, Body&& body) {
+  for (std::int64_t slice = 0; slice < view.slice_count(); ++slice) {
+    const std::int64_t slice_cols = view.slice_cols(slice);
+    for (std::int64_t offset = 0; offset < slice_cols; offset += kStripCols) {
+      body(Strip{slice, offset, slice * view.slice_width + offset,
+                 std::min(kStripCols, slice_cols - offset)});
+    }
+  }
+}
+
+// The rows of one strip of a view.
+template <class T>
+class StripRows {
+ public:
+  StripRows(const MatrixView& view, const Strip& strip)
+      : data_(view.data<T>(strip.slice) + strip.offset), stride_(view.stride(strip.slice)) {}
+  T* row(std::int64_t i) const { return data_ + i * stride_; }
+
+ private:
+  T* data_;
+  std::int64_t stride_;
+};
+
+// The strip's columns of a one-slice operand's row: a parameter or a reduction.
+template <class T>
+T* parameter_row(const MatrixView& view, const Strip& strip, std::int64_t row = 0) {
+  return view.data<T>(0) + row * view.stride(0) + strip.first_column;
+}
+
+// Calls body(cols) with a compile-time 32 where the strip is full.
+template <class Body>
+void with_columns(std::int64_t cols, Body&& body) {
+  if (cols == kStripCols) {
+    body(std::integral_constant<std::int64_t, kStripCols>{});
+  } else {
+    body(cols);
+  }
+}
+
+// Y = op(X), element by element.
+template <class T, class Op>
+void map_elements(const MatrixView& x, const MatrixView& y, Op op) {
+  for_each_strip(y, [&](const Strip& strip) {
+    const StripRows<T> xs(x, strip);
+    const StripRows<T> ys(y, strip);
+    with_columns(strip.cols, [&](auto cols) {
+      for (std::int64_t i = 0; i < y.rows; ++i) {
+        const T* __restrict x_row = xs.row(i);
+        T* __restrict y_row = ys.row(i);
+        for (std::int64_t c = 0; c < cols; ++c) y_row[c] = op(x_row[c]);
+      }
+    });
+  });
+}
+
+// Y = op(A, B), element by element.
+template <class T, class Op>
+void map_elements(const MatrixView& a, const MatrixView& b, const MatrixView& y, Op op) {
+  for_each_strip(y, [&](const Strip& strip) {
+    const StripRows<T> as(a, strip);
+    const StripRows<T> bs(b, strip);
+    const StripRows<T> ys(y, strip);
+    with_columns(strip.cols, [&](auto cols) {
+      for (std::int64_t i = 0; i < y.rows; ++i) {
+        const T* __restrict a_row = as.row(i);
+        const T* __restrict b_row = bs.row(i);
+        T* __restrict y_row = ys.row(i);
+        for (std::int64_t c = 0; c < cols; ++c) y_row[c] = op(a_row[c], b_row[c]);
+      }
+    });
+  });
+}
+
+// Sum over c < cols of f(c) in eight lanes: vectorises, and its order depends on cols only.
+template <class F>
+double lane_sum(std::int64_t cols, F&& f) {
+  constexpr std::int64_t kLanes = 8;
+  double lanes[kLanes] = {};
+  const std::int64_t whole = cols / kLanes * kLanes;
+  for (std::int64_t c = 0; c < whole; c += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(c + lane);
+  }
+  for (std::int64_t lane = 0; lane < cols % kLanes; ++lane) lanes[lane] += f(whole + lane);
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+}  // namespace ooc

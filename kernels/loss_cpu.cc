@@ -1,0 +1,120 @@
+#include <limits>
+
+#include "kernels/cpu_row_kernels.h"
+#include "kernels/cpu_traversal.h"
+#include "kernels/element_math.h"
+#include "storage/errors.h"
+
+namespace ooc::cpu {
+namespace {
+
+constexpr std::uint8_t kTrainSplit = 1;
+constexpr std::uint8_t kLastSplit = 3;
+
+struct RowSoftmax {
+  double largest = 0;       // logit
+  std::int64_t argmax = 0;  // its column, the lowest of equal ones
+  double sum = 0;           // of exp(logit - largest)
+};
+
+template <class T>
+RowSoftmax row_softmax(const MatrixView& logits, std::int64_t row) {
+  T largest = -std::numeric_limits<T>::infinity();
+  std::int64_t argmax = 0;
+  for_each_strip(logits, [&](const Strip& strip) {
+    const T* x = StripRows<T>(logits, strip).row(row);
+    for (std::int64_t c = 0; c < strip.cols; ++c) {
+      if (x[c] > largest) {
+        largest = x[c];
+        argmax = strip.first_column + c;
+      }
+    }
+  });
+  double sum = 0;
+  for_each_strip(logits, [&](const Strip& strip) {
+    const T* x = StripRows<T>(logits, strip).row(row);
+    with_columns(strip.cols, [&](auto cols) {
+      sum += lane_sum(cols,
+                      [&](auto c) { return static_cast<double>(exp_nonpositive(x[c] - largest)); });
+    });
+  });
+  return {static_cast<double>(largest), argmax, sum};
+}
+
+template <class T>
+T element(const MatrixView& matrix, std::int64_t row, std::int64_t column) {
+  const std::int64_t slice = column / matrix.slice_width;
+  return matrix.data<T>(slice)[row * matrix.stride(slice) + column % matrix.slice_width];
+}
+
+// The label of a row that counts in its split, otherwise -1.
+std::int64_t label_of(const OperatorCall& call, std::int64_t row, std::uint8_t split) {
+  if (split == 0) return -1;
+  OOC_CHECK(split <= kLastSplit);
+  const MatrixView& labels = call.inputs[1];
+  const std::int32_t label = labels.data<std::int32_t>(0)[row * labels.stride(0)];
+  OOC_CHECK(label < call.inputs[0].cols);
+  return label;
+}
+
+std::uint8_t split_of(const OperatorCall& call, std::int64_t row) {
+  const MatrixView& splits = call.inputs[2];
+  return splits.data<std::uint8_t>(0)[row * splits.stride(0)];
+}
+
+}  // namespace
+
+template <class T>
+void softmax_cross_entropy(const OperatorCall& call) {
+  const MatrixView& logits = call.inputs[0];
+  const MatrixView& sums = call.outputs[0];
+  for (std::int64_t i = 0; i < logits.rows; ++i) {
+    const std::uint8_t split = split_of(call, i);
+    const std::int64_t label = label_of(call, i, split);
+    if (label < 0) continue;
+    const RowSoftmax softmax = row_softmax<T>(logits, i);
+    double* row = sums.data<double>(0) + (split - 1) * sums.stride(0);
+    row[0] += std::log(softmax.sum) + softmax.largest - element<T>(logits, i, label);
+    row[1] += softmax.argmax == label ? 1 : 0;
+    row[2] += 1;
+  }
+}
+
+template <class T>
+void softmax_cross_entropy_gradient(const OperatorCall& call) {
+  const MatrixView& logits = call.inputs[0];
+  const MatrixView& dx = call.outputs[0];
+  OOC_CHECK(call.attributes.count > 0);
+  for (std::int64_t i = 0; i < logits.rows; ++i) {
+    const std::uint8_t split = split_of(call, i);
+    const std::int64_t label = split == kTrainSplit ? label_of(call, i, split) : -1;
+    const bool counts = label >= 0;
+    const RowSoftmax softmax = counts ? row_softmax<T>(logits, i) : RowSoftmax{};
+    const auto largest = static_cast<T>(softmax.largest);
+    const auto scale = counts ? static_cast<T>(1.0 / (softmax.sum * call.attributes.count)) : T{0};
+    for_each_strip(dx, [&](const Strip& strip) {
+      const T* x = StripRows<T>(logits, strip).row(i);
+      T* __restrict gradient = StripRows<T>(dx, strip).row(i);
+      if (!counts) {
+        std::fill_n(gradient, strip.cols, T{0});
+        return;
+      }
+      with_columns(strip.cols, [&](auto cols) {
+        for (std::int64_t c = 0; c < cols; ++c) {
+          gradient[c] = exp_nonpositive(x[c] - largest) * scale;
+        }
+      });
+      const std::int64_t c = label - strip.first_column;
+      if (c >= 0 && c < strip.cols) gradient[c] -= static_cast<T>(1.0 / call.attributes.count);
+    });
+  }
+}
+
+#define OOC_INSTANTIATE(T)                                     \
+  template void softmax_cross_entropy<T>(const OperatorCall&); \
+  template void softmax_cross_entropy_gradient<T>(const OperatorCall&);
+OOC_INSTANTIATE(float)
+OOC_INSTANTIATE(double)
+#undef OOC_INSTANTIATE
+
+}  // namespace ooc::cpu

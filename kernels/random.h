@@ -1,0 +1,77 @@
+// Counter-based random numbers: a value is a function of its coordinates, so nothing is stored and
+// no schedule, budget or number of devices can change it.
+//
+// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/host_device.h"
+
+namespace ooc {
+
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53u;
+inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57u;
+inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9u;
+inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85u;
+
+// `Lanes` counters at once under one key, word by word (words[word][lane]), so that a compiler
+// vectorises the rounds. Replaces the counters by their random words.
+template <int Lanes>
+OOC_HOST_DEVICE inline void philox4x32(std::uint32_t (&words)[4][Lanes], std::uint64_t key) {
+  auto key0 = static_cast<std::uint32_t>(key);
+  auto key1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    for (int lane = 0; lane < Lanes; ++lane) {
+      const std::uint64_t product0 = std::uint64_t{kPhiloxMultiplier0} * words[0][lane];
+      const std::uint64_t product1 = std::uint64_t{kPhiloxMultiplier1} * words[2][lane];
+      words[0][lane] = static_cast<std::uint32_t>(product1 >> 32) ^ words[1][lane] ^ key0;
+      words[2][lane] = static_cast<std::uint32_t>(product0 >> 32) ^ words[3][lane] ^ key1;
+      words[1][lane] = static_cast<std::uint32_t>(product1);
+      words[3][lane] = static_cast<std::uint32_t>(product0);
+    }
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
+  }
+}
+
+// A bijection on 64 bits that mixes well (splitmix64's finaliser: Steele et al., OOPSLA 2014).
+OOC_HOST_DEVICE inline std::uint64_t mix64(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+// The key of all random streams of one epoch; an operator's number goes into the counter.
+OOC_HOST_DEVICE inline std::uint64_t epoch_key(std::uint64_t seed, std::uint64_t epoch) {
+  return mix64(mix64(seed) ^ epoch);
+}
+
+inline constexpr int kDropoutGroup = 32;  // columns that share kDropoutLanes counters
+inline constexpr int kDropoutLanes = 8;
+
+// The random words of 32 columns, from column 32 * group, of one vertex: column 32 * group + 8 * w
+// + lane has words[w][lane]. So a counter serves four columns, and a row of words lies as the
+// columns do.
+OOC_HOST_DEVICE inline void dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id,
+                                          std::uint32_t group,
+                                          std::uint32_t (&words)[4][kDropoutLanes]) {
+  for (int lane = 0; lane < kDropoutLanes; ++lane) {
+    words[0][lane] = static_cast<std::uint32_t>(id);
+    words[1][lane] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(id) >> 32);
+    words[2][lane] = group * kDropoutLanes + static_cast<std::uint32_t>(lane);
+    words[3][lane] = op;
+  }
+  philox4x32<kDropoutLanes>(words, key);
+}
+
+// An element is kept where its word is at or above the threshold: probability 1 - p, 0 <= p < 1.
+OOC_HOST_DEVICE inline std::uint32_t dropout_threshold(double p) {
+  return static_cast<std::uint32_t>(p * 4294967296.0);
+}
+
+}  // namespace ooc

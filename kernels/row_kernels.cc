@@ -1,0 +1,143 @@
+#include "kernels/row_kernels.h"
+
+#include <cstdio>
+#include <string>
+
+#include "storage/errors.h"
+#include "storage/tensor_layout.h"
+
+namespace ooc {
+namespace {
+
+constexpr auto kF64 = OperandType::kF64;
+constexpr auto kI32 = OperandType::kI32;
+constexpr auto kI64 = OperandType::kI64;
+constexpr auto kU8 = OperandType::kU8;
+
+constexpr OperandSpec kX{"X", 'n', 'd'};
+constexpr OperandSpec kY{"Y", 'n', 'd'};
+constexpr OperandSpec kG{"G", 'n', 'd'};
+constexpr OperandSpec kDx{"dX", 'n', 'd'};
+constexpr OperandSpec kGamma{"gamma", '1', 'd'};
+constexpr OperandSpec kBeta{"beta", '1', 'd'};
+constexpr OperandSpec kRow{"R", '1', 'd'};
+constexpr OperandSpec kSums{"sums", '2', 'd', kF64};
+constexpr OperandSpec kLogits{"logits", 'n', 'c'};
+constexpr OperandSpec kLabels{"labels", 'n', '1', kI32};
+constexpr OperandSpec kSplits{"splits", 'n', '1', kU8};
+
+constexpr RowKernelSpec kSpecs[] = {
+    {"matmul", {{{"X", 'n', 'k'}, {"W", 'k', 'm', OperandType::kReal, true}}}, {"Y", 'n', 'm'}},
+    {"matmul_reduce", {{{"X", 'n', 'k'}, {"G", 'n', 'm'}}}, {"R", 'k', 'm'}, true},
+    {"bias", {{kX, {"b", '1', 'd'}}}, kY},
+    {"column_sum", {{kX}}, kRow, true},
+    {"add", {{{"A", 'n', 'd'}, {"B", 'n', 'd'}}}, kY},
+    {"relu", {{kX}}, kY},
+    {"relu_gradient", {{kG, kY}}, kDx},
+    {"dropout", {{kX, {"ids", 'n', '1', kI64}}}, kY},
+    {"scale_rows", {{kX, {"f", 'n', '1'}}}, kY},
+    {"layer_norm", {{kX, kGamma, kBeta}}, kY},
+    {"layer_norm_gradient", {{kG, kX, kGamma}}, kDx},
+    {"layer_norm_gamma_gradient", {{kG, kX}}, kRow, true},
+    {"batch_norm_sums", {{kX}}, kSums, true},
+    {"batch_norm", {{kX, kSums, kGamma, kBeta}}, kY},
+    {"batch_norm_gamma_gradient", {{kG, kX, kSums}}, kRow, true},
+    {"batch_norm_gradient",
+     {{kG, kX, kSums, kGamma, {"dgamma", '1', 'd'}, {"dbeta", '1', 'd'}}},
+     kDx},
+    {"batch_norm_inference", {{kX, {"mean", '1', 'd'}, {"variance", '1', 'd'}, kGamma, kBeta}}, kY},
+    {"softmax_cross_entropy", {{kLogits, kLabels, kSplits}}, {"R", '3', '3', kF64}, true},
+    {"softmax_cross_entropy_gradient", {{kLogits, kLabels, kSplits}}, {"dX", 'n', 'c'}},
+};
+
+DType dtype_of(OperandType type, DType real) {
+  switch (type) {
+    case OperandType::kReal:
+      return real;
+    case OperandType::kF64:
+      return DType::kF64;
+    case OperandType::kI32:
+      return DType::kI32;
+    case OperandType::kI64:
+      return DType::kI64;
+    case OperandType::kU8:
+      return DType::kU8;
+  }
+  return real;
+}
+
+// Binds the letters of shapes to extents as operands are checked.
+class CallChecker {
+ public:
+  CallChecker(const RowKernelSpec& spec, DType real, bool transpose)
+      : spec_(spec), real_(real), transpose_(transpose) {}
+
+  void check(const OperandSpec& operand, const MatrixView& view) {
+    const bool swap = operand.transposable && transpose_;
+    expect(view.dtype == dtype_of(operand.type, real_), operand, "type");
+    bind(swap ? operand.cols : operand.rows, view.rows, operand);
+    bind(swap ? operand.rows : operand.cols, view.cols, operand);
+    expect(view.slice_width > 0, operand, "slice width");
+    const bool vertex = operand.rows == 'n';
+    const bool slices = vertex && view.slice_width == kSliceWidth;
+    expect(slices || view.slice_count() <= 1, operand, "slices");
+    expect(view.last_stride >= view.slice_cols(view.slice_count() - 1), operand, "stride");
+  }
+
+  void expect(bool holds, const OperandSpec& operand, const char* what) const {
+    if (holds) return;
+    std::string message("operator ");
+    message.append(spec_.name).append(": wrong ").append(what).append(" of ").append(operand.name);
+    check_failed(message.c_str(), __FILE__, __LINE__);
+  }
+
+  std::int64_t extent(char letter) const { return extents_[static_cast<unsigned char>(letter)]; }
+
+ private:
+  void bind(char letter, std::int64_t extent, const OperandSpec& operand) {
+    if (letter >= '1' && letter <= '9') {
+      expect(extent == letter - '0', operand, "shape");
+      return;
+    }
+    auto& bound = extents_[static_cast<unsigned char>(letter)];
+    if (bound < 0) {
+      expect(extent >= (letter == 'n' ? 0 : 1), operand, "shape");
+      bound = extent;
+    }
+    expect(extent == bound, operand, "shape");
+  }
+
+  const RowKernelSpec& spec_;
+  DType real_;
+  bool transpose_;
+  std::array<std::int64_t, 128> extents_ = [] {
+    std::array<std::int64_t, 128> unbound;
+    unbound.fill(-1);
+    return unbound;
+  }();
+};
+
+}  // namespace
+
+std::span<const RowKernelSpec> row_kernel_specs() { return kSpecs; }
+
+const RowKernelSpec& row_kernel_spec(std::string_view name) {
+  for (const RowKernelSpec& spec : kSpecs) {
+    if (spec.name == name) return spec;
+  }
+  const std::string message = "no built-in row operator is named '" + std::string(name) + "'";
+  check_failed(message.c_str(), __FILE__, __LINE__);
+}
+
+std::int64_t check_call(const RowKernelSpec& spec, DType real, const OperatorCall& call) {
+  CallChecker checker(spec, real, call.attributes.transpose);
+  std::size_t count = 0;
+  while (count < spec.inputs.size() && !spec.inputs[count].name.empty()) ++count;
+  checker.expect(call.inputs.size() == count, spec.inputs[0], "number of inputs, from");
+  checker.expect(call.outputs.size() == 1, spec.output, "number of outputs, not one");
+  for (std::size_t i = 0; i < count; ++i) checker.check(spec.inputs[i], call.inputs[i]);
+  checker.check(spec.output, call.outputs[0]);
+  return checker.extent('n');
+}
+
+}  // namespace ooc
