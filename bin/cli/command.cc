@@ -242,7 +242,10 @@ void Command::assign_all() {
   if (!config_.empty()) {
     for (const auto& [key, value] : read_config_file(config_)) {
       Binding* binding = find_key(key);
-      if (binding == nullptr || binding->key == "config") {
+      if (key == "config") {
+        throw UsageError("a configuration file cannot name another", value.where, "leave it out");
+      }
+      if (binding == nullptr) {
         throw UsageError(fmt::format("unknown option {}", key), value.where, suggestion(key));
       }
       if (binding->option->count() > 0) continue;

@@ -4,7 +4,7 @@
 // takes.
 #pragma once
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <limits>
