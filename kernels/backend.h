@@ -78,6 +78,7 @@ class Backend {
 
   virtual std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind) = 0;
+  virtual void zero(void* data, std::size_t bytes) = 0;
   virtual Event record() = 0;
   virtual void wait(Event event) = 0;
 
@@ -86,6 +87,8 @@ class Backend {
   virtual RowKernel row_kernel(std::string_view op, DType dtype) const = 0;
   virtual FoldKernel fold_kernel(std::string_view fold, DType dtype) const = 0;
   virtual void adam(const AdamStep& step) = 0;
+  // to[i] += from[i] for `count` elements of fp32 or fp64: how partial reductions are merged.
+  virtual void accumulate(DType dtype, std::int64_t count, void* to, const void* from) = 0;
 };
 
 }  // namespace ooc

@@ -114,6 +114,11 @@ class HostBuffer final : public DeviceBuffer {
   std::size_t mapped_bytes_ = 0;
 };
 
+template <class T>
+void add_to(T* __restrict to, const T* __restrict from, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend() { check_blas_is_serial(); }
@@ -126,6 +131,9 @@ class CpuBackend final : public Backend {
   }
   void copy(void* to, const void* from, std::size_t bytes, CopyKind) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void zero(void* data, std::size_t bytes) override {
+    if (bytes > 0) std::memset(data, 0, bytes);
   }
   // Everything issued before has run already.
   Event record() override { return {events_.fetch_add(1) + 1}; }
@@ -144,6 +152,14 @@ class CpuBackend final : public Backend {
     unknown("fold", fold, dtype);
   }
   void adam(const AdamStep& step) override { cpu::adam(step); }
+  void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
+    OOC_CHECK(dtype == DType::kF32 || dtype == DType::kF64);
+    if (dtype == DType::kF32) {
+      add_to(static_cast<float*>(to), static_cast<const float*>(from), count);
+    } else {
+      add_to(static_cast<double*>(to), static_cast<const double*>(from), count);
+    }
+  }
 
  private:
   std::string name_ = "cpu";

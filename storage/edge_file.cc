@@ -131,6 +131,14 @@ void EdgeFile::corrupt(std::string_view what, std::int64_t chunk) const {
                   "import the dataset again");
 }
 
+std::uint64_t EdgeFile::payload_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::uint64_t chunk = 0; chunk < file_.shape().chunk_count; ++chunk) {
+    bytes += file_.entry(chunk).bytes;
+  }
+  return bytes;
+}
+
 std::vector<PanelTile> EdgeFile::tiles(std::int64_t span, std::int64_t panel) const {
   const std::int64_t index = span * layout_.panel_count() + panel;
   const auto chunk = static_cast<std::uint64_t>(index);

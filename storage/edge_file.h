@@ -89,6 +89,11 @@ class EdgeFile {
   // Tiles in order of their block. On a chunk's first read its structure is checked as well as its
   // checksum: DataError. Many threads.
   std::vector<PanelTile> tiles(std::int64_t span, std::int64_t panel) const;
+  std::uint64_t chunk_bytes(std::int64_t span, std::int64_t panel) const {
+    return file_.entry(static_cast<std::uint64_t>(span * layout_.panel_count() + panel)).bytes;
+  }
+  // Of all edge chunks: what one propagation reads.
+  std::uint64_t payload_bytes() const;
 
  private:
   void check_structure(std::int64_t chunk, std::span<const PanelTile> tiles) const;

@@ -1,0 +1,53 @@
+// A pass made ready to run: kernels looked up, operands numbered; and the views of one row group's
+// operands, built once for all of its steps.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "sched/plan.h"
+#include "sched/program.h"
+
+namespace ooc {
+
+struct BoundStep {
+  RowKernel kernel = nullptr;
+  const RowStep* step = nullptr;
+};
+
+struct BoundPass {
+  const Pass* pass = nullptr;  // of the plan, which outlives it
+  std::vector<BoundStep> steps;
+  FoldKernel fold = nullptr;          // of a propagate pass
+  std::vector<ValueId> matrices;      // parameters and earlier passes' reductions that steps read
+  std::int64_t groups_per_block = 0;  // row groups of a whole block
+  std::int64_t group_count = 0;       // of the graph
+};
+
+BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass);
+
+// Used by one thread, for one row group.
+class GroupOperands {
+ public:
+  GroupOperands(const Program& program, const BoundPass& pass);
+
+  // `slices`: the pointers of the pass's tensors in the block, tensor after tensor; the group has
+  // rows [begin, begin + count) of the block.
+  void add_tensors(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
+  // The pass's scratch values, one after the other from `data`.
+  void add_scratch(std::byte* data, std::int64_t count);
+  // A parameter or a reduction.
+  void add_matrix(ValueId value, void* data);
+  void call(const BoundStep& step, const RunState& state);
+
+ private:
+  void** pointers(std::int64_t count);
+
+  const Program& program_;
+  const BoundPass& pass_;
+  std::vector<MatrixView> views_;  // by value
+  std::vector<void*> pointers_;    // reserved in full: views point into it
+};
+
+}  // namespace ooc

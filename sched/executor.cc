@@ -1,0 +1,295 @@
+#include "sched/executor.h"
+
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_pipeline.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "sched/bound_pass.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+std::size_t tokens_in_flight() {
+  return 2 * static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+}
+
+bool stopped(const std::atomic<bool>* stop) {
+  return stop != nullptr && stop->load(std::memory_order_relaxed);
+}
+
+// Adds the time of its scope to a counter.
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::atomic<std::int64_t>& total_ns) : total_ns_(total_ns) {}
+  ~Stopwatch() {
+    const auto taken = std::chrono::steady_clock::now() - begin_;
+    total_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count();
+  }
+
+ private:
+  std::atomic<std::int64_t>& total_ns_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+// Where the tensors of a pass lie in one block: slice pointers, tensor after tensor.
+struct Executor::BlockOperands {
+  std::int64_t block = 0;
+  std::int64_t rows = 0;
+  std::vector<void*> slices;
+};
+
+// One destination block and slice of a gather, and the panel's tiles by block.
+struct Executor::GatherToken {
+  struct Tile {
+    std::int64_t span;
+    TileView view;
+  };
+  using Panel = std::vector<std::vector<Tile>>;
+  std::shared_ptr<const Panel> panel;
+  std::int64_t block = 0;
+  std::int64_t block_in_panel = 0;
+  std::int64_t slice = 0;
+};
+
+struct Executor::Workers {
+  tbb::enumerable_thread_specific<std::unique_ptr<DeviceBuffer>> scratch;
+};
+
+Executor::Executor(Backend& backend, const Dataset& dataset, Program program, Plan plan,
+                   Arena arena, const std::map<std::string, const BlockSource*>& inputs)
+    : backend_(backend),
+      dataset_(dataset),
+      program_(std::move(program)),
+      plan_(std::move(plan)),
+      arena_(std::move(arena)),
+      inputs_(program_.values.size()),
+      residences_(program_.values.size()),
+      parameters_(program_.values.size()),
+      workers_(std::make_unique<Workers>()) {
+  OOC_CHECK(static_cast<std::int64_t>(arena_->bytes()) >= plan_.arena_bytes);
+  for (std::size_t id = 0; id < program_.values.size(); ++id) {
+    if (program_.values[id].kind != ValueKind::kInput) continue;
+    const Value& input = program_.values[id];
+    const auto found = inputs.find(input.name);
+    OOC_CHECK(found != inputs.end() && found->second->dtype() == input.dtype);
+    OOC_CHECK(found->second->layout().cols == input.cols &&
+              found->second->layout().rows == dataset.vertices());
+    inputs_[id] = found->second;
+  }
+  for (const Residence& tensor : plan_.residences) {
+    residences_[static_cast<std::size_t>(tensor.value)] = &tensor;
+  }
+  for (const Pass& pass : plan_.passes) bind(pass);
+}
+
+Executor::~Executor() = default;
+
+TensorLayout Executor::layout(ValueId id) const {
+  return {dataset_.vertices(), value(id).cols, dataset_.manifest().edges.block_rows};
+}
+
+std::byte* Executor::resident_slice(ValueId id, std::int64_t slice) const {
+  const Residence* tensor = residences_[static_cast<std::size_t>(id)];
+  OOC_CHECK(tensor != nullptr);
+  return arena_->data() + tensor->offset +
+         resident_slice_offset(layout(id), value(id).dtype, slice);
+}
+
+void Executor::bind(const Pass& pass) {
+  auto bound = std::make_unique<BoundPass>(bind_pass(backend_, program_, pass));
+  bound->groups_per_block = ceil_div(dataset_.manifest().edges.block_rows, pass.group_rows);
+  const std::int64_t blocks = dataset_.manifest().edges.block_count();
+  const std::int64_t last_rows =
+      dataset_.vertices() - (blocks - 1) * dataset_.manifest().edges.block_rows;
+  bound->group_count =
+      (blocks - 1) * bound->groups_per_block + ceil_div(last_rows, pass.group_rows);
+  for (const ValueId id : pass.reductions) {
+    reductions_[id] = std::make_unique<ReductionTree>(
+        backend_, value(id).dtype, value(id).rows * value(id).cols, bound->group_count);
+  }
+  passes_.push_back(std::move(bound));
+}
+
+void Executor::bind_parameter(ValueId id, void* data) {
+  OOC_CHECK(value(id).kind == ValueKind::kParameter);
+  parameters_[static_cast<std::size_t>(id)] = data;
+}
+
+const DeviceBuffer& Executor::reduction(ValueId id) const { return reductions_.at(id)->result(); }
+
+const void* Executor::output_chunk(ValueId id, std::int64_t block, std::int64_t slice) const {
+  const TensorLayout shape = layout(id);
+  const auto elements = block * shape.block_rows * shape.slice_stride(slice);
+  return resident_slice(id, slice) +
+         static_cast<std::size_t>(elements) * dtype_bytes(value(id).dtype);
+}
+
+RunCounters Executor::take_counters() {
+  return {bytes_read_.exchange(0), static_cast<double>(compute_ns_.exchange(0)) * 1e-9};
+}
+
+bool Executor::run(const RunState& state, const std::atomic<bool>* stop) {
+  for (const auto& [id, tree] : reductions_) tree->reset();
+  for (const auto& pass : passes_) {
+    if (pass->pass->kind == PassKind::kPropagate) {
+      const std::int64_t spans = dataset_.manifest().edges.span_count();
+      for (std::int64_t span = 0; span < spans; span += pass->pass->span_group) {
+        if (!gather(*pass, span, stop)) return false;
+      }
+    }
+    if (!run_rows(*pass, state, stop)) return false;
+  }
+  return true;
+}
+
+std::shared_ptr<Executor::BlockOperands> Executor::prepare_block(const BoundPass& pass,
+                                                                 std::int64_t block) {
+  auto operands = std::make_shared<BlockOperands>();
+  operands->block = block;
+  for (const ValueId id : pass.pass->tensors) {
+    const TensorLayout shape = layout(id);
+    operands->rows = shape.rows_of(block);
+    const BlockSource* input = inputs_[static_cast<std::size_t>(id)];
+    for (std::int64_t slice = 0; slice < shape.slice_count(); ++slice) {
+      const void* chunk =
+          input != nullptr ? input->chunk(block, slice) : output_chunk(id, block, slice);
+      operands->slices.push_back(const_cast<void*>(chunk));
+      if (input != nullptr) {
+        bytes_read_ += shape.rows_of(block) * shape.slice_stride(slice) *
+                       static_cast<std::int64_t>(dtype_bytes(value(id).dtype));
+      }
+    }
+  }
+  return operands;
+}
+
+bool Executor::run_rows(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop) {
+  if (pass.steps.empty()) return true;
+  struct Token {
+    std::shared_ptr<BlockOperands> block;
+    std::int64_t group = 0;
+  };
+  std::int64_t next = 0;
+  std::shared_ptr<BlockOperands> block;
+  const auto read = [&](tbb::flow_control& flow) -> Token {
+    if (next == pass.group_count || stopped(stop)) {
+      flow.stop();
+      return {};
+    }
+    const std::int64_t group = next++;
+    if (group % pass.groups_per_block == 0) {
+      block = prepare_block(pass, group / pass.groups_per_block);
+    }
+    return {block, group};
+  };
+  const auto compute = [&](const Token& token) {
+    compute_group(pass, *token.block, token.group, state);
+  };
+  tbb::parallel_pipeline(tokens_in_flight(),
+                         tbb::make_filter<void, Token>(tbb::filter_mode::serial_in_order, read) &
+                             tbb::make_filter<Token, void>(tbb::filter_mode::parallel, compute));
+  return !stopped(stop);
+}
+
+void Executor::compute_group(BoundPass& pass, const BlockOperands& block, std::int64_t group,
+                             const RunState& state) {
+  const Stopwatch stopwatch(compute_ns_);
+  const std::int64_t begin = group % pass.groups_per_block * pass.pass->group_rows;
+  const std::int64_t count = std::min(pass.pass->group_rows, block.rows - begin);
+  auto& scratch = workers_->scratch.local();
+  if (!scratch) scratch = backend_.allocate(static_cast<std::size_t>(plan_.scratch_bytes));
+
+  GroupOperands operands(program_, pass);
+  operands.add_tensors(block.slices, begin, count);
+  operands.add_scratch(scratch->data(), count);
+  for (const ValueId id : pass.matrices) {
+    if (value(id).kind == ValueKind::kParameter) {
+      OOC_CHECK(parameters_[static_cast<std::size_t>(id)] != nullptr);
+      operands.add_matrix(id, parameters_[static_cast<std::size_t>(id)]);
+    } else {
+      operands.add_matrix(id, reductions_.at(id)->result().data());
+    }
+  }
+  std::vector<ReductionTree::Partial> partials;
+  for (const ValueId id : pass.pass->reductions) {
+    partials.push_back(reductions_.at(id)->take());
+    operands.add_matrix(id, partials.back()->data());
+  }
+  for (const BoundStep& step : pass.steps) operands.call(step, state);
+  for (std::size_t i = 0; i < partials.size(); ++i) {
+    reductions_.at(pass.pass->reductions[i])->add(group, std::move(partials[i]));
+  }
+}
+
+bool Executor::gather(BoundPass& pass, std::int64_t first_span, const std::atomic<bool>* stop) {
+  const Propagation& propagation = pass.pass->propagation;
+  const EdgeFile& file = dataset_.edge_file(propagation.direction);
+  const EdgeLayout& edges = file.layout();
+  const std::int64_t end_span = std::min(first_span + pass.pass->span_group, edges.span_count());
+  const TensorLayout shape = layout(propagation.accumulator);
+  const auto element = static_cast<std::int64_t>(dtype_bytes(value(propagation.source).dtype));
+
+  GatherToken next;
+  const auto read = [&](tbb::flow_control& flow) -> GatherToken {
+    if (next.block == edges.block_count() || stopped(stop)) {
+      flow.stop();
+      return {};
+    }
+    if (next.block_in_panel == 0 && next.slice == 0) {
+      const std::int64_t panel_index = next.block / edges.panel_blocks;
+      auto panel = std::make_shared<GatherToken::Panel>(
+          static_cast<std::size_t>(std::min(edges.panel_blocks, edges.block_count() - next.block)));
+      for (std::int64_t span = first_span; span < end_span; ++span) {
+        for (const PanelTile& entry : file.tiles(span, panel_index)) {
+          (*panel)[static_cast<std::size_t>(entry.block - next.block)].push_back(
+              {span, entry.tile});
+        }
+        bytes_read_ += static_cast<std::int64_t>(file.chunk_bytes(span, panel_index));
+      }
+      next.panel = std::move(panel);
+    }
+    GatherToken token = next;
+    if (++next.slice == shape.slice_count()) {
+      next.slice = 0;
+      ++next.block;
+      next.block_in_panel = next.block % edges.panel_blocks;
+    }
+    return token;
+  };
+  const auto compute = [&](const GatherToken& token) {
+    const Stopwatch stopwatch(compute_ns_);
+    const std::int64_t stride = shape.slice_stride(token.slice);
+    TileGroup group;
+    group.source_stride = group.stride = stride;
+    group.rows = shape.rows_of(token.block);
+    group.cols = shape.slice_cols(token.slice);
+    std::byte* accumulators = resident_slice(propagation.accumulator, token.slice) +
+                              token.block * shape.block_rows * stride * element;
+    group.accumulator = accumulators;
+    if (first_span == 0) {
+      backend_.zero(accumulators, static_cast<std::size_t>(group.rows * stride * element));
+    }
+    const std::byte* sources = resident_slice(propagation.source, token.slice);
+    std::vector<TileGroup::Entry> entries;
+    for (const auto& [span, tile] :
+         (*token.panel)[static_cast<std::size_t>(token.block_in_panel)]) {
+      entries.push_back({tile, sources + span * edges.span_rows * stride * element});
+    }
+    group.entries = entries;
+    pass.fold(group);
+  };
+  tbb::parallel_pipeline(
+      tokens_in_flight(),
+      tbb::make_filter<void, GatherToken>(tbb::filter_mode::serial_in_order, read) &
+          tbb::make_filter<GatherToken, void>(tbb::filter_mode::parallel, compute));
+  return !stopped(stop);
+}
+
+}  // namespace ooc

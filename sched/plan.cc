@@ -1,0 +1,194 @@
+#include "sched/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::int64_t kMaxGroupRows = 2048;
+constexpr std::int64_t kMinGroupRows = 128;
+constexpr std::int64_t kGroupScratchBytes = 32 << 20;
+constexpr std::int64_t kSliceAlignment = 64;
+constexpr std::int64_t kTensorAlignment = 4096;
+
+TensorLayout layout_of(const Value& value, const GraphCounts& graph) {
+  return {graph.edges.vertices, value.cols, graph.edges.block_rows};
+}
+
+// For each value the first and the last stage that touches it; -1: none.
+struct Lifetimes {
+  std::vector<int> first, last;
+
+  void touch(ValueId value, int stage) {
+    int& begin = first[static_cast<std::size_t>(value)];
+    if (begin < 0) begin = stage;
+    last[static_cast<std::size_t>(value)] = stage;
+  }
+};
+
+Lifetimes lifetimes_of(const Program& program) {
+  Lifetimes lives{std::vector<int>(program.values.size(), -1),
+                  std::vector<int>(program.values.size(), -1)};
+  for (int i = 0; i < static_cast<int>(program.stages.size()); ++i) {
+    const Stage& stage = program.stages[static_cast<std::size_t>(i)];
+    if (stage.propagation) {
+      lives.touch(stage.propagation->source, i);
+      lives.touch(stage.propagation->accumulator, i);
+    }
+    for (const RowStep& step : stage.steps) {
+      for (const ValueId value : step.inputs) lives.touch(value, i);
+      for (const ValueId value : step.outputs) lives.touch(value, i);
+    }
+  }
+  for (const ValueId value : program.outputs) {
+    lives.touch(value, static_cast<int>(program.stages.size()) - 1);
+  }
+  return lives;
+}
+
+// Vertex values that must lie in memory: those that cross stages, accumulators, and outputs.
+std::set<ValueId> resident_values(const Program& program, const Lifetimes& lives) {
+  std::set<ValueId> resident(program.outputs.begin(), program.outputs.end());
+  for (const Stage& stage : program.stages) {
+    if (!stage.propagation) continue;
+    OOC_CHECK(program.values[static_cast<std::size_t>(stage.propagation->source)].kind ==
+              ValueKind::kVertex);
+    resident.insert(stage.propagation->accumulator);
+  }
+  for (std::size_t id = 0; id < program.values.size(); ++id) {
+    if (program.values[id].kind == ValueKind::kVertex && lives.first[id] != lives.last[id]) {
+      resident.insert(static_cast<ValueId>(id));
+    }
+  }
+  return resident;
+}
+
+// First fit, largest tensor first: each at the lowest offset free during its whole lifetime.
+void place(Plan& plan) {
+  std::vector<std::size_t> by_size(plan.residences.size());
+  for (std::size_t i = 0; i < by_size.size(); ++i) by_size[i] = i;
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) {
+    return plan.residences[a].bytes > plan.residences[b].bytes;
+  });
+  std::vector<const Residence*> placed;
+  for (const std::size_t i : by_size) {
+    Residence& tensor = plan.residences[i];
+    std::sort(placed.begin(), placed.end(),
+              [](const Residence* a, const Residence* b) { return a->offset < b->offset; });
+    for (const Residence* other : placed) {
+      const bool together =
+          tensor.first_pass <= other->last_pass && other->first_pass <= tensor.last_pass;
+      const bool overlaps = tensor.offset < other->offset + other->bytes &&
+                            other->offset < tensor.offset + tensor.bytes;
+      if (together && overlaps) tensor.offset = other->offset + other->bytes;
+    }
+    placed.push_back(&tensor);
+    plan.arena_bytes = std::max(plan.arena_bytes, tensor.offset + tensor.bytes);
+  }
+}
+
+std::int64_t input_bytes(const Value& value, const GraphCounts& graph) {
+  const TensorLayout layout = layout_of(value, graph);
+  std::int64_t stride = 0;
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    stride += layout.slice_stride(slice);
+  }
+  return stride * layout.rows * static_cast<std::int64_t>(dtype_bytes(value.dtype));
+}
+
+Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueId>& resident,
+               const GraphCounts& graph) {
+  Pass pass;
+  pass.name = stage.name;
+  pass.steps = stage.steps;
+  std::set<ValueId> tensors, scratch, reductions;
+  const auto sort_in = [&](ValueId id, bool output) {
+    const Value& value = program.values[static_cast<std::size_t>(id)];
+    if (value.kind == ValueKind::kReduction && output) reductions.insert(id);
+    if (value.kind == ValueKind::kInput) tensors.insert(id);
+    if (value.kind == ValueKind::kVertex) (resident.contains(id) ? tensors : scratch).insert(id);
+  };
+  for (const RowStep& step : stage.steps) {
+    for (const ValueId id : step.inputs) sort_in(id, false);
+    for (const ValueId id : step.outputs) sort_in(id, true);
+  }
+  pass.tensors.assign(tensors.begin(), tensors.end());
+  pass.scratch.assign(scratch.begin(), scratch.end());
+  pass.reductions.assign(reductions.begin(), reductions.end());
+  std::int64_t row_bytes = 0;
+  for (const ValueId id : pass.scratch) {
+    const Value& value = program.values[static_cast<std::size_t>(id)];
+    const TensorLayout one_row{1, value.cols, 1};
+    row_bytes += resident_bytes(one_row, value.dtype);
+  }
+  // The group depends on the program and the block size alone, so that reductions do not depend
+  // on the plan.
+  pass.group_rows = std::min(kMaxGroupRows, graph.edges.block_rows);
+  while (pass.group_rows > kMinGroupRows && pass.group_rows * row_bytes > kGroupScratchBytes) {
+    pass.group_rows /= 2;
+  }
+  for (const ValueId id : pass.scratch) {
+    const Value& value = program.values[static_cast<std::size_t>(id)];
+    pass.scratch_bytes +=
+        round_up(resident_bytes({pass.group_rows, value.cols, pass.group_rows}, value.dtype),
+                 kTensorAlignment);
+  }
+  for (const ValueId id : pass.tensors) {
+    const Value& value = program.values[static_cast<std::size_t>(id)];
+    if (value.kind == ValueKind::kInput) pass.bytes_read += input_bytes(value, graph);
+  }
+  return pass;
+}
+
+}  // namespace
+
+std::int64_t resident_slice_offset(const TensorLayout& layout, DType dtype, std::int64_t slice) {
+  std::int64_t offset = 0;
+  for (std::int64_t s = 0; s < slice; ++s) {
+    offset += round_up(
+        layout.rows * layout.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(dtype)),
+        kSliceAlignment);
+  }
+  return offset;
+}
+
+std::int64_t resident_bytes(const TensorLayout& layout, DType dtype) {
+  return resident_slice_offset(layout, dtype, layout.slice_count());
+}
+
+Plan make_plan(const Program& program, const GraphCounts& graph, const PlanOptions& options) {
+  const Lifetimes lives = lifetimes_of(program);
+  const std::set<ValueId> resident = resident_values(program, lives);
+  Plan plan;
+  for (const Stage& stage : program.stages) {
+    Pass pass = make_pass(program, stage, resident, graph);
+    if (stage.propagation) {
+      pass.kind = PassKind::kPropagate;
+      pass.propagation = *stage.propagation;
+      pass.span_group = options.span_group > 0
+                            ? std::min(options.span_group, graph.edges.span_count())
+                            : graph.edges.span_count();
+      pass.bytes_read += stage.propagation->direction == Direction::kIn ? graph.edge_bytes_in
+                                                                        : graph.edge_bytes_out;
+    }
+    plan.scratch_bytes = std::max(plan.scratch_bytes, pass.scratch_bytes);
+    plan.bytes_read += pass.bytes_read;
+    plan.passes.push_back(std::move(pass));
+  }
+  for (const ValueId id : resident) {
+    const Value& value = program.values[static_cast<std::size_t>(id)];
+    const auto at = static_cast<std::size_t>(id);
+    const std::int64_t bytes =
+        round_up(resident_bytes(layout_of(value, graph), value.dtype), kTensorAlignment);
+    plan.residences.push_back({id, 0, bytes, lives.first[at], lives.last[at]});
+  }
+  place(plan);
+  return plan;
+}
+
+}  // namespace ooc

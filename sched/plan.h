@@ -1,0 +1,77 @@
+// The plan: the passes that a program becomes and where its vertex tensors lie, with the bytes that
+// follow. Made before the first epoch from the program and the dataset's counts alone; the executor
+// follows it and decides nothing.
+//
+// The strategy here is the simplest one, "resident": every vertex tensor that a later pass needs
+// stays in memory, at a place it shares with tensors of other lifetimes; dataset files are mapped.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sched/program.h"
+#include "storage/edge_file.h"
+#include "storage/tensor_layout.h"
+
+namespace ooc {
+
+enum class PassKind { kRow, kPropagate };
+
+// One streaming loop over chunks.
+struct Pass {
+  std::string name;
+  PassKind kind = PassKind::kRow;
+  Propagation propagation;          // kPropagate
+  std::int64_t span_group = 1;      // source spans whose tiles a destination block takes at once
+  std::vector<RowStep> steps;       // the row-wise work, block after block
+  std::vector<ValueId> tensors;     // inputs and resident tensors that the steps touch
+  std::vector<ValueId> scratch;     // vertex values that live within one row group only
+  std::vector<ValueId> reductions;  // summed by this pass
+  std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
+  std::int64_t scratch_bytes = 0;  // per worker
+  std::int64_t bytes_read = 0;     // from the dataset's files
+};
+
+// The place of a resident tensor in the arena, and the passes between which it is there.
+struct Residence {
+  ValueId value = -1;
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  int first_pass = 0;
+  int last_pass = 0;
+};
+
+struct Plan {
+  std::string strategy = "resident";
+  std::vector<Pass> passes;
+  std::vector<Residence> residences;  // by value
+  std::int64_t arena_bytes = 0;
+  std::int64_t scratch_bytes = 0;  // per worker: the largest of the passes'
+  std::int64_t bytes_read = 0;     // per run, from the dataset's files
+};
+
+// What the plan needs to know of a graph; `edge_bytes` are those of the files' edge chunks.
+struct GraphCounts {
+  EdgeLayout edges;
+  std::int64_t edge_bytes_in = 0;
+  std::int64_t edge_bytes_out = 0;
+};
+
+// Options that shape passes. `span_group` 0: all spans at once, since all of them are in memory.
+struct PlanOptions {
+  std::int64_t span_group = 0;
+};
+
+Plan make_plan(const Program& program, const GraphCounts& graph, const PlanOptions& options = {});
+
+// Bytes of a vertex tensor in memory: slices one after the other, each padded to 64 bytes.
+std::int64_t resident_bytes(const TensorLayout& layout, DType dtype);
+// Where slice `slice` of it begins.
+std::int64_t resident_slice_offset(const TensorLayout& layout, DType dtype, std::int64_t slice);
+
+nlohmann::ordered_json plan_to_json(const Program& program, const Plan& plan);
+// A table for people.
+std::string plan_to_text(const Program& program, const Plan& plan);
+
+}  // namespace ooc
