@@ -44,11 +44,41 @@ std::string reals_taken(const Command::RealRange& range) {
                      range.most_excluded ? "up to but below" : "to", range.most);
 }
 
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = "\nUsage: " + (name.empty() ? app->get_name() : name);
+    if (!app->get_subcommands({}).empty()) usage += " COMMAND";
+    for (const CLI::Option* option : app->get_options()) {
+      if (option->get_positional()) usage += " " + make_option_usage(option);
+    }
+    return usage + " [OPTIONS]\n";
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text;
+    if (!option->get_type_name().empty()) text += " " + option->get_type_name();
+    if (!option->get_default_str().empty()) text += " (" + option->get_default_str() + ")";
+    if (option->get_required() && !option->get_positional()) text += " (required)";
+    return text;
+  }
+};
+
+// Sets `path` without the slashes at its end.
+bool assign_path(std::string& path, const std::string& text) {
+  path = text;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return !path.empty();
+}
+
 }  // namespace
 
 Command::Command(CLI::App& app) : app_(app) {
   app_.set_help_flag("-h,--help", "Print this and exit");
-  app_.get_formatter()->column_width(34);
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(34);
+  formatter->label("Subcommands", "Commands");
+  app_.formatter(formatter);
 }
 
 void Command::add_common_options() {
@@ -56,7 +86,7 @@ void Command::add_common_options() {
     log_level_ = word;
     return true;
   };
-  text("--config", config_, "FILE", "the path of a TOML file",
+  path("--config", config_, "FILE",
        "Read options from FILE (TOML, the same names); the command line wins");
   add_choice("--log-level", {"debug", "info", "warn", "error"}, "info", "What to log to stderr",
              level);
@@ -88,6 +118,7 @@ CLI::Option* Command::add_option(const std::string& names, const std::string& pl
 
 void Command::flag(const std::string& names, bool& value, const std::string& description) {
   CLI::Option* option = app_.add_flag(names);
+  option->type_name("");
   option->description(description);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add(option, "true or false", [&value](const std::string& text) {
@@ -141,6 +172,12 @@ void Command::text(const std::string& names, std::string& value, const std::stri
       });
 }
 
+void Command::path(const std::string& names, std::string& value, const std::string& placeholder,
+                   const std::string& description) {
+  add(add_option(names, placeholder, value, description), "a path",
+      [&value](const std::string& text) { return assign_path(value, text); });
+}
+
 void Command::add_choice(const std::string& names, const std::vector<std::string>& words,
                          const std::string& default_word, const std::string& description,
                          std::function<bool(const std::string&)> assign) {
@@ -151,10 +188,7 @@ void Command::add_choice(const std::string& names, const std::vector<std::string
 void Command::positional(const std::string& placeholder, const std::string& key, std::string& value,
                          const std::string& description) {
   Binding& binding = add(add_option(placeholder, "", "", description), description,
-                         [&value](const std::string& text) {
-                           value = text;
-                           return !text.empty();
-                         });
+                         [&value](const std::string& text) { return assign_path(value, text); });
   binding.name = placeholder;
   binding.key = key;
 }
@@ -162,7 +196,7 @@ void Command::positional(const std::string& placeholder, const std::string& key,
 void Command::required() { bindings_.back().is_required = true; }
 
 Command& Command::subcommand(const std::string& name, const std::string& description) {
-  CLI::App* app = app_.add_subcommand(name, description);
+  CLI::App* app = app_.add_subcommand(name, description)->group("Commands");
   app_.require_subcommand(0, 1);
   return *subcommands_.emplace_back(std::make_unique<Command>(*app));
 }
@@ -207,6 +241,13 @@ std::string Command::help_hint() const {
   std::string line = app_.get_name();
   if (app_.get_parent() != nullptr) line = app_.get_parent()->get_name() + " " + line;
   return "see " + line + " --help";
+}
+
+std::string Command::help() {
+  Command& command = chosen();
+  // Only now: CLI11 itself shall not ask for them, its messages are not ours.
+  for (Binding& binding : command.bindings_) binding.option->required(binding.is_required);
+  return app_.help();
 }
 
 Command& Command::parse(int argc, const char* const* argv) {

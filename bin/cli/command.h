@@ -45,6 +45,9 @@ class Command {
   // `placeholder` stands for the value in --help, `takes` in messages: "FILE", "a file's path".
   void text(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& takes, const std::string& description);
+  // A file or directory; slashes at its end are dropped.
+  void path(const std::string& names, std::string& value, const std::string& placeholder,
+            const std::string& description);
   // One of several words.
   template <class T>
   void choice(const std::string& names, T& value,
@@ -66,7 +69,7 @@ class Command {
                  return false;
                });
   }
-  // An argument without a name, called `key` in a configuration file.
+  // A path without a name, called `key` in a configuration file.
   void positional(const std::string& placeholder, const std::string& key, std::string& value,
                   const std::string& description);
   // The option added last must be given.
@@ -86,6 +89,8 @@ class Command {
   // For run_program(). Reads the arguments, sets the variables and returns the command asked for.
   Command& parse(int argc, const char* const* argv);
   const std::string& log_level() const { return log_level_; }
+  // What --help prints for the command asked for.
+  std::string help();
   void run() { action_(); }
 
  private:

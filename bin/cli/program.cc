@@ -71,7 +71,7 @@ void flush_results() {
 void run(const std::string& name, const std::string& description, int argc, const char* const* argv,
          const std::function<void(Command&)>& setup) {
   CLI::App app(description, name);
-  app.set_version_flag("--version", name + " " + OOC_VERSION);
+  app.set_version_flag("--version", name + " " + OOC_VERSION, "Print the version and exit");
   Command program(app);
   setup(program);
   try {
@@ -81,7 +81,7 @@ void run(const std::string& name, const std::string& description, int argc, cons
   } catch (const CLI::CallForVersion& version) {
     fmt::print("{}\n", version.what());
   } catch (const CLI::Success&) {
-    fmt::print("{}", app.help());
+    fmt::print("{}", program.help());
   }
   flush_results();
 }

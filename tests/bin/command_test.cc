@@ -35,7 +35,7 @@ struct Fixture {
     command.size("--host-memory", memory, "auto", "Memory");
     command.choice<Norm>("--norm", norm, {{"none", Norm::kNone}, {"batch", Norm::kBatch}}, "Norm");
     command.flag("--residual", residual, "Residuals");
-    command.text("-o,--output", output, "DIR", "a directory", "Where to write");
+    command.path("-o,--output", output, "DIR", "Where to write");
     command.action([] {});
   }
 
@@ -73,7 +73,7 @@ class ConfigFile {
 TEST_CASE("command: every kind of option sets its variable") {
   Fixture tool;
   tool.parse({"a.ooc", "--epochs", "5", "--num-layers=3", "--dropout", "0.25", "--host-memory",
-              "1.5GiB", "--norm", "batch", "--residual", "-o", "here"});
+              "1.5GiB", "--norm", "batch", "--residual", "-o", "here/"});
   CHECK(tool.dataset == "a.ooc");
   CHECK(tool.epochs == 5);
   CHECK(tool.layers == 3);
@@ -121,7 +121,7 @@ TEST_CASE("command: a wrong value names the option and what it takes") {
         "--host-memory cannot be 'lots', command line; it takes a size such as 512MiB, 4GiB or "
         "1.5G");
   CHECK(Fixture().error({"a.ooc", "--output", ""}) ==
-        "--output cannot be '', command line; it takes a directory");
+        "--output cannot be '', command line; it takes a path");
   CHECK(Fixture().error({"a.ooc", "--epochs"}) ==
         "--epochs has no value, command line; it takes a whole number from 1 up");
   CHECK(Fixture().error({"a.ooc", "--residual=maybe"}) ==
