@@ -1,6 +1,6 @@
 // C = A B or C += A B on row-major matrices, by the serial OpenBLAS on the calling thread.
 //
-// Many threads may call at once: OpenBLAS hands out its work buffers under a lock. The same shapes
+// Many threads may call at once: each has a work buffer of its own (blas_cpu.cc). The same shapes
 // give the same bits, whatever runs beside.
 #pragma once
 
@@ -34,8 +34,8 @@ void gemm(const Gemm<double>& call);
 // DeviceError if the OpenBLAS linked would start threads of its own.
 void check_blas_is_serial();
 
-// The kernels OpenBLAS picked for this processor, such as "SkylakeX": sums differ in their last
-// bits between them.
+// The kernels OpenBLAS picked for this processor, such as "Haswell" or "Cooperlake" (or was told to
+// by OPENBLAS_CORETYPE): sums differ in their last bits between them.
 std::string_view blas_core();
 
 }  // namespace ooc

@@ -1,6 +1,7 @@
 #include <cblas.h>
+#include <sys/mman.h>
 
-#include <cstdlib>
+#include <utility>
 
 #include "kernels/blas.h"
 #include "storage/errors.h"
@@ -8,18 +9,35 @@
 namespace ooc {
 namespace {
 
-#if defined(__x86_64__)
-// OpenBLAS 0.3.21 does not know processors newer than itself and gives them its AVX2 kernels, half
-// as fast as its AVX-512 ones. It chooses in a constructor of default priority, from this variable
-// if it is set; the user's own setting stays.
-__attribute__((constructor(101))) void prefer_avx512_kernels() {
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    setenv("OPENBLAS_CORETYPE", "SkylakeX", /*overwrite=*/0);
+// Replaces OpenBLAS's allocator of work buffers (by the linker's --wrap, see CMakeLists.txt).
+//
+// Its own one, in Debian 12's serial build (0.3.21), searches its table of buffers for a free entry
+// without holding the lock: two threads can get the same buffer and both compute garbage. Here a
+// thread keeps a buffer of its own, so gemm takes no lock at all.
+//
+// Of OpenBLAS's BUFFER_SIZE on x86-64, and a page. It is address space: gemm touches only its
+// front, about 2 MB at our shapes.
+constexpr std::size_t kBufferBytes = (std::size_t{32} << 22) + 4096;
+
+void* map_buffer() {
+  void* buffer = mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (buffer == MAP_FAILED) {
+    // A C caller lies between here and ours: an exception could not pass through it.
+    check_failed("no address space for a work buffer of OpenBLAS", __FILE__, __LINE__);
   }
+  return buffer;
 }
-#endif
+
+// The buffer a thread is not using just now.
+struct SpareBuffer {
+  void* data = nullptr;
+  ~SpareBuffer() {
+    if (data != nullptr) munmap(data, kBufferBytes);
+  }
+};
+
+thread_local SpareBuffer spare;
 
 CBLAS_TRANSPOSE cblas_transpose(Transpose transpose) {
   return transpose == Transpose::kYes ? CblasTrans : CblasNoTrans;
@@ -40,6 +58,23 @@ void call_gemm(Function function, const Gemm<T>& call) {
 }
 
 }  // namespace
+
+extern "C" {
+
+void* __wrap_blas_memory_alloc(int) {
+  if (spare.data == nullptr) return map_buffer();
+  return std::exchange(spare.data, nullptr);
+}
+
+void __wrap_blas_memory_free(void* buffer) {
+  if (spare.data == nullptr) {
+    spare.data = buffer;
+  } else {
+    munmap(buffer, kBufferBytes);
+  }
+}
+
+}  // extern "C"
 
 void gemm(const Gemm<float>& call) { call_gemm(cblas_sgemm, call); }
 void gemm(const Gemm<double>& call) { call_gemm(cblas_dgemm, call); }

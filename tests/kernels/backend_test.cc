@@ -1,0 +1,133 @@
+#include "kernels/backend.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+
+#include "storage/errors.h"
+#include "tests/kernels/run_kernel.h"
+
+namespace ooc::testing {
+namespace {
+
+// What a child process prints to stderr before it aborts; empty if it does not abort.
+std::string abort_message(const std::function<void()>& body) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);  // Catch2's handler would report a failed test
+    dup2(ends[1], STDERR_FILENO);
+    body();
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string message;
+  char buffer[256];
+  for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    message.append(buffer, static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? message : "";
+}
+
+void twice(const OperatorCall& call) {
+  auto* y = call.outputs[0].data<float>(0);
+  const auto* x = call.inputs[0].data<float>(0);
+  for (std::int64_t i = 0; i < call.outputs[0].rows; ++i) y[i] = 2 * x[i];
+}
+
+}  // namespace
+
+TEST_CASE("backend: memory is zeroed, aligned and as large as asked") {
+  const auto backend = make_cpu_backend();
+  for (const std::size_t bytes :
+       {1UL, 4096UL, 4097UL, (2UL << 20) - 1, 2UL << 20, (5UL << 20) + 3}) {
+    const auto buffer = backend->allocate(bytes);
+    REQUIRE(buffer->bytes() == bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 4096 == 0);
+    bool zeroed = true;
+    for (std::size_t i = 0; i < bytes; ++i) zeroed = zeroed && buffer->data()[i] == std::byte{0};
+    CHECK(zeroed);
+    std::memset(buffer->data(), 0xff, bytes);
+  }
+  CHECK(backend->allocate(0)->bytes() == 0);
+}
+
+TEST_CASE("backend: more memory than there is is a budget error") {
+  CHECK_THROWS_AS(make_cpu_backend()->allocate(std::size_t{1} << 60), BudgetError);
+}
+
+TEST_CASE("backend: copies arrive in every direction, events are in order") {
+  const auto backend = make_cpu_backend();
+  CHECK(backend->name() == "cpu");
+  CHECK(backend->host_accessible());
+  const auto first = backend->allocate(8192);
+  const auto second = backend->allocate(8192);
+  std::vector<std::byte> host(8192);
+  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<std::byte>(i * 7);
+  std::vector<std::byte> back(8192);
+  backend->wait(Event{});
+  backend->copy(first->data(), host.data(), 8192, CopyKind::kHostToDevice);
+  const Event one = backend->record();
+  backend->copy(second->data(), first->data(), 8192, CopyKind::kDeviceToDevice);
+  backend->copy(back.data(), second->data(), 8192, CopyKind::kDeviceToHost);
+  const Event two = backend->record();
+  CHECK(one.value >= 1);
+  CHECK(two.value > one.value);
+  backend->wait(two);
+  backend->wait(one);
+  CHECK(back == host);
+}
+
+TEST_CASE("backend: every built-in operator has a kernel for both scalar types") {
+  const auto backend = make_cpu_backend();
+  std::set<std::string_view> names;
+  for (const RowKernelSpec& spec : row_kernel_specs()) {
+    CHECK(backend->row_kernel(spec.name, DType::kF32) != nullptr);
+    CHECK(backend->row_kernel(spec.name, DType::kF64) != nullptr);
+    CHECK(names.insert(spec.name).second);
+    CHECK(&row_kernel_spec(spec.name) == &spec);
+    CHECK(spec.reduces == (spec.output.rows != 'n'));
+  }
+}
+
+TEST_CASE("backend: a registered kernel is found by name") {
+  register_cpu_row_kernel("test_twice", twice, nullptr);
+  const auto x = SlicedMatrix<float>::vertex(random_dense(5, 1, 1));
+  const auto y = SlicedMatrix<float>::vertex(Dense(5, 1));
+  cpu_backend().row_kernel("test_twice",
+                           DType::kF32)({{&x.view(), 1}, {&y.view(), 1}, Attributes{}, RunState{}});
+  for (std::int64_t i = 0; i < 5; ++i) CHECK(y.dense()(i, 0) == 2 * x.dense()(i, 0));
+}
+
+TEST_CASE("backend: programmers' mistakes stop with a message that names them") {
+  using Catch::Contains;
+  const Backend& backend = cpu_backend();
+  CHECK_THAT(abort_message([&] { backend.row_kernel("matmull", DType::kF32); }),
+             Contains("row kernel 'matmull' for fp32"));
+  CHECK_THAT(abort_message([&] { backend.row_kernel("matmul", DType::kI32); }),
+             Contains("row kernel 'matmul' for int32"));
+  CHECK_THAT(abort_message([&] { backend.fold_kernel("mode", DType::kF64); }),
+             Contains("fold kernel 'mode' for fp64"));
+  CHECK_THAT(abort_message([&] { register_cpu_row_kernel("relu", twice, nullptr); }),
+             Contains("there already"));
+  const Dense x(3, 8);
+  CHECK_THAT(abort_message([&] {
+               run_kernel<float>("add", {x, Dense(3, 9)}, x);
+             }),
+             Contains("operator add: wrong shape of B"));
+  CHECK_THAT(abort_message([&] {
+               run_kernel<float>("add", {x, Dense(4, 8)}, x);
+             }),
+             Contains("operator add: wrong shape of B"));
+  CHECK_THAT(abort_message([&] { run_kernel<float>("add", {x}, x); }),
+             Contains("operator add: wrong number of inputs"));
+}
+
+}  // namespace ooc::testing

@@ -1,0 +1,137 @@
+#include <thread>
+
+#include "kernels/blas.h"
+#include "tests/kernels/run_kernel.h"
+
+namespace ooc::testing {
+namespace {
+
+Dense transposed(const Dense& a) {
+  Dense result(a.cols, a.rows);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < a.cols; ++j) result(j, i) = a(i, j);
+  }
+  return result;
+}
+
+Dense product(const Dense& a, const Dense& b) {
+  Dense result(a.rows, b.cols);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < b.cols; ++j) {
+      for (std::int64_t k = 0; k < a.cols; ++k) result(i, j) += a(i, k) * b(k, j);
+    }
+  }
+  return result;
+}
+
+Dense filled(std::int64_t rows, std::int64_t cols, double value) {
+  Dense dense(rows, cols);
+  for (double& element : dense.values) element = value;
+  return dense;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("dense: matmul equals the naive product for every pair of widths", "", float,
+                   double) {
+  for (const std::int64_t k : kWidths) {
+    for (const std::int64_t m : kWidths) {
+      const Dense x = random_dense(kRows, k, 1);
+      const Dense w = random_dense(k, m, 2);
+      const Dense before = filled(kRows, m, std::nan(""));
+      const Dense expected = product(x, w);
+      CHECK_CLOSE(run_kernel<TestType>("matmul", {x, w}, before), expected, tolerance<TestType>(k));
+      const Dense by_transpose = run_kernel<TestType>("matmul", {x, transposed(w)}, before,
+                                                      {.attributes = {.transpose = true}});
+      CHECK_CLOSE(by_transpose, expected, tolerance<TestType>(k));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("dense: matmul_reduce adds X^T G to its output", "", float, double) {
+  for (const std::int64_t k : kWidths) {
+    for (const std::int64_t m : kWidths) {
+      const Dense x = random_dense(kRows, k, 3);
+      const Dense g = random_dense(kRows, m, 4);
+      Dense expected = product(transposed(x), g);
+      for (double& value : expected.values) value += 0.5;
+      const Dense actual = run_kernel<TestType>("matmul_reduce", {x, g}, filled(k, m, 0.5));
+      CHECK_CLOSE(actual, expected, tolerance<TestType>(kRows));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("dense: bias and column_sum", "", float, double) {
+  for (const std::int64_t d : kWidths) {
+    const Dense x = random_dense(kRows, d, 5);
+    const Dense b = random_dense(1, d, 6);
+    Dense shifted(kRows, d);
+    Dense sums = filled(1, d, 0.25);
+    for (std::int64_t c = 0; c < d; ++c) {
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        shifted(i, c) = x(i, c) + b(0, c);
+        sums(0, c) += x(i, c);
+      }
+    }
+    CHECK_CLOSE(run_kernel<TestType>("bias", {x, b}, Dense(kRows, d)), shifted,
+                tolerance<TestType>());
+    CHECK_CLOSE(run_kernel<TestType>("column_sum", {x}, filled(1, d, 0.25)), sums,
+                tolerance<TestType>(kRows));
+  }
+}
+
+TEST_CASE("dense: no rows leave a reduction alone") {
+  const Dense none(0, 40);
+  const Dense before = filled(40, 40, 0.5);
+  CHECK(run_kernel<float>("matmul_reduce", {none, none}, before).values == before.values);
+  CHECK(run_kernel<float>("column_sum", {none}, filled(1, 40, 0.5)).values ==
+        filled(1, 40, 0.5).values);
+  CHECK(run_kernel<float>("matmul", {none, before}, none).values.empty());
+}
+
+TEST_CASE("dense: a large row group equals the naive product") {
+  const Dense x = random_dense(2048, 100, 7);
+  const Dense w = random_dense(100, 47, 8);
+  const Dense g = random_dense(2048, 47, 9);
+  CHECK_CLOSE(run_kernel<float>("matmul", {x, w}, Dense(2048, 47)), product(x, w),
+              tolerance<float>(100));
+  CHECK_CLOSE(run_kernel<float>("matmul_reduce", {x, g}, Dense(100, 47)), product(transposed(x), g),
+              tolerance<float>(2048));
+}
+
+TEST_CASE("dense: many threads at once get the bits of one") {
+  const Dense x = random_dense(2048, 70, 10);
+  const Dense w = random_dense(70, 40, 11);
+  const Dense g = random_dense(2048, 40, 12);
+  const auto both = [&] {
+    const auto x_matrix = SlicedMatrix<float>::vertex(x);
+    const auto w_matrix = SlicedMatrix<float>::parameter(w);
+    const auto g_matrix = SlicedMatrix<float>::vertex(g);
+    const auto y_matrix = SlicedMatrix<float>::vertex(Dense(2048, 40));
+    const auto r_matrix = SlicedMatrix<float>::parameter(Dense(70, 40));
+    const MatrixView forward[] = {x_matrix.view(), w_matrix.view()};
+    const MatrixView backward[] = {x_matrix.view(), g_matrix.view()};
+    const Attributes attributes;
+    const RunState run;
+    for (int round = 0; round < 20; ++round) {
+      cpu_backend().row_kernel("matmul",
+                               DType::kF32)({forward, {&y_matrix.view(), 1}, attributes, run});
+      cpu_backend().row_kernel("matmul_reduce",
+                               DType::kF32)({backward, {&r_matrix.view(), 1}, attributes, run});
+    }
+    std::vector<double> result = y_matrix.dense().values;
+    for (const double value : r_matrix.dense().values) result.push_back(value);
+    return result;
+  };
+  const std::vector<double> expected = both();
+  constexpr std::size_t kThreads = 64;
+  std::vector<std::vector<double>> results(kThreads);
+  std::vector<std::thread> threads;
+  for (auto& result : results) threads.emplace_back([&] { result = both(); });
+  for (auto& thread : threads) thread.join();
+  for (const auto& result : results) CHECK(result == expected);
+}
+
+TEST_CASE("dense: OpenBLAS is serial") { CHECK_NOTHROW(check_blas_is_serial()); }
+
+}  // namespace ooc::testing

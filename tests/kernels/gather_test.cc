@@ -1,0 +1,226 @@
+#include <algorithm>
+
+#include "storage/tile.h"
+#include "tests/kernels/run_kernel.h"
+
+namespace ooc::testing {
+namespace {
+
+// Holds the arrays of one tile, built without the encoder of storage/.
+struct HandTile {
+  std::vector<std::uint32_t> ends;
+  std::vector<std::uint16_t> rows;
+  std::vector<std::uint16_t> sources;
+  std::vector<std::uint16_t> escapes;
+  std::vector<std::uint8_t> deltas;
+  TileEncoding encoding = TileEncoding::kRuns;
+
+  HandTile(const std::vector<LocalEdge>& edges, TileEncoding tile_encoding)
+      : encoding(tile_encoding) {
+    std::uint16_t previous = 0;
+    for (const LocalEdge& edge : edges) {
+      sources.push_back(edge.source);
+      if (encoding == TileEncoding::kRuns) {
+        if (rows.empty() || rows.back() != edge.row) {
+          rows.push_back(edge.row);
+          ends.push_back(0);
+        }
+        ends.back() = static_cast<std::uint32_t>(sources.size());
+        continue;
+      }
+      const int delta = edge.row - previous;
+      deltas.push_back(static_cast<std::uint8_t>(std::min<int>(delta, kRowEscape)));
+      if (delta >= kRowEscape) escapes.push_back(edge.row);
+      previous = edge.row;
+    }
+  }
+
+  TileView view() const {
+    return {.encoding = encoding,
+            .edge_count = static_cast<std::uint32_t>(sources.size()),
+            .row_count = static_cast<std::uint32_t>(rows.size()),
+            .escape_count = static_cast<std::uint32_t>(escapes.size()),
+            .ends = ends.data(),
+            .rows = rows.data(),
+            .sources = sources.data(),
+            .escapes = escapes.data(),
+            .deltas = deltas.data()};
+  }
+};
+
+struct Graph {
+  std::int64_t rows = 0;
+  std::int64_t span_rows = 0;
+  std::vector<std::vector<LocalEdge>> spans;  // sorted edges of every span
+};
+
+// Skewed rows (some long runs), parallel edges, empty rows, gaps of more than 255 rows.
+Graph random_graph(std::int64_t rows, std::int64_t span_rows, int edges, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  Graph graph = {rows, span_rows, {}};
+  for (int span = 0; span < 3; ++span) {
+    std::vector<LocalEdge> list;
+    for (int e = 0; e < edges; ++e) {
+      const double skewed = std::pow(uniform(engine), 4);
+      list.push_back(
+          {static_cast<std::uint16_t>(skewed * static_cast<double>(rows)),
+           static_cast<std::uint16_t>(uniform(engine) * static_cast<double>(span_rows))});
+      if (e % 10 == 0) list.push_back(list.back());
+    }
+    list.push_back({static_cast<std::uint16_t>(rows - 1), 0});
+    std::sort(list.begin(), list.end(), [](LocalEdge a, LocalEdge b) {
+      return a.row != b.row ? a.row < b.row : a.source < b.source;
+    });
+    graph.spans.push_back(std::move(list));
+  }
+  return graph;
+}
+
+std::int64_t chunk_stride(std::int64_t cols) { return cols < 8 ? cols : round_up(cols, 8); }
+
+template <class T>
+std::vector<T> random_chunk(std::int64_t rows, std::int64_t cols, unsigned seed) {
+  const Dense dense = random_dense(rows, cols, seed);
+  std::vector<T> chunk(static_cast<std::size_t>(rows * chunk_stride(cols)), T{0});
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t c = 0; c < cols; ++c) {
+      chunk[static_cast<std::size_t>(i * chunk_stride(cols) + c)] = static_cast<T>(dense(i, c));
+    }
+  }
+  return chunk;
+}
+
+template <class T>
+struct Gather {
+  const Graph& graph;
+  std::int64_t cols;
+  std::vector<std::vector<T>> sources;
+
+  Gather(const Graph& g, std::int64_t col_count) : graph(g), cols(col_count) {
+    for (unsigned span = 0; span < g.spans.size(); ++span) {
+      sources.push_back(random_chunk<T>(g.span_rows, cols, 100 + span));
+    }
+  }
+
+  std::vector<T> initial() const { return random_chunk<T>(graph.rows, cols, 7); }
+
+  // `group`: how many spans one call of the kernel takes.
+  std::vector<T> run(TileEncoding encoding, std::size_t group) const {
+    std::vector<T> accumulator = initial();
+    const FoldKernel kernel = cpu_backend().fold_kernel("sum", DTypeOf<T>::value);
+    for (std::size_t first = 0; first < graph.spans.size(); first += group) {
+      const std::size_t last = std::min(first + group, graph.spans.size());
+      std::vector<HandTile> tiles;
+      for (std::size_t s = first; s < last; ++s) tiles.emplace_back(graph.spans[s], encoding);
+      std::vector<TileGroup::Entry> entries;
+      for (std::size_t s = first; s < last; ++s) {
+        entries.push_back({tiles[s - first].view(), sources[s].data()});
+      }
+      kernel({.entries = entries,
+              .source_stride = chunk_stride(cols),
+              .accumulator = accumulator.data(),
+              .rows = graph.rows,
+              .cols = cols,
+              .stride = chunk_stride(cols)});
+    }
+    return accumulator;
+  }
+
+  // Counts parallel edges in a dense matrix and multiplies, in double.
+  Dense reference() const {
+    Dense result(graph.rows, cols);
+    const std::vector<T> start = initial();
+    for (std::size_t i = 0; i < result.values.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i) / cols;
+      const auto col = static_cast<std::int64_t>(i) % cols;
+      result.values[i] =
+          static_cast<double>(start[static_cast<std::size_t>(row * chunk_stride(cols) + col)]);
+    }
+    for (std::size_t s = 0; s < graph.spans.size(); ++s) {
+      Dense counts(graph.rows, graph.span_rows);
+      for (const LocalEdge& edge : graph.spans[s]) counts(edge.row, edge.source) += 1;
+      for (std::int64_t row = 0; row < graph.rows; ++row) {
+        for (std::int64_t source = 0; source < graph.span_rows; ++source) {
+          const double count = counts(row, source);
+          if (count == 0) continue;
+          for (std::int64_t c = 0; c < cols; ++c) {
+            const auto at = static_cast<std::size_t>(source * chunk_stride(cols) + c);
+            result(row, c) += count * static_cast<double>(sources[s][at]);
+          }
+        }
+      }
+    }
+    return result;
+  }
+};
+
+template <class T>
+Dense unpadded(const std::vector<T>& chunk, std::int64_t rows, std::int64_t cols) {
+  Dense result(rows, cols);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t c = 0; c < chunk_stride(cols); ++c) {
+      const T value = chunk[static_cast<std::size_t>(i * chunk_stride(cols) + c)];
+      if (c < cols) {
+        result(i, c) = static_cast<double>(value);
+      } else if (value != T{0}) {
+        FAIL("padding is no longer zero");
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("gather: sum equals the dense product for both encodings", "", float, double) {
+  for (const std::int64_t cols : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 24, 25, 31, 32}) {
+    for (const int edges : {0, 60, 3000}) {
+      const Graph graph = random_graph(900, 300, edges, static_cast<unsigned>(cols));
+      const Gather<TestType> gather(graph, cols);
+      const Dense expected = gather.reference();
+      for (const TileEncoding encoding : {TileEncoding::kRuns, TileEncoding::kPairs}) {
+        const std::vector<TestType> actual = gather.run(encoding, graph.spans.size());
+        CHECK_CLOSE(unpadded(actual, graph.rows, cols), expected, tolerance<TestType>(200));
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("gather: the bits do not depend on the grouping or the encoding", "", float,
+                   double) {
+  const Graph graph = random_graph(900, 300, 4000, 3);
+  const Gather<TestType> gather(graph, 32);
+  const std::vector<TestType> expected = gather.run(TileEncoding::kRuns, 3);
+  for (const std::size_t group : {1, 2, 3}) {
+    CHECK(gather.run(TileEncoding::kRuns, group) == expected);
+    CHECK(gather.run(TileEncoding::kPairs, group) == expected);
+  }
+}
+
+TEST_CASE("gather: rows without edges keep their value, an empty tile does nothing") {
+  const Graph graph = {300, 10, {{}, {{299, 9}}, {}}};
+  const Gather<float> gather(graph, 8);
+  for (const TileEncoding encoding : {TileEncoding::kRuns, TileEncoding::kPairs}) {
+    std::vector<float> expected = gather.initial();
+    for (std::size_t c = 0; c < 8; ++c) expected[299 * 8 + c] += gather.sources[1][9 * 8 + c];
+    CHECK(gather.run(encoding, 3) == expected);
+  }
+}
+
+TEST_CASE("gather: reads the last local ids of the largest span and block") {
+  const Graph graph = {65536, 65536, {{{0, 65535}, {0, 65535}, {254, 1}, {65535, 65535}}}};
+  const Gather<float> gather(graph, 3);
+  std::vector<float> expected = gather.initial();
+  for (std::size_t c = 0; c < 3; ++c) {
+    const std::vector<float>& sources = gather.sources[0];
+    const float last = sources[65535 * 3 + c];
+    expected[c] = (expected[c] + last) + last;
+    expected[254 * 3 + c] += sources[3 + c];
+    expected[65535 * 3 + c] += last;
+  }
+  CHECK(gather.run(TileEncoding::kRuns, 1) == expected);
+  CHECK(gather.run(TileEncoding::kPairs, 1) == expected);
+}
+
+}  // namespace ooc::testing
