@@ -89,7 +89,12 @@ def describe_machine():
             cpu = line.split(":", 1)[1].strip()
             break
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": cpu, "cores": os.cpu_count(), "memory_bytes": memory, "system": platform.platform()}
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "memory_bytes": memory,
+        "system": platform.platform(),
+    }
 
 
 def row_of(name, summaries):
@@ -135,7 +140,8 @@ def main():
         if reason:
             skipped[graph.name] = reason
             continue
-        rows.append(row_of(graph.name, measure(graph, options.model, options.programs, options.work)))
+        summaries = measure(graph, options.model, options.programs, options.work)
+        rows.append(row_of(graph.name, summaries))
         print(table_line(rows[-1]), flush=True)
     print("\nskipped: " + "; ".join(f"{name} ({reason})" for name, reason in skipped.items()))
 
