@@ -45,6 +45,12 @@ class BudgetError : public Error {
   using Error::Error;
 };
 
+// The user stopped the work (SIGINT, SIGTERM); nothing is lost. Exit code 130.
+class Interrupted : public Error {
+ public:
+  using Error::Error;
+};
+
 // Stops the process: a programmer's mistake, never a user's.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 

@@ -1,0 +1,53 @@
+// How far a long job is, on stderr: on a terminal a bar that is drawn again and again, elsewhere a
+// line at most every few seconds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace ooc::cli {
+
+// How far one activity has come since it began.
+struct ProgressUpdate {
+  std::string activity;    // "training", "sorting edges"; another one starts another bar
+  std::string unit;        // "epochs"
+  std::int64_t done = 0;   // units
+  std::int64_t total = 0;  // units; 0: not known
+  std::int64_t bytes = 0;  // moved so far; 0: left out
+  std::string note;        // "loss 0.53"
+};
+
+// May be used from many threads.
+class Progress {
+ public:
+  // Where the text goes and when it is; stderr and the steady clock in programs.
+  struct Output {
+    std::function<void(std::string_view)> write;
+    std::function<double()> seconds;
+    bool terminal = false;
+    bool silent = false;
+  };
+  static Output standard_output(bool quiet);
+
+  explicit Progress(Output output) : output_(std::move(output)) {}
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(const ProgressUpdate& update);
+  // Takes the bar away.
+  void finish();
+
+ private:
+  Output output_;
+  std::mutex mutex_;
+  std::string activity_;
+  double started_ = 0;
+  double shown_ = 0;
+  bool bar_visible_ = false;
+};
+
+}  // namespace ooc::cli
