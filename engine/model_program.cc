@@ -22,7 +22,8 @@ ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
                            const GraphCounts& counts, Mode mode, Wanted wanted, DType real,
                            const PlanOptions& plan_options)
     : model_(build_model(options, facts, mode, real)) {
-  std::vector<TensorId> roots{model_.loss};
+  std::vector<TensorId> roots;
+  if (wanted.loss) roots.push_back(model_.loss);
   if (wanted.gradients) {
     gradients_ = add_gradients(model_.graph, {model_.loss, -1});
     for (const ModelParameter& parameter : model_.parameters) {

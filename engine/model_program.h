@@ -15,8 +15,9 @@
 
 namespace ooc {
 
-// What the program computes besides the loss sums.
+// What the program computes.
 struct Wanted {
+  bool loss = true;        // the loss sums
   bool gradients = false;  // of every trainable parameter
   bool logits = false;
   bool embedding = false;
