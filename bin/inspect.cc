@@ -37,7 +37,7 @@ Facts dataset_facts(const std::string& path) {
   facts["found"] = manifest.findings;
   std::int64_t total = 0;
   for (const auto& [name, info] : manifest.files) {
-    facts["files"][name]["bytes"] = info.bytes;
+    facts["file_bytes"][name] = info.bytes;
     total += static_cast<std::int64_t>(info.bytes);
   }
   facts["total_bytes"] = total;
