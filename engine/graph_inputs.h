@@ -1,5 +1,5 @@
-// What a program reads of a dataset, by input name: its vertex tensors in place, and the row factors
-// computed from its degrees (engine/model.h).
+// What a program reads of a dataset, by input name: its vertex tensors in place, and the row
+// factors computed from its degrees (engine/model.h).
 #pragma once
 
 #include <map>

@@ -48,8 +48,8 @@ class ModelBuilder {
   }
 
  private:
-  TensorId parameter(const std::string& name, std::int64_t rows, std::int64_t cols,
-                     Initial initial, bool trainable = true) {
+  TensorId parameter(const std::string& name, std::int64_t rows, std::int64_t cols, Initial initial,
+                     bool trainable = true) {
     const TensorId tensor = model_.graph.parameter(name, rows, cols, trainable);
     model_.parameters.push_back({name, tensor, rows, cols, initial, trainable});
     return tensor;

@@ -19,6 +19,8 @@ struct ModelOptions {
   bool linear_head = false;  // every layer has `hidden` columns; a linear map makes the classes
   double dropout = 0.5;
   double input_dropout = 0;
+
+  bool operator==(const ModelOptions&) const = default;
 };
 
 // Counts of the dataset that a model's shapes and constants depend on.

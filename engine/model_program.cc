@@ -22,7 +22,8 @@ ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
                            const GraphCounts& counts, Mode mode, Wanted wanted, DType real,
                            const PlanOptions& plan_options)
     : model_(build_model(options, facts, mode, real)) {
-  std::vector<TensorId> roots{model_.loss};
+  std::vector<TensorId> roots;
+  if (wanted.loss) roots.push_back(model_.loss);
   if (wanted.gradients) {
     gradients_ = add_gradients(model_.graph, {model_.loss, -1});
     for (const ModelParameter& parameter : model_.parameters) {
@@ -38,8 +39,8 @@ ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
 void ModelProgram::bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs,
                         Arena arena, ParameterStore& parameters) {
   backend_ = &backend;
-  executor_ = std::make_unique<Executor>(backend, dataset, staged_.program, plan_,
-                                         std::move(arena), inputs.sources());
+  executor_ = std::make_unique<Executor>(backend, dataset, staged_.program, plan_, std::move(arena),
+                                         inputs.sources());
   for (const ModelParameter& parameter : model_.parameters) {
     const ValueId value = staged_.value(parameter.tensor);
     if (value >= 0) executor_->bind_parameter(value, parameters.data(parameter.name));

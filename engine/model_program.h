@@ -15,8 +15,9 @@
 
 namespace ooc {
 
-// What the program computes besides the loss sums.
+// What the program computes.
 struct Wanted {
+  bool loss = true;        // the loss sums
   bool gradients = false;  // of every trainable parameter
   bool logits = false;
   bool embedding = false;
@@ -25,7 +26,8 @@ struct Wanted {
 GraphFacts facts_of(const Dataset& dataset);
 GraphCounts counts_of(const Dataset& dataset);
 
-// The plan is made first, so that several programs can share an arena as large as the largest needs.
+// The plan is made first, so that several programs can share an arena as large as the largest
+// needs.
 class ModelProgram {
  public:
   ModelProgram(const ModelOptions& options, const GraphFacts& facts, const GraphCounts& counts,

@@ -75,8 +75,7 @@ void relu_gradient(GradientBuilder& builder, const Operation& op) {
 // dropout and scale_rows: linear in the first input, so the gradient is the same operator.
 void self_adjoint_gradient(GradientBuilder& builder, const Operation& op) {
   const TensorId dy = builder.output_gradient(op);
-  builder.add(op.inputs[0],
-              builder.graph().apply(op.def->name, {dy, op.inputs[1]}, op.attributes));
+  builder.add(op.inputs[0], builder.graph().apply(op.def->name, {dy, op.inputs[1]}, op.attributes));
 }
 
 void propagate_gradient(GradientBuilder& builder, const Operation& op) {
@@ -110,8 +109,8 @@ void batch_norm_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(gamma, dgamma);
   builder.add(beta, dbeta);
   if (builder.wants(x)) {
-    builder.add(x, graph.apply("batch_norm_gradient", {dy, x, sums, gamma, dgamma, dbeta},
-                               op.attributes));
+    builder.add(
+        x, graph.apply("batch_norm_gradient", {dy, x, sums, gamma, dgamma, dbeta}, op.attributes));
   }
 }
 
@@ -120,8 +119,8 @@ TensorShape loss_shape(const TensorGraph&, const Operation&) {
 }
 
 void softmax_cross_entropy_gradient(GradientBuilder& builder, const Operation& op) {
-  builder.add(op.inputs[0], builder.graph().apply("softmax_cross_entropy_gradient", op.inputs,
-                                                  op.attributes));
+  builder.add(op.inputs[0],
+              builder.graph().apply("softmax_cross_entropy_gradient", op.inputs, op.attributes));
 }
 
 using Table = std::map<std::string, OperatorDef, std::less<>>;

@@ -57,9 +57,8 @@ std::int64_t ParameterStore::bytes() const {
 }
 
 ParameterStore::Entry& ParameterStore::entry(const std::string& name) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.parameter.name == name;
-  });
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.parameter.name == name; });
   OOC_CHECK(found != entries_.end());
   return *found;
 }
@@ -99,8 +98,12 @@ std::vector<std::byte> ParameterStore::to_host(const Entry& entry,
 std::vector<ParameterValues> ParameterStore::capture() const {
   std::vector<ParameterValues> all;
   for (const Entry& entry : entries_) {
-    ParameterValues values{entry.parameter.name, entry.parameter.rows, entry.parameter.cols,
-                           to_host(entry, *entry.value), {}, {}};
+    ParameterValues values{entry.parameter.name,
+                           entry.parameter.rows,
+                           entry.parameter.cols,
+                           to_host(entry, *entry.value),
+                           {},
+                           {}};
     if (entry.parameter.trainable) {
       values.m = to_host(entry, *entry.m);
       values.v = to_host(entry, *entry.v);
@@ -110,8 +113,7 @@ std::vector<ParameterValues> ParameterStore::capture() const {
   return all;
 }
 
-void ParameterStore::restore(const std::vector<ParameterValues>& values,
-                             const std::string& where) {
+void ParameterStore::restore(const std::vector<ParameterValues>& values, const std::string& where) {
   for (Entry& entry : entries_) {
     const ModelParameter& p = entry.parameter;
     const auto found = std::find_if(values.begin(), values.end(),

@@ -81,7 +81,10 @@ class StageBuilder {
       }
       if (along_edges) kept_.insert(operation->output);
     }
-    for (const TensorId root : roots_) kept_.insert(root);
+    for (const TensorId root : roots_) {
+      OOC_CHECK(!from_outside(root));
+      kept_.insert(root);
+    }
     for (const Operation* operation : needed_) {
       const TensorId output = operation->output;
       const bool crosses = last_use[static_cast<std::size_t>(output)] > stage_of(output);

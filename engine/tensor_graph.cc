@@ -36,10 +36,9 @@ TensorId TensorGraph::add_operation(Operation operation, const std::string& name
   output.shape = def.shape(*this, operation);
   output.producer = static_cast<int>(operations_.size());
   output.name = name.empty() ? fmt::format("{}.{}", def.name, tensors_.size()) : name;
-  output.needs_gradient =
-      def.gradient != nullptr &&
-      std::any_of(operation.inputs.begin(), operation.inputs.end(),
-                  [&](TensorId id) { return tensor(id).needs_gradient; });
+  output.needs_gradient = def.gradient != nullptr &&
+                          std::any_of(operation.inputs.begin(), operation.inputs.end(),
+                                      [&](TensorId id) { return tensor(id).needs_gradient; });
   operation.output = add_tensor(std::move(output));
   operations_.push_back(std::move(operation));
   return operations_.back().output;

@@ -24,9 +24,11 @@ void relu(const OperatorCall& call);
 template <class T>
 void relu_gradient(const OperatorCall& call);
 template <class T>
-void dropout(const OperatorCall& call);
-template <class T>
 void scale_rows(const OperatorCall& call);
+
+// dropout_cpu.cc
+template <class T>
+void dropout(const OperatorCall& call);
 
 // layer_norm_cpu.cc
 template <class T>

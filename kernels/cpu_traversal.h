@@ -108,4 +108,21 @@ double lane_sum(std::int64_t cols, F&& f) {
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
+// The largest of f(c) over c < cols and `least`, in eight lanes. NaNs are passed over.
+template <class T, class F>
+T lane_max(std::int64_t cols, T least, F&& f) {
+  constexpr std::int64_t kLanes = 8;
+  T lanes[kLanes];
+  std::fill_n(lanes, kLanes, least);
+  const std::int64_t whole = cols / kLanes * kLanes;
+  for (std::int64_t c = 0; c < whole; c += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      const T value = f(c + lane);
+      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+    }
+  }
+  for (std::int64_t c = whole; c < cols; ++c) lanes[0] = f(c) > lanes[0] ? f(c) : lanes[0];
+  return *std::max_element(lanes, lanes + kLanes);
+}
+
 }  // namespace ooc

@@ -20,8 +20,8 @@ OOC_HOST_DEVICE inline T relu_gradient(T g, T y) {
   return y > T{0} ? g : T{0};
 }
 
-// e^x for x <= 0 (a logit less the row's largest), without branches so that it vectorises. Within
-// 2 ulp; 0 below the smallest normal number. After Cephes' expf.
+// e^x for x <= 0 (a logit less the row's largest), in a form that vectorises. Within 2 ulp; 0 below
+// the smallest normal number. After Cephes' expf.
 OOC_HOST_DEVICE inline float exp_nonpositive(float x) {
   constexpr float kLowest = -87.3f;
   constexpr float kLog2e = 1.44269504f;

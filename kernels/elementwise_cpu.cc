@@ -1,12 +1,8 @@
 #include "kernels/cpu_row_kernels.h"
 #include "kernels/cpu_traversal.h"
 #include "kernels/element_math.h"
-#include "kernels/random.h"
-#include "storage/errors.h"
 
 namespace ooc::cpu {
-
-static_assert(kDropoutGroup == kStripCols, "a strip of columns is one group of random words");
 
 template <class T>
 void add(const OperatorCall& call) {
@@ -22,36 +18,6 @@ template <class T>
 void relu_gradient(const OperatorCall& call) {
   map_elements<T>(call.inputs[0], call.inputs[1], call.outputs[0],
                   [](T g, T y) { return ooc::relu_gradient(g, y); });
-}
-
-template <class T>
-void dropout(const OperatorCall& call) {
-  const MatrixView& x = call.inputs[0];
-  const MatrixView& y = call.outputs[0];
-  const double p = call.attributes.value;
-  OOC_CHECK(p >= 0 && p < 1);
-  const std::int64_t* ids = call.inputs[1].data<std::int64_t>(0);
-  const std::int64_t id_stride = call.inputs[1].stride(0);
-  const std::uint64_t key = epoch_key(call.run.seed, call.run.epoch);
-  const std::uint32_t threshold = dropout_threshold(p);
-  const T scale = static_cast<T>(1.0 / (1.0 - p));
-  for_each_strip(y, [&](const Strip& strip) {
-    const StripRows<T> xs(x, strip);
-    const StripRows<T> ys(y, strip);
-    const auto group = static_cast<std::uint32_t>(strip.first_column / kDropoutGroup);
-    with_columns(strip.cols, [&](auto cols) {
-      for (std::int64_t i = 0; i < y.rows; ++i) {
-        alignas(32) std::uint32_t words[4][kDropoutLanes];
-        dropout_words(key, call.attributes.key, ids[i * id_stride], group, words);
-        const std::uint32_t* word = words[0];
-        const T* __restrict x_row = xs.row(i);
-        T* __restrict y_row = ys.row(i);
-        for (std::int64_t c = 0; c < cols; ++c) {
-          y_row[c] = word[c] >= threshold ? x_row[c] * scale : T{0};
-        }
-      }
-    });
-  });
 }
 
 template <class T>
@@ -78,7 +44,6 @@ void scale_rows(const OperatorCall& call) {
   template void add<T>(const OperatorCall&);           \
   template void relu<T>(const OperatorCall&);          \
   template void relu_gradient<T>(const OperatorCall&); \
-  template void dropout<T>(const OperatorCall&);       \
   template void scale_rows<T>(const OperatorCall&);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)

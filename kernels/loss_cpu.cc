@@ -11,40 +11,47 @@ namespace {
 constexpr std::uint8_t kTrainSplit = 1;
 constexpr std::uint8_t kLastSplit = 3;
 
+template <class T>
 struct RowSoftmax {
-  double largest = 0;       // logit
-  std::int64_t argmax = 0;  // its column, the lowest of equal ones
-  double sum = 0;           // of exp(logit - largest)
+  T largest = 0;   // logit
+  double sum = 0;  // of exp(logit - largest)
 };
 
 template <class T>
-RowSoftmax row_softmax(const MatrixView& logits, std::int64_t row) {
+RowSoftmax<T> row_softmax(const MatrixView& logits, std::int64_t row) {
   T largest = -std::numeric_limits<T>::infinity();
-  std::int64_t argmax = 0;
   for_each_strip(logits, [&](const Strip& strip) {
     const T* x = StripRows<T>(logits, strip).row(row);
-    for (std::int64_t c = 0; c < strip.cols; ++c) {
-      if (x[c] > largest) {
-        largest = x[c];
-        argmax = strip.first_column + c;
-      }
-    }
+    with_columns(strip.cols, [&](auto cols) {
+      largest = lane_max(cols, largest, [&](std::int64_t c) { return x[c]; });
+    });
   });
   double sum = 0;
   for_each_strip(logits, [&](const Strip& strip) {
     const T* x = StripRows<T>(logits, strip).row(row);
     with_columns(strip.cols, [&](auto cols) {
-      sum += lane_sum(cols,
-                      [&](auto c) { return static_cast<double>(exp_nonpositive(x[c] - largest)); });
+      sum += lane_sum(cols, [&](std::int64_t c) {
+        return static_cast<double>(exp_nonpositive(x[c] - largest));
+      });
     });
   });
-  return {static_cast<double>(largest), argmax, sum};
+  return {largest, sum};
 }
 
 template <class T>
 T element(const MatrixView& matrix, std::int64_t row, std::int64_t column) {
   const std::int64_t slice = column / matrix.slice_width;
   return matrix.data<T>(slice)[row * matrix.stride(slice) + column % matrix.slice_width];
+}
+
+// Whether the label is the row's argmax: no other logit is larger, none before it is as large.
+template <class T>
+bool is_argmax(const MatrixView& logits, std::int64_t row, std::int64_t label, T largest) {
+  if (!(element<T>(logits, row, label) == largest)) return false;
+  for (std::int64_t c = 0; c < label; ++c) {
+    if (element<T>(logits, row, c) == largest) return false;
+  }
+  return true;
 }
 
 // The label of a row that counts in its split, otherwise -1.
@@ -72,10 +79,11 @@ void softmax_cross_entropy(const OperatorCall& call) {
     const std::uint8_t split = split_of(call, i);
     const std::int64_t label = label_of(call, i, split);
     if (label < 0) continue;
-    const RowSoftmax softmax = row_softmax<T>(logits, i);
+    const RowSoftmax<T> softmax = row_softmax<T>(logits, i);
+    const auto largest = static_cast<double>(softmax.largest);
     double* row = sums.data<double>(0) + (split - 1) * sums.stride(0);
-    row[0] += std::log(softmax.sum) + softmax.largest - element<T>(logits, i, label);
-    row[1] += softmax.argmax == label ? 1 : 0;
+    row[0] += std::log(softmax.sum) + (largest - static_cast<double>(element<T>(logits, i, label)));
+    row[1] += is_argmax(logits, i, label, softmax.largest) ? 1 : 0;
     row[2] += 1;
   }
 }
@@ -89,8 +97,8 @@ void softmax_cross_entropy_gradient(const OperatorCall& call) {
     const std::uint8_t split = split_of(call, i);
     const std::int64_t label = split == kTrainSplit ? label_of(call, i, split) : -1;
     const bool counts = label >= 0;
-    const RowSoftmax softmax = counts ? row_softmax<T>(logits, i) : RowSoftmax{};
-    const auto largest = static_cast<T>(softmax.largest);
+    const RowSoftmax<T> softmax = counts ? row_softmax<T>(logits, i) : RowSoftmax<T>{};
+    const T largest = softmax.largest;
     const auto scale = counts ? static_cast<T>(1.0 / (softmax.sum * call.attributes.count)) : T{0};
     for_each_strip(dx, [&](const Strip& strip) {
       const T* x = StripRows<T>(logits, strip).row(i);

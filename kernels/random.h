@@ -65,12 +65,12 @@ OOC_HOST_DEVICE inline double uniform_double(std::uint64_t key, std::uint64_t in
 inline constexpr int kDropoutGroup = 32;  // columns that share kDropoutLanes counters
 inline constexpr int kDropoutLanes = 8;
 
-// The random words of 32 columns, from column 32 * group, of one vertex: column 32 * group + 8 * w
-// + lane has words[w][lane]. So a counter serves four columns, and a row of words lies as the
-// columns do.
+// The random words of 32 columns of one vertex, from column 32 * group, in the columns' order:
+// column 8 * w + lane gets word w of counter `lane`. So a counter serves four columns, and whole
+// vectors of words lie as the columns do.
 OOC_HOST_DEVICE inline void dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id,
-                                          std::uint32_t group,
-                                          std::uint32_t (&words)[4][kDropoutLanes]) {
+                                          std::uint32_t group, std::uint32_t* columns) {
+  std::uint32_t words[4][kDropoutLanes];
   for (int lane = 0; lane < kDropoutLanes; ++lane) {
     words[0][lane] = static_cast<std::uint32_t>(id);
     words[1][lane] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(id) >> 32);
@@ -78,6 +78,7 @@ OOC_HOST_DEVICE inline void dropout_words(std::uint64_t key, std::uint32_t op, s
     words[3][lane] = op;
   }
   philox4x32<kDropoutLanes>(words, key);
+  for (int c = 0; c < kDropoutGroup; ++c) columns[c] = words[c / kDropoutLanes][c % kDropoutLanes];
 }
 
 // An element is kept where its word is at or above the threshold: probability 1 - p, 0 <= p < 1.

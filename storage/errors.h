@@ -33,6 +33,12 @@ class IoError : public Error {
   using Error::Error;
 };
 
+// The run itself failed, such as by a loss that is not finite. Exit code 1.
+class RunError : public Error {
+ public:
+  using Error::Error;
+};
+
 // A device failed. Exit code 1.
 class DeviceError : public Error {
  public:

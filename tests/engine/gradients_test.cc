@@ -44,7 +44,8 @@ TEST_CASE("gradients: every operator agrees with central differences") {
         harness.check_gradients([&](TensorGraph& graph) {
           Attributes attributes;
           attributes.transpose = transpose;
-          const TensorId w = transpose ? graph.parameter("wt", 35, cols) : graph.parameter("w", cols, 35);
+          const TensorId w =
+              transpose ? graph.parameter("wt", 35, cols) : graph.parameter("w", cols, 35);
           return graph.apply("matmul", {x(graph, cols), w}, attributes);
         });
       }
@@ -73,8 +74,7 @@ TEST_CASE("gradients: every operator agrees with central differences") {
     }
     SECTION("scale_rows " + std::to_string(cols)) {
       harness.check_gradients([&](TensorGraph& graph) {
-        return graph.apply("scale_rows",
-                           {x(graph, cols), graph.input(kInFactor, 1, DType::kF64)});
+        return graph.apply("scale_rows", {x(graph, cols), graph.input(kInFactor, 1, DType::kF64)});
       });
     }
     SECTION("propagate " + std::to_string(cols)) {
@@ -88,10 +88,10 @@ TEST_CASE("gradients: every operator agrees with central differences") {
     }
     SECTION("layer_norm " + std::to_string(cols)) {
       harness.check_gradients([&](TensorGraph& graph) {
-        return graph.apply("layer_norm",
-                           {x(graph, cols), graph.parameter("gamma", 1, cols),
-                            graph.parameter("beta", 1, cols)},
-                           with_value(1e-5));
+        return graph.apply(
+            "layer_norm",
+            {x(graph, cols), graph.parameter("gamma", 1, cols), graph.parameter("beta", 1, cols)},
+            with_value(1e-5));
       });
     }
     SECTION("batch_norm " + std::to_string(cols)) {
@@ -112,10 +112,10 @@ TEST_CASE("gradients: batch_norm_inference and the loss agree with central diffe
   harness.check_gradients([&](TensorGraph& graph) {
     Attributes attributes;
     attributes.count = static_cast<double>(harness.dataset().manifest().split_counts[0]);
-    return graph.apply("softmax_cross_entropy",
-                       {x(graph, 3), graph.input("labels", 1, DType::kI32),
-                        graph.input("splits", 1, DType::kU8)},
-                       attributes);
+    return graph.apply(
+        "softmax_cross_entropy",
+        {x(graph, 3), graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)},
+        attributes);
   });
 }
 
@@ -214,9 +214,9 @@ TEST_CASE("gradients: an operator registered here gets its gradient through a fu
     h = graph.apply("matmul", {graph.propagate(h, Direction::kIn), graph.parameter("w2", 33, 3)});
     Attributes attributes;
     attributes.count = static_cast<double>(harness.dataset().manifest().split_counts[0]);
-    return graph.apply("softmax_cross_entropy",
-                       {h, graph.input("labels", 1, DType::kI32),
-                        graph.input("splits", 1, DType::kU8)},
-                       attributes);
+    return graph.apply(
+        "softmax_cross_entropy",
+        {h, graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)},
+        attributes);
   });
 }

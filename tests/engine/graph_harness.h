@@ -77,7 +77,8 @@ class GraphHarness {
 
   // For the scalar L = sum(cotangent * output), or the train loss where the output is a loss:
   // every element of every gradient against (L(x + h) - L(x - h)) / 2h.
-  void check_gradients(const std::function<TensorId(TensorGraph&)>& build, double tolerance = 2e-6) {
+  void check_gradients(const std::function<TensorId(TensorGraph&)>& build,
+                       double tolerance = 2e-6) {
     TensorGraph graph(DType::kF64);
     const TensorId output = build(graph);
     const bool is_loss = graph.shape(output).space == Space::kReduction;
@@ -93,15 +94,31 @@ class GraphHarness {
       if (tensor < count && graph.tensor(tensor).producer < 0) roots.push_back(gradient);
     }
     REQUIRE_FALSE(roots.empty());
+    // A gradient may be the cotangent itself (of `add`): read through an operator, so it is made.
+    std::map<TensorId, TensorId> made;
+    for (TensorId& root : roots) {
+      const bool outside = graph.tensor(root).producer < 0;
+      made[root] = outside ? graph.apply("add", {root, zeros(graph, root)}) : root;
+      root = made[root];
+    }
     const Result backward = run(graph, roots);
     const auto loss = [&] { return scalar(graph, output, run(graph, {output})); };
     for (const auto& [tensor, gradient] : gradients) {
       if (tensor >= count || graph.tensor(tensor).producer >= 0) continue;
-      compare(graph.tensor(tensor), backward.tensors.at(gradient), loss, tolerance);
+      compare(graph.tensor(tensor), backward.tensors.at(made.at(gradient)), loss, tolerance);
     }
   }
 
  private:
+  TensorId zeros(TensorGraph& graph, TensorId like) {
+    const std::int64_t cols = graph.shape(like).cols;
+    add_input("zeros", cols);
+    for (std::int64_t v = 0; v < dataset_.vertices(); ++v) {
+      for (std::int64_t c = 0; c < cols; ++c) source("zeros").at(v, c) = 0;
+    }
+    return graph.input("zeros", cols, DType::kF64);
+  }
+
   std::vector<double> read(const TensorGraph& graph, const StagedGraph& staged,
                            const Executor& executor, TensorId root) const {
     const TensorShape& shape = graph.shape(root);
@@ -117,8 +134,8 @@ class GraphHarness {
         const std::int64_t slice = col / kSliceWidth;
         const auto* chunk = static_cast<const double*>(
             executor.output_chunk(staged.value(root), row / layout.block_rows, slice));
-        values.push_back(chunk[row % layout.block_rows * layout.slice_stride(slice) +
-                               col % kSliceWidth]);
+        values.push_back(
+            chunk[row % layout.block_rows * layout.slice_stride(slice) + col % kSliceWidth]);
       }
     }
     return values;
@@ -130,8 +147,9 @@ class GraphHarness {
     double sum = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto cols = static_cast<std::size_t>(graph.shape(output).cols);
-      sum += values[i] * source("cotangent").at(static_cast<std::int64_t>(i / cols),
-                                                static_cast<std::int64_t>(i % cols));
+      sum += values[i] *
+             source("cotangent")
+                 .at(static_cast<std::int64_t>(i / cols), static_cast<std::int64_t>(i % cols));
     }
     return sum;
   }
@@ -142,11 +160,11 @@ class GraphHarness {
     const std::size_t step = std::max<std::size_t>(1, gradient.size() / 40);  // a sample
     for (std::size_t i = 0; i < gradient.size(); i += step) {
       const auto cols = static_cast<std::size_t>(tensor.shape.cols);
-      double& x = tensor.shape.space == Space::kParameter
-                      ? parameter(tensor)[i]
-                      : source(tensor.name)
-                            .at(static_cast<std::int64_t>(i / cols),
-                                static_cast<std::int64_t>(i % cols));
+      double& x =
+          tensor.shape.space == Space::kParameter
+              ? parameter(tensor)[i]
+              : source(tensor.name)
+                    .at(static_cast<std::int64_t>(i / cols), static_cast<std::int64_t>(i % cols));
       const double kept = x;
       x = kept + h;
       const double above = loss();

@@ -19,7 +19,7 @@ struct TinyDataset {
   std::int64_t classes = 3;
   std::int64_t block_rows = 16;
   std::uint64_t seed = 1;
-  bool permute = false;  // a seeded order other than the natural one
+  bool permute = false;     // a seeded order other than the natural one
   std::vector<Edge> edges;  // of the natural order
 };
 
