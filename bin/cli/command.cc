@@ -235,9 +235,9 @@ Command::Binding* Command::find_key(const std::string& key) {
   return nullptr;
 }
 
-bool Command::given(const std::string& name) const {
+bool Command::given(const std::string& key) const {
   for (const Binding& binding : bindings_) {
-    if (binding.name == name) return binding.is_given;
+    if (binding.key == key) return binding.is_given;
   }
   OOC_CHECK(!"an option of this name");
   return false;

@@ -87,8 +87,8 @@ class Command {
   // What to do once all options are set. A program has an action, or commands that have one.
   void action(std::function<void()> run);
 
-  // Whether the option ("--epochs") was given, on the command line or in the configuration.
-  bool given(const std::string& name) const;
+  // Whether the option of this name ("epochs") was given, on the command line or in --config.
+  bool given(const std::string& key) const;
   bool quiet() const { return quiet_; }
 
   // For run_program(). Reads the arguments, sets the variables and returns the command asked for.

@@ -21,15 +21,15 @@ std::string with_separators(std::int64_t count) {
   return text;
 }
 
-bool is_size(const std::string& name) { return name.ends_with("_bytes"); }
+bool is_size(const std::string& name) {
+  return name.ends_with("_bytes") || name.starts_with("bytes_");
+}
 
 std::string value_text(const Facts& value, bool size) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  if (value.is_number_integer()) {
-    const auto number = value.get<std::int64_t>();
-    return size ? format_byte_size(number) : with_separators(number);
-  }
+  if (value.is_number() && size) return format_byte_size(value.get<std::int64_t>());
+  if (value.is_number_integer()) return with_separators(value.get<std::int64_t>());
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   return value.dump();
 }

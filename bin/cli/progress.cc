@@ -39,15 +39,16 @@ std::string amount(const ProgressUpdate& update) {
   return fmt::format(" {:.0f} {}", update.done, update.unit);
 }
 
-std::string text_of(const ProgressUpdate& update, double elapsed, bool with_bar) {
+std::string text_of(const ProgressUpdate& update, const ProgressUpdate& first, double elapsed,
+                    bool with_bar) {
   std::string text = update.activity;
   if (with_bar && update.total > 0) text += bar(update);
   text += amount(update);
   if (elapsed > 0) {
-    const double rate = update.done / elapsed;
+    const double rate = (update.done - first.done) / elapsed;
     if (!update.unit.empty()) text += fmt::format(", {}/s", format_count(rate));
     if (update.bytes > 0) {
-      const double byte_rate = static_cast<double>(update.bytes) / elapsed;
+      const double byte_rate = static_cast<double>(update.bytes - first.bytes) / elapsed;
       text += fmt::format(", {} at {}/s", format_byte_size(update.bytes),
                           format_byte_size(static_cast<std::int64_t>(byte_rate)));
     }
@@ -82,15 +83,15 @@ void Progress::update(const ProgressUpdate& update) {
   if (output_.silent) return;
   const std::lock_guard lock(mutex_);
   const double now = output_.seconds();
-  if (update.activity != activity_) {
-    activity_ = update.activity;
+  if (update.activity != first_.activity) {
     started_ = now;
+    first_ = update;
     shown_ = now;
     return;
   }
   if (now - shown_ < (output_.terminal ? kBarSeconds : kLineSeconds)) return;
   shown_ = now;
-  const std::string text = text_of(update, now - started_, output_.terminal);
+  const std::string text = text_of(update, first_, now - started_, output_.terminal);
   output_.write(output_.terminal ? kClearLine + text : text + "\n");
   bar_visible_ = output_.terminal;
 }

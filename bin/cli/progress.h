@@ -46,7 +46,7 @@ class Progress {
  private:
   Output output_;
   std::mutex mutex_;
-  std::string activity_;
+  ProgressUpdate first_;  // of the activity: rates count from there
   double started_ = 0;
   double shown_ = 0;
   bool bar_visible_ = false;

@@ -15,6 +15,7 @@ TEST_CASE("facts: text for people") {
   facts["nothing"] = nullptr;
   facts["empty"] = Facts::object();
   facts["total_bytes"] = 1536;
+  facts["bytes_read"] = 2048.4;
   facts["file_bytes"] = {{"edges.in", 1 << 20}, {"ids", 8}};
   CHECK(facts_to_text(facts) ==
         "name         cora\n"
@@ -24,6 +25,7 @@ TEST_CASE("facts: text for people") {
         "share        0.25\n"
         "symmetric    yes\n"
         "total_bytes  1.5 KiB\n"
+        "bytes_read   2 KiB\n"
         "file_bytes\n"
         "  edges.in  1 MiB\n"
         "  ids       8 B\n");

@@ -82,6 +82,16 @@ TEST_CASE("progress: another activity starts its own rate; an unknown total has 
   CHECK(fixture.written[0] == "sorting 50000000 edges, 5.0 M/s\n");
 }
 
+TEST_CASE("progress: what was done before does not count in the rate") {
+  Fixture fixture;
+  Progress progress(fixture.output(false));
+  progress.update({"training", "epochs", 100, 200, 0, ""});
+  fixture.now += 10;
+  progress.update({"training", "epochs", 150, 200, 0, ""});
+  REQUIRE(fixture.written.size() == 1);
+  CHECK(fixture.written[0] == "training 150/200 epochs, 5.0/s, 10 s left\n");
+}
+
 TEST_CASE("progress: without a unit only the share counts") {
   Fixture fixture;
   Progress progress(fixture.output(false));
