@@ -1,9 +1,13 @@
-// ooc-inspect: says what a dataset or a run directory holds.
+// ooc-inspect: says what a dataset, a run directory or a checkpoint holds.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <cmath>
+#include <sstream>
+
 #include "bin/cli/facts.h"
 #include "bin/cli/program.h"
+#include "engine/run_directory.h"
 #include "storage/dataset.h"
 #include "storage/errors.h"
 
@@ -37,7 +41,7 @@ Facts dataset_facts(const std::string& path) {
   facts["found"] = manifest.findings;
   std::int64_t total = 0;
   for (const auto& [name, info] : manifest.files) {
-    facts["files"][name]["bytes"] = info.bytes;
+    facts["file_bytes"][name] = info.bytes;
     total += static_cast<std::int64_t>(info.bytes);
   }
   facts["total_bytes"] = total;
@@ -55,14 +59,14 @@ Facts parse_json(const std::string& text, const std::string& where) {
   return facts;
 }
 
-Facts config_facts(const std::string& path) {
+Facts config_facts(const std::string& text, const std::string& where) {
   try {
-    const toml::table table = toml::parse(text_of(path), path);
+    const toml::table table = toml::parse(text, where);
     std::ostringstream json;
     json << toml::json_formatter(table);
     return Facts::parse(json.str());
   } catch (const toml::parse_error& error) {
-    throw DataError(std::string(error.description()), path, "the run directory is damaged");
+    throw DataError(std::string(error.description()), where, "the run directory is damaged");
   }
 }
 
@@ -77,16 +81,40 @@ Facts last_epoch(const std::string& path) {
 
 Facts run_facts(const std::string& path) {
   FileSystem& files = posix_file_system();
+  const std::string config = join_path(path, "config.toml");
   const std::string metrics = join_path(path, "metrics.jsonl");
   const std::string summary = join_path(path, "summary.json");
   Facts facts;
   facts["run"] = path;
   facts["finished"] = files.exists(summary);
-  facts["config"] = config_facts(join_path(path, "config.toml"));
+  facts["config"] = config_facts(text_of(config), config);
   if (files.exists(metrics)) facts["last_epoch"] = last_epoch(metrics);
   if (files.exists(summary)) facts["summary"] = parse_json(text_of(summary), summary);
-  for (const std::string& name : files.list(path)) {
-    if (name.ends_with(".h5")) facts["checkpoints"].push_back(name);
+  const RunDirectory run = RunDirectory::open(files, path);
+  if (const auto checkpoint = run.latest_checkpoint(DType::kF32)) {
+    facts["latest_checkpoint"] = run.checkpoint_path(checkpoint->state.epoch);
+  }
+  if (files.exists(run.best_path())) facts["best"] = run.best_path();
+  return facts;
+}
+
+Facts checkpoint_facts(const std::string& path) {
+  const Checkpoint checkpoint = read_checkpoint(posix_file_system(), path, DType::kF32);
+  const TrainingState& state = checkpoint.state;
+  Facts facts;
+  facts["checkpoint"] = path;
+  facts["epoch"] = state.epoch;
+  facts["features"] = checkpoint.feature_cols;
+  facts["classes"] = checkpoint.classes;
+  facts["best_epoch"] = state.best.epoch;
+  for (const auto& [split, score] : {std::pair("train", state.best.scores.train),
+                                     {"valid", state.best.scores.valid},
+                                     {"test", state.best.scores.test}}) {
+    if (!std::isnan(score)) facts["best_accuracy"][split] = score;
+  }
+  facts["config"] = config_facts(to_toml(checkpoint.config), path);
+  for (const ParameterValues& parameter : state.parameters) {
+    facts["parameters"][parameter.name] = fmt::format("{} x {}", parameter.rows, parameter.cols);
   }
   return facts;
 }
@@ -94,8 +122,9 @@ Facts run_facts(const std::string& path) {
 Facts inspect(const std::string& path) {
   FileSystem& files = posix_file_system();
   if (!files.exists(path)) {
-    throw DataError("not found", path, "name a dataset or a run directory");
+    throw DataError("not found", path, "name a dataset, a run directory or a checkpoint");
   }
+  if (!files.is_directory(path)) return checkpoint_facts(path);
   if (files.exists(join_path(path, kManifestFile))) return dataset_facts(path);
   if (files.exists(join_path(path, "config.toml"))) return run_facts(path);
   throw DataError("neither a dataset nor a run directory", path,
@@ -109,13 +138,14 @@ int main(int argc, char** argv) {
   std::string path;
   bool json = false;
   const auto setup = [&](ooc::cli::Command& command) {
-    command.positional("PATH", "path", path, "a dataset NAME.ooc or a run directory");
+    command.positional("PATH", "path", path, "a dataset NAME.ooc, a run directory or a checkpoint");
     command.required();
     command.flag("--json", json, "Print JSON instead of text");
     command.example("What a dataset holds", "ooc-inspect cora.ooc");
     command.example("How a run went, for a script", "ooc-inspect runs/cora-gcn --json");
     command.action([&] { ooc::cli::print_facts(ooc::inspect(path), json); });
   };
-  return ooc::cli::run_program("ooc-inspect", "Says what a dataset or a run directory holds.", argc,
+  return ooc::cli::run_program("ooc-inspect",
+                               "Says what a dataset, a run directory or a checkpoint holds.", argc,
                                argv, setup);
 }

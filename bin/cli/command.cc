@@ -99,7 +99,9 @@ Command::Binding& Command::add(CLI::Option* option, const std::string& takes,
   binding.option = option;
   binding.takes = takes;
   binding.assign = std::move(assign);
-  if (!option->get_lnames().empty()) {
+  if (option->get_lnames().empty()) {
+    binding.name = option->get_name();
+  } else {
     binding.key = option->get_lnames().front();
     binding.name = "--" + binding.key;
   }
@@ -135,6 +137,15 @@ void Command::integer(const std::string& names, std::int64_t& value, std::int64_
         if (!parsed || *parsed < least || *parsed > most) return false;
         value = *parsed;
         return true;
+      });
+}
+
+void Command::integer(const std::string& names, std::optional<std::int64_t>& value,
+                      std::int64_t least, const std::string& description) {
+  add(add_option(names, "N", "", description), integers_taken(least, kUnbounded),
+      [&value, least](const std::string& text) {
+        value = parse_integer(text);
+        return value && *value >= least;
       });
 }
 
@@ -189,11 +200,13 @@ void Command::positional(const std::string& placeholder, const std::string& key,
                          const std::string& description) {
   Binding& binding = add(add_option(placeholder, "", "", description), description,
                          [&value](const std::string& text) { return assign_path(value, text); });
-  binding.name = placeholder;
   binding.key = key;
 }
 
-void Command::required() { bindings_.back().is_required = true; }
+void Command::required() {
+  bindings_.back().is_required = true;
+  bindings_.back().option->default_str("");
+}
 
 Command& Command::subcommand(const std::string& name, const std::string& description) {
   CLI::App* app = app_.add_subcommand(name, description)->group("Commands");
@@ -222,9 +235,9 @@ Command::Binding* Command::find_key(const std::string& key) {
   return nullptr;
 }
 
-bool Command::given(const std::string& name) const {
+bool Command::given(const std::string& key) const {
   for (const Binding& binding : bindings_) {
-    if (binding.name == name) return binding.is_given;
+    if (binding.key == key) return binding.is_given;
   }
   OOC_CHECK(!"an option of this name");
   return false;

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,12 +27,15 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   // Names are CLI11's: "-o,--output", "--layers,--num-layers"; the first long one is the option's
-  // name in messages and configuration files. What the variable holds is the default; it must
-  // outlive the command.
+  // name in messages and configuration files; a name without dashes, "KIND", is a positional
+  // argument. What the variable holds is the default; it must outlive the command.
   void flag(const std::string& names, bool& value, const std::string& description);
   void integer(const std::string& names, std::int64_t& value, std::int64_t least,
                const std::string& description,
                std::int64_t most = std::numeric_limits<std::int64_t>::max());
+  // Without it, `value` stays empty.
+  void integer(const std::string& names, std::optional<std::int64_t>& value, std::int64_t least,
+               const std::string& description);
   // From `least` up to `most`, or below it if `most` is excluded.
   struct RealRange {
     double least = 0;
@@ -82,8 +87,8 @@ class Command {
   // What to do once all options are set. A program has an action, or commands that have one.
   void action(std::function<void()> run);
 
-  // Whether the option ("--epochs") was given, on the command line or in the configuration.
-  bool given(const std::string& name) const;
+  // Whether the option of this name ("epochs") was given, on the command line or in --config.
+  bool given(const std::string& key) const;
   bool quiet() const { return quiet_; }
 
   // For run_program(). Reads the arguments, sets the variables and returns the command asked for.
@@ -131,5 +136,13 @@ class Command {
   std::string log_level_ = "info";
   std::string config_;
 };
+
+// The words of a choice from an enum's names, which stand in the order of its values.
+template <class T, std::size_t n>
+std::vector<std::pair<std::string, T>> enum_words(const std::array<std::string_view, n>& names) {
+  std::vector<std::pair<std::string, T>> words;
+  for (std::size_t i = 0; i < n; ++i) words.emplace_back(names[i], static_cast<T>(i));
+  return words;
+}
 
 }  // namespace ooc::cli

@@ -21,29 +21,30 @@ std::string with_separators(std::int64_t count) {
   return text;
 }
 
-bool is_size(const std::string& name) { return name == "bytes" || name.ends_with("_bytes"); }
+bool is_size(const std::string& name) {
+  return name.ends_with("_bytes") || name.starts_with("bytes_");
+}
 
-std::string value_text(const std::string& name, const Facts& value) {
+std::string value_text(const Facts& value, bool size) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  if (value.is_number_integer()) {
-    const auto number = value.get<std::int64_t>();
-    return is_size(name) ? format_byte_size(number) : with_separators(number);
-  }
+  if (value.is_number() && size) return format_byte_size(value.get<std::int64_t>());
+  if (value.is_number_integer()) return with_separators(value.get<std::int64_t>());
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   return value.dump();
 }
 
-void append_text(const Facts& facts, std::size_t indent, std::string& text) {
+void append_text(const Facts& facts, std::size_t indent, bool sizes, std::string& text) {
   std::size_t width = 0;
   for (const auto& [name, value] : facts.items()) width = std::max(width, name.size());
   for (const auto& [name, value] : facts.items()) {
     if (value.is_null() || ((value.is_object() || value.is_array()) && value.empty())) continue;
     if (value.is_object()) {
       text += fmt::format("{:{}}{}\n", "", indent, name);
-      append_text(value, indent + 2, text);
+      append_text(value, indent + 2, is_size(name), text);
     } else {
-      text += fmt::format("{:{}}{:{}}  {}\n", "", indent, name, width, value_text(name, value));
+      text += fmt::format("{:{}}{:{}}  {}\n", "", indent, name, width,
+                          value_text(value, sizes || is_size(name)));
     }
   }
 }
@@ -52,7 +53,7 @@ void append_text(const Facts& facts, std::size_t indent, std::string& text) {
 
 std::string facts_to_text(const Facts& facts) {
   std::string text;
-  append_text(facts, 0, text);
+  append_text(facts, 0, false, text);
   return text;
 }
 

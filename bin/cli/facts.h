@@ -9,7 +9,8 @@ namespace ooc::cli {
 using Facts = nlohmann::ordered_json;
 
 // A line a fact: its name, then its value; facts of a fact are indented. Counts get separators,
-// numbers named "bytes" or "..._bytes" become sizes; what is null or empty is left out.
+// numbers named "..._bytes" or "bytes_...", or under such a name, become sizes; what is null or
+// empty is left out.
 std::string facts_to_text(const Facts& facts);
 
 // As JSON where `json` is set, as text elsewhere.

@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/core/demangle.hpp>
 #include <cerrno>
 #include <csignal>
@@ -51,8 +50,7 @@ void set_log_level(const Command& command) {
 
 // One line, whatever the message holds.
 void print_error(const std::string& name, const char* label, const std::exception& error) {
-  std::string message = error.what();
-  std::replace(message.begin(), message.end(), '\n', ' ');
+  const std::string message = printable(error.what());
   fmt::print(stderr, "{}{}: {}{}\n", ::isatty(STDERR_FILENO) ? "\r\x1b[K" : "", name, label,
              message);
   if (debugging()) {

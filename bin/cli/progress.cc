@@ -19,8 +19,7 @@ constexpr int kBarColumns = 24;
 constexpr const char* kClearLine = "\r\x1b[K";
 
 std::string bar(const ProgressUpdate& update) {
-  const double share =
-      std::clamp(static_cast<double>(update.done) / static_cast<double>(update.total), 0.0, 1.0);
+  const double share = std::clamp(update.done / update.total, 0.0, 1.0);
   const auto filled = static_cast<std::size_t>(share * kBarColumns);
   return " [" + std::string(filled, '=') + std::string(kBarColumns - filled, ' ') + "]";
 }
@@ -31,23 +30,30 @@ std::string format_count(double count) {
   return fmt::format("{:.1f} M", count / 1e6);
 }
 
-std::string text_of(const ProgressUpdate& update, double elapsed, bool with_bar) {
+std::string amount(const ProgressUpdate& update) {
+  if (update.unit.empty()) {
+    return update.total > 0 ? fmt::format(" {:.0f} %", 100 * update.done / update.total) : "";
+  }
+  if (update.total > 0)
+    return fmt::format(" {:.0f}/{:.0f} {}", update.done, update.total, update.unit);
+  return fmt::format(" {:.0f} {}", update.done, update.unit);
+}
+
+std::string text_of(const ProgressUpdate& update, const ProgressUpdate& first, double elapsed,
+                    bool with_bar) {
   std::string text = update.activity;
   if (with_bar && update.total > 0) text += bar(update);
-  text += fmt::format(" {}", update.done);
-  if (update.total > 0) text += fmt::format("/{}", update.total);
-  text += " " + update.unit;
+  text += amount(update);
   if (elapsed > 0) {
-    const double rate = static_cast<double>(update.done) / elapsed;
-    text += fmt::format(", {}/s", format_count(rate));
+    const double rate = (update.done - first.done) / elapsed;
+    if (!update.unit.empty()) text += fmt::format(", {}/s", format_count(rate));
     if (update.bytes > 0) {
-      const double byte_rate = static_cast<double>(update.bytes) / elapsed;
+      const double byte_rate = static_cast<double>(update.bytes - first.bytes) / elapsed;
       text += fmt::format(", {} at {}/s", format_byte_size(update.bytes),
                           format_byte_size(static_cast<std::int64_t>(byte_rate)));
     }
     if (update.total > 0 && rate > 0) {
-      const double left = static_cast<double>(update.total - update.done) / rate;
-      text += fmt::format(", {} left", format_duration(left));
+      text += fmt::format(", {} left", format_duration((update.total - update.done) / rate));
     }
   }
   if (!update.note.empty()) text += ", " + update.note;
@@ -77,17 +83,23 @@ void Progress::update(const ProgressUpdate& update) {
   if (output_.silent) return;
   const std::lock_guard lock(mutex_);
   const double now = output_.seconds();
-  if (update.activity != activity_) {
-    activity_ = update.activity;
+  if (update.activity != first_.activity) {
     started_ = now;
+    first_ = update;
     shown_ = now;
     return;
   }
   if (now - shown_ < (output_.terminal ? kBarSeconds : kLineSeconds)) return;
   shown_ = now;
-  const std::string text = text_of(update, now - started_, output_.terminal);
+  const std::string text = text_of(update, first_, now - started_, output_.terminal);
   output_.write(output_.terminal ? kClearLine + text : text + "\n");
   bar_visible_ = output_.terminal;
+}
+
+std::function<void(std::string_view, double, double)> Progress::callback() {
+  return [this](std::string_view activity, double done, double total) {
+    update({std::string(activity), "", done, total, 0, ""});
+  };
 }
 
 void Progress::finish() {

@@ -13,9 +13,9 @@ namespace ooc::cli {
 // How far one activity has come since it began.
 struct ProgressUpdate {
   std::string activity;    // "training", "sorting edges"; another one starts another bar
-  std::string unit;        // "epochs"
-  std::int64_t done = 0;   // units
-  std::int64_t total = 0;  // units; 0: not known
+  std::string unit;        // "epochs"; empty: only the share done means something
+  double done = 0;         // units
+  double total = 0;        // units; 0: not known
   std::int64_t bytes = 0;  // moved so far; 0: left out
   std::string note;        // "loss 0.53"
 };
@@ -38,13 +38,15 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void update(const ProgressUpdate& update);
+  // For libraries that report (activity, done, total) in a unit of their own.
+  std::function<void(std::string_view, double, double)> callback();
   // Takes the bar away.
   void finish();
 
  private:
   Output output_;
   std::mutex mutex_;
-  std::string activity_;
+  ProgressUpdate first_;  // of the activity: rates count from there
   double started_ = 0;
   double shown_ = 0;
   bool bar_visible_ = false;

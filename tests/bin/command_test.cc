@@ -82,7 +82,7 @@ TEST_CASE("command: every kind of option sets its variable") {
   CHECK(tool.norm == Norm::kBatch);
   CHECK(tool.residual);
   CHECK(tool.output == "here");
-  CHECK(tool.command.given("--layers"));
+  CHECK(tool.command.given("layers"));
 }
 
 TEST_CASE("command: what is not given keeps its default, the last of two holds") {
@@ -91,7 +91,7 @@ TEST_CASE("command: what is not given keeps its default, the last of two holds")
   CHECK(tool.epochs == 200);
   CHECK(tool.dropout == 0.75);
   CHECK_FALSE(tool.residual);
-  CHECK_FALSE(tool.command.given("--epochs"));
+  CHECK_FALSE(tool.command.given("epochs"));
 }
 
 TEST_CASE("command: a wrong value names the option and what it takes") {
@@ -158,7 +158,7 @@ TEST_CASE("command: a configuration file gives options under the same names") {
   CHECK(tool.residual);
   CHECK(tool.norm == Norm::kBatch);
   CHECK(tool.memory == 2LL << 30);
-  CHECK(tool.command.given("--norm"));
+  CHECK(tool.command.given("norm"));
 }
 
 TEST_CASE("command: what is wrong in a configuration file is named with its line") {

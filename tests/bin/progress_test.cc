@@ -24,7 +24,7 @@ struct Fixture {
 };
 
 ProgressUpdate epochs(std::int64_t done) {
-  return {"training", "epochs", done, 200, done << 28, "loss 0.5"};
+  return {"training", "epochs", static_cast<double>(done), 200, done << 28, "loss 0.5"};
 }
 
 }  // namespace
@@ -82,6 +82,27 @@ TEST_CASE("progress: another activity starts its own rate; an unknown total has 
   CHECK(fixture.written[0] == "sorting 50000000 edges, 5.0 M/s\n");
 }
 
+TEST_CASE("progress: what was done before does not count in the rate") {
+  Fixture fixture;
+  Progress progress(fixture.output(false));
+  progress.update({"training", "epochs", 100, 200, 0, ""});
+  fixture.now += 10;
+  progress.update({"training", "epochs", 150, 200, 0, ""});
+  REQUIRE(fixture.written.size() == 1);
+  CHECK(fixture.written[0] == "training 150/200 epochs, 5.0/s, 10 s left\n");
+}
+
+TEST_CASE("progress: without a unit only the share counts") {
+  Fixture fixture;
+  Progress progress(fixture.output(false));
+  const auto report = progress.callback();
+  report("sorting", 0, 0.5);
+  fixture.now += 10;
+  report("sorting", 0.125, 0.5);
+  REQUIRE(fixture.written.size() == 1);
+  CHECK(fixture.written[0] == "sorting 25 %, 30 s left\n");
+}
+
 TEST_CASE("text: durations, alternatives and slips of the pen") {
   CHECK(format_duration(0.4) == "0 s");
   CHECK(format_duration(59.6) == "1:00 min");
@@ -90,6 +111,13 @@ TEST_CASE("text: durations, alternatives and slips of the pen") {
   CHECK(join_alternatives({"a", "b", "c"}) == "a, b or c");
   CHECK(closest("--hiden", {"--heads", "--hidden"}) == "--hidden");
   CHECK(closest("--zzzzzzzz", {"--heads", "--hidden"}).empty());
+}
+
+TEST_CASE("text: a message is one line of UTF-8 whatever it quotes") {
+  CHECK(printable("a\nb\tc\x7f") == "a b c ");
+  CHECK(printable("grün → 数 😀") == "grün → 数 😀");
+  CHECK(printable("\xff\xc3") == "??");
+  CHECK(printable("\xe2\x86x\xc0\x80") == "??x??");
 }
 
 }  // namespace ooc::cli
