@@ -61,7 +61,7 @@ class TomlReader {
 
   void read(const char* key, std::string& value) { value = get<std::string>(key); }
   void read(const char* key, std::int64_t& value) { value = get<std::int64_t>(key); }
-  void read(const char* key, double& value) { value = get<double>(key); }
+  void read(const char* key, double& value) { value = get<double>(key); }  // "1" as well
   void read(const char* key, bool& value) { value = get<bool>(key); }
   void read(const char* key, Norm& value) { read_word(key, kNorms, value); }
   void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
@@ -109,6 +109,8 @@ std::string to_toml(const RunConfig& config) {
       out << '"' << norm_name(value) << '"';
     } else if constexpr (std::is_same_v<T, VerifyPolicy>) {
       out << '"' << verify_name(value) << '"';
+    } else if constexpr (std::is_same_v<T, double>) {
+      out << fmt::format("{}", value);  // the shortest text that reads back to the same number
     } else {
       out << toml::value<T>(value);
     }

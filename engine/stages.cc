@@ -78,6 +78,7 @@ class StageBuilder {
         int& last = last_use[static_cast<std::size_t>(input)];
         last = std::max(last, stage_of(operation->output));
         if (along_edges) kept_.insert(input);
+        if (stage_of(input) == stage_of(operation->output)) used_at_once_.insert(input);
       }
       if (along_edges) kept_.insert(operation->output);
     }
@@ -142,6 +143,12 @@ class StageBuilder {
     const int index = stage_of(operation.output);
     Stage& stage = staged_.program.stages[static_cast<std::size_t>(index)];
     if (operation.def->dependence != Dependence::kAlongEdges) {
+      // What only later stages read, and compute again, isn't computed here.
+      const bool reduces = operation.def->dependence == Dependence::kReduction;
+      if (!reduces && !kept_.contains(operation.output) &&
+          !used_at_once_.contains(operation.output)) {
+        return;
+      }
       if (stage.name.empty()) stage.name = "rows of " + tensor(operation.output).name;
       add_step(operation, index, value_of(operation.output));
       return;
@@ -157,6 +164,7 @@ class StageBuilder {
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;
   std::set<TensorId> kept_;
+  std::set<TensorId> used_at_once_;  // by an operation of their own stage
   std::map<std::pair<TensorId, int>, ValueId> again_;
   StagedGraph staged_;
 };

@@ -22,10 +22,11 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-double mean_of(const std::vector<Json>& lines, const char* key) {
-  double sum = 0;
-  for (const Json& line : lines) sum += line.at(key).get<double>();
-  return lines.empty() ? 0 : sum / static_cast<double>(lines.size());
+// Of a whole number, rounded down.
+std::int64_t mean_of(const std::vector<Json>& lines, const char* key) {
+  std::int64_t sum = 0;
+  for (const Json& line : lines) sum += line.at(key).get<std::int64_t>();
+  return lines.empty() ? 0 : sum / static_cast<std::int64_t>(lines.size());
 }
 
 Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {

@@ -1,0 +1,87 @@
+#include "engine/stages.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "engine/gradients.h"
+#include "engine/model.h"
+
+using namespace ooc;
+
+namespace {
+
+std::vector<std::string> ops_of(const Stage& stage) {
+  std::vector<std::string> names;
+  for (const RowStep& step : stage.steps) names.push_back(step.op);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("stages: a two-layer GCN is five stages, the input's dropout computed again") {
+  ModelOptions options;
+  options.input_dropout = 0.5;
+  Model model = build_model(options, {1000, 50, 7, 100}, Mode::kTrain, DType::kF32);
+  const auto gradients = add_gradients(model.graph, {model.loss, -1});
+  std::vector<TensorId> roots{model.loss};
+  for (const ModelParameter& parameter : model.parameters) {
+    roots.push_back(gradients.at(parameter.tensor));
+  }
+  const StagedGraph staged = make_stages(model.graph, "test", roots);
+  const std::vector<Stage>& stages = staged.program.stages;
+  REQUIRE(stages.size() == 5);
+  CHECK_FALSE(stages[0].propagation);
+  CHECK(ops_of(stages[0]) == std::vector<std::string>{"dropout", "matmul", "scale_rows"});
+  for (const int i : {1, 2}) CHECK(stages[i].propagation->direction == Direction::kIn);
+  for (const int i : {3, 4}) CHECK(stages[i].propagation->direction == Direction::kOut);
+  // The first layer's weight gradient needs the dropped-out features: not kept, computed again.
+  const auto last = ops_of(stages[4]);
+  CHECK(std::count(last.begin(), last.end(), "dropout") == 1);
+  CHECK(last.back() == "matmul_reduce");
+  // Every step's inputs are from outside, from an earlier stage, or from an earlier step.
+  std::vector<bool> made(staged.program.values.size());
+  for (std::size_t id = 0; id < made.size(); ++id) {
+    const ValueKind kind = staged.program.values[id].kind;
+    made[id] = kind == ValueKind::kInput || kind == ValueKind::kParameter;
+  }
+  for (const Stage& stage : stages) {
+    if (stage.propagation) {
+      CHECK(made[static_cast<std::size_t>(stage.propagation->source)]);
+      made[static_cast<std::size_t>(stage.propagation->accumulator)] = true;
+    }
+    for (const RowStep& step : stage.steps) {
+      for (const ValueId id : step.inputs) CHECK(made[static_cast<std::size_t>(id)]);
+      for (const ValueId id : step.outputs) made[static_cast<std::size_t>(id)] = true;
+    }
+  }
+}
+
+TEST_CASE("stages: a reduction is read a stage later at the earliest") {
+  ModelOptions options;
+  options.norm = Norm::kBatch;
+  Model model = build_model(options, {1000, 50, 7, 100}, Mode::kTrain, DType::kF32);
+  const StagedGraph staged = make_stages(model.graph, "test", {model.loss});
+  int summed = -1, read = -1;
+  for (int i = 0; i < static_cast<int>(staged.program.stages.size()); ++i) {
+    const auto ops = ops_of(staged.program.stages[static_cast<std::size_t>(i)]);
+    if (std::count(ops.begin(), ops.end(), "batch_norm_sums") > 0) summed = i;
+    if (std::count(ops.begin(), ops.end(), "batch_norm") > 0 && read < 0) read = i;
+  }
+  CHECK(summed == 1);
+  CHECK(read == 2);
+}
+
+TEST_CASE(
+    "stages: what nothing asks for is dropped, and never computed where only others need it") {
+  TensorGraph graph(DType::kF32);
+  const TensorId x = graph.input("x", 8, DType::kF32);
+  const TensorId kept = graph.apply("relu", {x});
+  graph.apply("relu", {kept});                      // nobody reads it
+  const TensorId again = graph.apply("relu", {x});  // read behind the propagation only
+  const TensorId sum = graph.propagate(kept, Direction::kIn);
+  const TensorId out = graph.apply("add", {sum, again});
+  const StagedGraph staged = make_stages(graph, "test", {out});
+  REQUIRE(staged.program.stages.size() == 2);
+  CHECK(ops_of(staged.program.stages[0]) == std::vector<std::string>{"relu"});
+  CHECK(ops_of(staged.program.stages[1]) == std::vector<std::string>{"relu", "add"});
+}
