@@ -108,7 +108,7 @@ void add_group(const TileGroup& group) {
 template <class T>
 void gather_sum(const TileGroup& group) {
   OOC_CHECK(group.stride == group.source_stride);
-  OOC_CHECK(group.stride == (group.cols < 8 ? group.cols : round_up(group.cols, 8)));
+  OOC_CHECK(group.cols <= group.stride);
   switch (group.stride) {
     case 1:
       return add_group<T, 1>(group);
@@ -133,7 +133,7 @@ void gather_sum(const TileGroup& group) {
     case 32:
       return add_group<T, 32>(group);
     default:
-      OOC_CHECK(group.stride <= kSliceWidth);
+      check_failed("a chunk's stride is below 8 or a multiple of 8 up to 32", __FILE__, __LINE__);
   }
 }
 

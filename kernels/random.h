@@ -51,6 +51,17 @@ OOC_HOST_DEVICE inline std::uint64_t epoch_key(std::uint64_t seed, std::uint64_t
   return mix64(mix64(seed) ^ epoch);
 }
 
+// A number in [0, 1) with 53 random bits, for element `index` of a stream.
+OOC_HOST_DEVICE inline double uniform_double(std::uint64_t key, std::uint64_t index) {
+  std::uint32_t words[4][1] = {{static_cast<std::uint32_t>(index)},
+                               {static_cast<std::uint32_t>(index >> 32)},
+                               {0},
+                               {0}};
+  philox4x32<1>(words, key);
+  const std::uint64_t bits = (std::uint64_t{words[0][0]} << 21) ^ (words[1][0] >> 11);
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
 inline constexpr int kDropoutGroup = 32;  // columns that share kDropoutLanes counters
 inline constexpr int kDropoutLanes = 8;
 

@@ -33,6 +33,12 @@ class IoError : public Error {
   using Error::Error;
 };
 
+// The run itself failed, such as by a loss that is not finite. Exit code 1.
+class RunError : public Error {
+ public:
+  using Error::Error;
+};
+
 // A device failed. Exit code 1.
 class DeviceError : public Error {
  public:
@@ -41,6 +47,12 @@ class DeviceError : public Error {
 
 // A memory budget cannot be met. Exit code 4.
 class BudgetError : public Error {
+ public:
+  using Error::Error;
+};
+
+// The user stopped the work (SIGINT, SIGTERM); nothing is lost. Exit code 130.
+class Interrupted : public Error {
  public:
   using Error::Error;
 };

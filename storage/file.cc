@@ -157,6 +157,12 @@ class PosixFileSystem final : public FileSystem {
     return std::make_unique<PosixWritableFile>(path, fd);
   }
 
+  std::unique_ptr<WritableFile> update(const std::string& path) override {
+    const int fd = open_retrying(path, O_WRONLY);
+    if (fd < 0) throw_file_error(errno, "cannot open file to write", path);
+    return std::make_unique<PosixWritableFile>(path, fd);
+  }
+
   bool exists(const std::string& path) override {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);

@@ -49,6 +49,8 @@ class FileSystem {
   virtual std::unique_ptr<ReadableFile> open(const std::string& path) = 0;
   // Creates or truncates.
   virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;
+  // Opens an existing file to write over parts of it or to extend it.
+  virtual std::unique_ptr<WritableFile> update(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
   virtual bool is_directory(const std::string& path) = 0;
   virtual std::vector<std::string> list(const std::string& directory) = 0;  // names, sorted

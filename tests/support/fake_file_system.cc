@@ -183,6 +183,13 @@ std::unique_ptr<WritableFile> MemoryFileSystem::create(const std::string& path) 
   return std::make_unique<MemoryWritableFile>(path, node->second);
 }
 
+std::unique_ptr<WritableFile> MemoryFileSystem::update(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto node = find(path, "cannot open file to write");
+  if (node->second == nullptr) throw_file_error(EISDIR, "cannot open file to write", path);
+  return std::make_unique<MemoryWritableFile>(path, node->second);
+}
+
 bool MemoryFileSystem::exists(const std::string& path) {
   const std::lock_guard lock(mutex_);
   return tree_.contains(normal(path));
@@ -274,6 +281,10 @@ std::unique_ptr<ReadableFile> FaultyFileSystem::open(const std::string& path) {
 
 std::unique_ptr<WritableFile> FaultyFileSystem::create(const std::string& path) {
   return std::make_unique<FaultyWritableFile>(base_.create(path), *this);
+}
+
+std::unique_ptr<WritableFile> FaultyFileSystem::update(const std::string& path) {
+  return std::make_unique<FaultyWritableFile>(base_.update(path), *this);
 }
 
 void FaultyFileSystem::rename(const std::string& from, const std::string& to) {

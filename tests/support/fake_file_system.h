@@ -23,6 +23,7 @@ class MemoryFileSystem final : public FileSystem {
   MemoryFileSystem();
   std::unique_ptr<ReadableFile> open(const std::string& path) override;
   std::unique_ptr<WritableFile> create(const std::string& path) override;
+  std::unique_ptr<WritableFile> update(const std::string& path) override;
   bool exists(const std::string& path) override;
   bool is_directory(const std::string& path) override;
   std::vector<std::string> list(const std::string& directory) override;
@@ -84,6 +85,7 @@ class FaultyFileSystem final : public FileSystem {
 
   std::unique_ptr<ReadableFile> open(const std::string& path) override;
   std::unique_ptr<WritableFile> create(const std::string& path) override;
+  std::unique_ptr<WritableFile> update(const std::string& path) override;
   bool exists(const std::string& path) override { return base_.exists(path); }
   bool is_directory(const std::string& path) override { return base_.is_directory(path); }
   std::vector<std::string> list(const std::string& path) override { return base_.list(path); }

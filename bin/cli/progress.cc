@@ -1,0 +1,111 @@
+#include "bin/cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "bin/cli/text.h"
+#include "storage/byte_size.h"
+
+namespace ooc::cli {
+namespace {
+
+constexpr double kBarSeconds = 0.1;   // between two drawings of a bar
+constexpr double kLineSeconds = 5.0;  // between two lines where there is no terminal
+constexpr int kBarColumns = 24;
+constexpr const char* kClearLine = "\r\x1b[K";
+
+std::string bar(const ProgressUpdate& update) {
+  const double share = std::clamp(update.done / update.total, 0.0, 1.0);
+  const auto filled = static_cast<std::size_t>(share * kBarColumns);
+  return " [" + std::string(filled, '=') + std::string(kBarColumns - filled, ' ') + "]";
+}
+
+std::string format_count(double count) {
+  if (count < 9.95) return fmt::format("{:.1f}", count);
+  if (count < 1e6) return fmt::format("{:.0f}", count);
+  return fmt::format("{:.1f} M", count / 1e6);
+}
+
+std::string amount(const ProgressUpdate& update) {
+  if (update.unit.empty()) {
+    return update.total > 0 ? fmt::format(" {:.0f} %", 100 * update.done / update.total) : "";
+  }
+  if (update.total > 0)
+    return fmt::format(" {:.0f}/{:.0f} {}", update.done, update.total, update.unit);
+  return fmt::format(" {:.0f} {}", update.done, update.unit);
+}
+
+std::string text_of(const ProgressUpdate& update, const ProgressUpdate& first, double elapsed,
+                    bool with_bar) {
+  std::string text = update.activity;
+  if (with_bar && update.total > 0) text += bar(update);
+  text += amount(update);
+  if (elapsed > 0) {
+    const double rate = (update.done - first.done) / elapsed;
+    if (!update.unit.empty()) text += fmt::format(", {}/s", format_count(rate));
+    if (update.bytes > 0) {
+      const double byte_rate = static_cast<double>(update.bytes - first.bytes) / elapsed;
+      text += fmt::format(", {} at {}/s", format_byte_size(update.bytes),
+                          format_byte_size(static_cast<std::int64_t>(byte_rate)));
+    }
+    if (update.total > 0 && rate > 0) {
+      text += fmt::format(", {} left", format_duration((update.total - update.done) / rate));
+    }
+  }
+  if (!update.note.empty()) text += ", " + update.note;
+  return text;
+}
+
+}  // namespace
+
+Progress::Output Progress::standard_output(bool quiet) {
+  Output output;
+  output.write = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  };
+  output.seconds = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  output.terminal = ::isatty(STDERR_FILENO) != 0;
+  output.silent = quiet;
+  return output;
+}
+
+Progress::~Progress() { finish(); }
+
+void Progress::update(const ProgressUpdate& update) {
+  if (output_.silent) return;
+  const std::lock_guard lock(mutex_);
+  const double now = output_.seconds();
+  if (update.activity != first_.activity) {
+    started_ = now;
+    first_ = update;
+    shown_ = now;
+    return;
+  }
+  if (now - shown_ < (output_.terminal ? kBarSeconds : kLineSeconds)) return;
+  shown_ = now;
+  const std::string text = text_of(update, first_, now - started_, output_.terminal);
+  output_.write(output_.terminal ? kClearLine + text : text + "\n");
+  bar_visible_ = output_.terminal;
+}
+
+std::function<void(std::string_view, double, double)> Progress::callback() {
+  return [this](std::string_view activity, double done, double total) {
+    update({std::string(activity), "", done, total, 0, ""});
+  };
+}
+
+void Progress::finish() {
+  const std::lock_guard lock(mutex_);
+  if (bar_visible_) output_.write(kClearLine);
+  bar_visible_ = false;
+}
+
+}  // namespace ooc::cli

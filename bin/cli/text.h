@@ -1,0 +1,22 @@
+// Text that programs compare and print.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ooc::cli {
+
+// The candidate with the fewest edits to `text`; empty if none is close enough to be a slip.
+std::string closest(std::string_view text, const std::vector<std::string>& candidates);
+
+// "none, batch or layer".
+std::string join_alternatives(const std::vector<std::string>& words);
+
+// "58 s", "3:20 min", "1:02:03 h".
+std::string format_duration(double seconds);
+
+// One line of UTF-8: control characters become spaces, bytes that are no UTF-8 "?".
+std::string printable(std::string_view text);
+
+}  // namespace ooc::cli

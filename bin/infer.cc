@@ -1,0 +1,91 @@
+// ooc-infer: applies a trained model to a dataset.
+#include <fmt/format.h>
+#include <tbb/global_control.h>
+
+#include <cmath>
+#include <optional>
+
+#include "bin/cli/program.h"
+#include "engine/inference.h"
+#include "engine/run_directory.h"
+#include "kernels/cpu_backend.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+struct Options {
+  std::string dataset;
+  std::string run;
+  std::string checkpoint;
+  std::string output;
+  Output what = Output::kLogits;
+  std::string devices = "auto";
+  std::optional<std::int64_t> threads;
+  bool force = false;
+};
+
+void add_options(cli::Command& command, Options& options) {
+  command.positional("NAME.ooc", "dataset", options.dataset, "the dataset to apply the model to");
+  command.required();
+  command.path("--run", options.run, "RUN_DIR", "Take the best model of a run");
+  command.path("--checkpoint", options.checkpoint, "FILE", "Take the model of a checkpoint");
+  command.path("-o,--output", options.output, "FILE", "Where to write: .npy or .h5");
+  command.required();
+  command.choice<Output>("--what", options.what,
+                         {{"logits", Output::kLogits},
+                          {"classes", Output::kClasses},
+                          {"embeddings", Output::kEmbeddings}},
+                         "What to write, a row a vertex in the order of your input");
+  command.choice<std::string>("--devices", options.devices, {{"auto", "auto"}, {"cpu", "cpu"}},
+                              "Where to compute");
+  command.integer("--threads", options.threads, 1,
+                  "Threads of the CPU; as many as cores if absent");
+  command.flag("--force", options.force, "Replace an output that exists");
+  command.example("The class of every vertex",
+                  "ooc-infer cora.ooc --run runs/cora-gcn -o classes.npy --what classes");
+  command.example("Embeddings from a certain checkpoint",
+                  "ooc-infer cora.ooc --checkpoint runs/cora-gcn/checkpoint-100.h5 -o "
+                  "embeddings.h5 --what embeddings");
+}
+
+void infer(const Options& options) {
+  FileSystem& files = posix_file_system();
+  if (options.run.empty() == options.checkpoint.empty()) {
+    throw UsageError(options.run.empty() ? "no model" : "two models", "command line",
+                     "name it by either --run or --checkpoint");
+  }
+  if (files.exists(options.output) && !options.force) {
+    throw UsageError("output exists", options.output, "use --force to replace it");
+  }
+  std::optional<tbb::global_control> threads;
+  if (options.threads) {
+    threads.emplace(tbb::global_control::max_allowed_parallelism,
+                    static_cast<std::size_t>(*options.threads));
+  }
+  const std::string checkpoint_path =
+      options.run.empty() ? options.checkpoint : RunDirectory::open(files, options.run).best_path();
+  const Checkpoint checkpoint = read_checkpoint(files, checkpoint_path, DType::kF32);
+  const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  const InferenceResult result = run_inference(files, *backend, dataset, checkpoint, options.what,
+                                               options.output, &cli::stop_flag());
+  for (const auto& [split, score] : {std::pair("train", result.scores.train),
+                                     {"valid", result.scores.valid},
+                                     {"test", result.scores.test}}) {
+    if (!std::isnan(score)) fmt::print("{} accuracy {:.4f}\n", split, score);
+  }
+  fmt::print("{}: {} rows\n", options.output, dataset.vertices());
+}
+
+}  // namespace
+}  // namespace ooc
+
+int main(int argc, char** argv) {
+  ooc::Options options;
+  return ooc::cli::run_program("ooc-infer", "Applies a trained model to a dataset.", argc, argv,
+                               [&](ooc::cli::Command& command) {
+                                 ooc::add_options(command, options);
+                                 command.action([&] { ooc::infer(options); });
+                               });
+}

@@ -1,0 +1,151 @@
+// ooc-inspect: says what a dataset, a run directory or a checkpoint holds.
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "bin/cli/facts.h"
+#include "bin/cli/program.h"
+#include "engine/run_directory.h"
+#include "storage/dataset.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+using cli::Facts;
+
+Facts dataset_facts(const std::string& path) {
+  const Dataset dataset = Dataset::open(posix_file_system(), path, VerifyPolicy::kFirst);
+  const Manifest& manifest = dataset.manifest();
+  Facts facts;
+  facts["dataset"] = path;
+  facts["vertices"] = dataset.vertices();
+  facts["edges"] = dataset.edges();
+  facts["symmetric"] = manifest.symmetric;
+  facts["features"] = manifest.feature_cols;
+  facts["classes"] = manifest.classes;
+  if (dataset.has_splits()) {
+    facts["train"] = manifest.split_counts[0];
+    facts["valid"] = manifest.split_counts[1];
+    facts["test"] = manifest.split_counts[2];
+  }
+  facts["order"] = manifest.order;
+  facts["block_rows"] = manifest.edges.block_rows;
+  facts["blocks"] = manifest.edges.block_count();
+  facts["span_rows"] = manifest.edges.span_rows;
+  facts["spans"] = manifest.edges.span_count();
+  facts["panels"] = manifest.edges.panel_count();
+  facts["import"] = manifest.transforms;
+  facts["found"] = manifest.findings;
+  std::int64_t total = 0;
+  for (const auto& [name, info] : manifest.files) {
+    facts["file_bytes"][name] = info.bytes;
+    total += static_cast<std::int64_t>(info.bytes);
+  }
+  facts["total_bytes"] = total;
+  return facts;
+}
+
+std::string text_of(const std::string& path) {
+  const std::vector<std::byte> bytes = read_file(posix_file_system(), path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Facts parse_json(const std::string& text, const std::string& where) {
+  Facts facts = Facts::parse(text, nullptr, false);
+  if (facts.is_discarded()) throw DataError("not JSON", where, "the run directory is damaged");
+  return facts;
+}
+
+Facts config_facts(const std::string& text, const std::string& where) {
+  try {
+    const toml::table table = toml::parse(text, where);
+    std::ostringstream json;
+    json << toml::json_formatter(table);
+    return Facts::parse(json.str());
+  } catch (const toml::parse_error& error) {
+    throw DataError(std::string(error.description()), where, "the run directory is damaged");
+  }
+}
+
+// The last line of metrics.jsonl that is whole; a run that was killed may leave a torn one.
+Facts last_epoch(const std::string& path) {
+  const std::string text = text_of(path);
+  const std::size_t end = text.rfind('\n');
+  if (end == std::string::npos) return nullptr;
+  const std::size_t begin = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+  return parse_json(text.substr(begin + 1, end - begin - 1), path);
+}
+
+Facts run_facts(const std::string& path) {
+  FileSystem& files = posix_file_system();
+  const std::string config = join_path(path, "config.toml");
+  const std::string metrics = join_path(path, "metrics.jsonl");
+  const std::string summary = join_path(path, "summary.json");
+  Facts facts;
+  facts["run"] = path;
+  facts["finished"] = files.exists(summary);
+  facts["config"] = config_facts(text_of(config), config);
+  if (files.exists(metrics)) facts["last_epoch"] = last_epoch(metrics);
+  if (files.exists(summary)) facts["summary"] = parse_json(text_of(summary), summary);
+  const RunDirectory run = RunDirectory::open(files, path);
+  if (const auto checkpoint = run.latest_checkpoint(DType::kF32)) {
+    facts["latest_checkpoint"] = run.checkpoint_path(checkpoint->state.epoch);
+  }
+  if (files.exists(run.best_path())) facts["best"] = run.best_path();
+  return facts;
+}
+
+Facts checkpoint_facts(const std::string& path) {
+  const Checkpoint checkpoint = read_checkpoint(posix_file_system(), path, DType::kF32);
+  const TrainingState& state = checkpoint.state;
+  Facts facts;
+  facts["checkpoint"] = path;
+  facts["epoch"] = state.epoch;
+  facts["features"] = checkpoint.feature_cols;
+  facts["classes"] = checkpoint.classes;
+  facts["best_epoch"] = state.best.epoch;
+  for (const auto& [split, score] : {std::pair("train", state.best.scores.train),
+                                     {"valid", state.best.scores.valid},
+                                     {"test", state.best.scores.test}}) {
+    if (!std::isnan(score)) facts["best_accuracy"][split] = score;
+  }
+  facts["config"] = config_facts(to_toml(checkpoint.config), path);
+  for (const ParameterValues& parameter : state.parameters) {
+    facts["parameters"][parameter.name] = fmt::format("{} x {}", parameter.rows, parameter.cols);
+  }
+  return facts;
+}
+
+Facts inspect(const std::string& path) {
+  FileSystem& files = posix_file_system();
+  if (!files.exists(path)) {
+    throw DataError("not found", path, "name a dataset, a run directory or a checkpoint");
+  }
+  if (!files.is_directory(path)) return checkpoint_facts(path);
+  if (files.exists(join_path(path, kManifestFile))) return dataset_facts(path);
+  if (files.exists(join_path(path, "config.toml"))) return run_facts(path);
+  throw DataError("neither a dataset nor a run directory", path,
+                  "a dataset has a manifest.json, a run a config.toml");
+}
+
+}  // namespace
+}  // namespace ooc
+
+int main(int argc, char** argv) {
+  std::string path;
+  bool json = false;
+  const auto setup = [&](ooc::cli::Command& command) {
+    command.positional("PATH", "path", path, "a dataset NAME.ooc, a run directory or a checkpoint");
+    command.required();
+    command.flag("--json", json, "Print JSON instead of text");
+    command.example("What a dataset holds", "ooc-inspect cora.ooc");
+    command.example("How a run went, for a script", "ooc-inspect runs/cora-gcn --json");
+    command.action([&] { ooc::cli::print_facts(ooc::inspect(path), json); });
+  };
+  return ooc::cli::run_program("ooc-inspect",
+                               "Says what a dataset, a run directory or a checkpoint holds.", argc,
+                               argv, setup);
+}

@@ -1,0 +1,12 @@
+// ooc-prep: makes datasets and checks them.
+#include "bin/cli/program.h"
+#include "bin/prep_commands.h"
+
+int main(int argc, char** argv) {
+  return ooc::cli::run_program("ooc-prep", "Makes datasets for ooc and checks them.", argc, argv,
+                               [](ooc::cli::Command& program) {
+                                 ooc::add_import(program);
+                                 ooc::add_generate(program);
+                                 ooc::add_verify(program);
+                               });
+}

@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+
+#include "bin/prep_commands.h"
+#include "storage/dataset.h"
+
+namespace ooc {
+
+void add_verify(cli::Command& program) {
+  const auto path = std::make_shared<std::string>();
+  cli::Command& command =
+      program.subcommand("verify", "Reads every byte of a dataset and checks it");
+  command.positional("NAME.ooc", "dataset", *path, "the dataset to check");
+  command.required();
+  command.example("Check a dataset after copying it", "ooc-prep verify cora.ooc");
+  command.action([path] {
+    const Dataset dataset = Dataset::open(posix_file_system(), *path, VerifyPolicy::kAlways);
+    dataset.verify([](std::string_view file) { spdlog::info("checking {}", file); });
+    fmt::print("{} is whole: {} vertices, {} edges\n", *path, dataset.vertices(), dataset.edges());
+  });
+}
+
+}  // namespace ooc

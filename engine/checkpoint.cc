@@ -1,0 +1,128 @@
+#include "engine/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "storage/errors.h"
+#include "storage/hdf5_file.h"
+
+namespace ooc {
+namespace {
+
+constexpr const char* kFormat = "ooc-checkpoint";
+constexpr std::int64_t kVersion = 1;
+
+void write_values(Hdf5Writer& file, const std::string& group, DType real,
+                  const ParameterValues& parameter, const std::vector<std::byte>& values) {
+  if (values.empty()) return;
+  file.write_array(group + "/" + parameter.name, real, {parameter.rows, parameter.cols},
+                   values.data());
+}
+
+void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
+  file.write_attribute("format", std::string(kFormat));
+  file.write_attribute("version", kVersion);
+  file.write_attribute("epoch", checkpoint.state.epoch);
+  file.write_attribute("seed", checkpoint.config.seed);
+  file.write_attribute("model", checkpoint.config.model.model);
+  file.write_attribute("config", to_toml(checkpoint.config));
+  file.write_attribute("feature_cols", checkpoint.feature_cols);
+  file.write_attribute("classes", checkpoint.classes);
+}
+
+void write_scores(Hdf5Writer& file, const std::string& prefix, const Scores& scores) {
+  file.write_attribute(prefix + "_train", scores.train);
+  file.write_attribute(prefix + "_valid", scores.valid);
+  file.write_attribute(prefix + "_test", scores.test);
+}
+
+Scores read_scores(const Hdf5Reader& file, const std::string& prefix) {
+  return {file.read_double(prefix + "_train"), file.read_double(prefix + "_valid"),
+          file.read_double(prefix + "_test")};
+}
+
+std::vector<ParameterValues> read_group(const Hdf5Reader& file, const std::string& group,
+                                        DType real, const std::string& where) {
+  std::vector<ParameterValues> parameters;
+  for (const std::string& name : file.list(group)) {
+    Hdf5Array array = file.read_array(group + "/" + name);
+    if (array.dtype != real || array.shape.size() != 2) {
+      throw DataError(fmt::format("parameter {} is no {} matrix", name, dtype_name(real)), where,
+                      "use a checkpoint that ooc-train wrote");
+    }
+    ParameterValues values{name, array.shape[0], array.shape[1], std::move(array.data), {}, {}};
+    for (const auto& [moment, bytes] : {std::pair("m", &values.m), {"v", &values.v}}) {
+      const std::string path = fmt::format("/optimizer/{}/{}", moment, name);
+      if (group == "/parameters" && file.contains(path)) *bytes = file.read_array(path).data;
+      if (!bytes->empty() && bytes->size() != values.value.size()) {
+        throw DataError(fmt::format("{} has the wrong size", path), where,
+                        "use a checkpoint that ooc-train wrote");
+      }
+    }
+    parameters.push_back(std::move(values));
+  }
+  return parameters;
+}
+
+}  // namespace
+
+void write_checkpoint(FileSystem& files, const std::string& path, const Checkpoint& checkpoint,
+                      DType real) {
+  const TrainingState& state = checkpoint.state;
+  Hdf5Writer file;
+  write_facts(file, checkpoint);
+  file.write_attribute("best_epoch", state.best.epoch);
+  file.write_attribute("evaluations_since_best", state.evaluations_since_best);
+  write_scores(file, "best", state.best.scores);
+  write_scores(file, "last", state.last);
+  for (const ParameterValues& parameter : state.parameters) {
+    write_values(file, "/parameters", real, parameter, parameter.value);
+    write_values(file, "/optimizer/m", real, parameter, parameter.m);
+    write_values(file, "/optimizer/v", real, parameter, parameter.v);
+  }
+  for (const ParameterValues& parameter : state.best.parameters) {
+    write_values(file, "/best", real, parameter, parameter.value);
+  }
+  write_file_atomically(files, path, file.bytes());
+}
+
+void write_best(FileSystem& files, const std::string& path, const Checkpoint& checkpoint,
+                DType real) {
+  const BestModel& best = checkpoint.state.best;
+  Checkpoint alone = checkpoint;
+  alone.state = {best.epoch, best.parameters, best, 0, best.scores};
+  for (ParameterValues& parameter : alone.state.parameters) {
+    parameter.m.clear();
+    parameter.v.clear();
+  }
+  alone.state.best.parameters.clear();
+  write_checkpoint(files, path, alone, real);
+}
+
+Checkpoint read_checkpoint(FileSystem& files, const std::string& path, DType real) {
+  const Hdf5Reader file(read_file(files, path), path);
+  if (file.read_string("format") != kFormat) {
+    throw DataError("not a checkpoint", path, "use a checkpoint that ooc-train wrote");
+  }
+  if (file.read_int("version") > kVersion) {
+    throw DataError(fmt::format("checkpoint format version {} is newer than this ooc knows ({})",
+                                file.read_int("version"), kVersion),
+                    path, "use a newer ooc");
+  }
+  Checkpoint checkpoint;
+  checkpoint.config = run_config_from_toml(file.read_string("config"), path);
+  checkpoint.feature_cols = file.read_int("feature_cols");
+  checkpoint.classes = file.read_int("classes");
+  TrainingState& state = checkpoint.state;
+  state.epoch = file.read_int("epoch");
+  state.best.epoch = file.read_int("best_epoch");
+  state.evaluations_since_best = file.read_int("evaluations_since_best");
+  state.best.scores = read_scores(file, "best");
+  state.last = read_scores(file, "last");
+  state.parameters = read_group(file, "/parameters", real, path);
+  state.best.parameters = read_group(file, "/best", real, path);
+  return checkpoint;
+}
+
+}  // namespace ooc

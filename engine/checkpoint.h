@@ -1,0 +1,53 @@
+// A training's state between two epochs, and its file: HDF5, with parameters under their names.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "engine/parameters.h"
+#include "engine/run_config.h"
+#include "storage/file.h"
+
+namespace ooc {
+
+// The metric of one evaluation by split; NaN where the split is empty.
+struct Scores {
+  double train = std::numeric_limits<double>::quiet_NaN();
+  double valid = std::numeric_limits<double>::quiet_NaN();
+  double test = std::numeric_limits<double>::quiet_NaN();
+};
+
+// The best evaluation so far and the parameters it had.
+struct BestModel {
+  std::int64_t epoch = 0;  // 0: none yet
+  Scores scores;
+  std::vector<ParameterValues> parameters;
+};
+
+struct TrainingState {
+  std::int64_t epoch = 0;  // whole epochs done
+  std::vector<ParameterValues> parameters;
+  BestModel best;
+  std::int64_t evaluations_since_best = 0;
+  Scores last;  // of the latest evaluation
+};
+
+struct Checkpoint {
+  RunConfig config;
+  std::int64_t feature_cols = 0;  // of the graph it was trained on
+  std::int64_t classes = 0;
+  TrainingState state;
+};
+
+// Atomic: `path` holds its old contents or the new. `real` is the parameters' type.
+void write_checkpoint(FileSystem& files, const std::string& path, const Checkpoint& checkpoint,
+                      DType real);
+// The best model alone, as a checkpoint of its epoch.
+void write_best(FileSystem& files, const std::string& path, const Checkpoint& checkpoint,
+                DType real);
+// DataError: missing, damaged, no checkpoint, or of another scalar type.
+Checkpoint read_checkpoint(FileSystem& files, const std::string& path, DType real);
+
+}  // namespace ooc

@@ -1,0 +1,35 @@
+#include "engine/gradients.h"
+
+#include "storage/errors.h"
+
+namespace ooc {
+
+TensorId GradientBuilder::output_gradient(const Operation& operation) const {
+  const auto found = gradients_.find(operation.output);
+  OOC_CHECK(found != gradients_.end());
+  return found->second;
+}
+
+void GradientBuilder::add(TensorId input, TensorId gradient) {
+  if (!wants(input)) return;
+  const auto [at, first] = gradients_.emplace(input, gradient);
+  // A parameter read in two places would need its two reductions added: no model shares one yet.
+  OOC_CHECK(first || graph_.shape(input).space == Space::kVertex);
+  if (!first) at->second = graph_.apply("add", {at->second, gradient});
+}
+
+std::map<TensorId, TensorId> add_gradients(TensorGraph& graph, GradientSeed seed) {
+  GradientBuilder builder(graph);
+  if (seed.gradient >= 0) builder.add(seed.tensor, seed.gradient);
+  // The backward operations are appended behind the forward ones, which alone are walked.
+  for (int i = static_cast<int>(graph.operations().size()) - 1; i >= 0; --i) {
+    const Operation operation = graph.operations()[static_cast<std::size_t>(i)];
+    if (!graph.tensor(operation.output).needs_gradient) continue;
+    const bool is_loss = seed.gradient < 0 && operation.output == seed.tensor;
+    if (!is_loss && !builder.gradients().contains(operation.output)) continue;
+    operation.def->gradient(builder, operation);
+  }
+  return builder.gradients();
+}
+
+}  // namespace ooc

@@ -1,0 +1,40 @@
+// Reverse mode over the tensor graph.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "engine/operators.h"
+#include "engine/tensor_graph.h"
+
+namespace ooc {
+
+// The gradients that flow back so far; operators' gradient rules write through it.
+class GradientBuilder {
+ public:
+  explicit GradientBuilder(TensorGraph& graph) : graph_(graph) {}
+
+  TensorGraph& graph() { return graph_; }
+  // The gradient of an operation's output. A loss has none: its own is 1.
+  TensorId output_gradient(const Operation& operation) const;
+  bool wants(TensorId tensor) const { return graph_.tensor(tensor).needs_gradient; }
+  // Adds to the gradient of an input; ignored where the input needs none.
+  void add(TensorId input, TensorId gradient);
+
+  const std::map<TensorId, TensorId>& gradients() const { return gradients_; }
+
+ private:
+  TensorGraph& graph_;
+  std::map<TensorId, TensorId> gradients_;
+};
+
+// Where differentiation starts: a scalar loss, or a tensor together with its given gradient.
+struct GradientSeed {
+  TensorId tensor = -1;
+  TensorId gradient = -1;  // -1: `tensor` is a loss
+};
+
+// Adds the backward operations; returns the gradient of every tensor that needs one and got one.
+std::map<TensorId, TensorId> add_gradients(TensorGraph& graph, GradientSeed seed);
+
+}  // namespace ooc

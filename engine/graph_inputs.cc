@@ -1,0 +1,69 @@
+#include "engine/graph_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "engine/model.h"
+
+namespace ooc {
+
+GraphInputs::GraphInputs(const Dataset& dataset, DType real) {
+  for (const char* name : {"features", "labels", "splits", "ids"}) {
+    const VertexTensorFile* file = dataset.tensor(name);
+    if (file == nullptr) continue;
+    if (file->dtype() == DType::kF32 && real == DType::kF64) {
+      add_converted_features(*file);
+    } else {
+      add(name, std::make_unique<MappedSource>(*file));
+    }
+  }
+  if (real == DType::kF64) {
+    add_factors<double>(dataset);
+  } else {
+    add_factors<float>(dataset);
+  }
+}
+
+void GraphInputs::add(const std::string& name, std::unique_ptr<BlockSource> source) {
+  sources_[name] = source.get();
+  owned_.push_back(std::move(source));
+}
+
+void GraphInputs::add_converted_features(const VertexTensorFile& features) {
+  const TensorLayout& layout = features.layout();
+  auto converted = std::make_unique<MemorySource<double>>(layout);
+  std::vector<float> row(static_cast<std::size_t>(layout.cols));
+  for (std::int64_t v = 0; v < layout.rows; ++v) {
+    features.read_rows(v, 1, row.data());
+    for (std::int64_t c = 0; c < layout.cols; ++c) {
+      converted->at(v, c) = row[static_cast<std::size_t>(c)];
+    }
+  }
+  add("features", std::move(converted));
+}
+
+template <class T>
+void GraphInputs::add_factors(const Dataset& dataset) {
+  const TensorLayout layout{dataset.vertices(), 1, dataset.manifest().edges.block_rows};
+  auto in = std::make_unique<MemorySource<T>>(layout);
+  auto out = std::make_unique<MemorySource<T>>(layout);
+  auto loop = std::make_unique<MemorySource<T>>(layout);
+  std::vector<std::int32_t> degrees(static_cast<std::size_t>(layout.block_rows * kDegreeColumns));
+  for (std::int64_t begin = 0; begin < layout.rows; begin += layout.block_rows) {
+    const std::int64_t rows = std::min(layout.block_rows, layout.rows - begin);
+    dataset.tensor("degrees")->read_rows(begin, rows, degrees.data());
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t* d = degrees.data() + i * kDegreeColumns;
+      in->at(begin + i, 0) = static_cast<T>(1 / std::sqrt(d[kInDegree] + 1.0));
+      out->at(begin + i, 0) = static_cast<T>(1 / std::sqrt(d[kOutDegree] + 1.0));
+      loop->at(begin + i, 0) = static_cast<T>(1 - d[kSelfLoops]);
+    }
+  }
+  add(kInFactor, std::move(in));
+  add(kOutFactor, std::move(out));
+  add(kLoopFactor, std::move(loop));
+}
+
+}  // namespace ooc

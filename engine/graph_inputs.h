@@ -1,0 +1,32 @@
+// What a program reads of a dataset, by input name: its vertex tensors in place, and the row
+// factors computed from its degrees (engine/model.h).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "sched/block_source.h"
+#include "storage/dataset.h"
+
+namespace ooc {
+
+class GraphInputs {
+ public:
+  // `real`: fp32 reads features in place; fp64 (tests of gradients) converts them in memory. The
+  // dataset outlives it.
+  GraphInputs(const Dataset& dataset, DType real);
+
+  const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
+
+ private:
+  void add(const std::string& name, std::unique_ptr<BlockSource> source);
+  template <class T>
+  void add_factors(const Dataset& dataset);
+  void add_converted_features(const VertexTensorFile& features);
+
+  std::map<std::string, const BlockSource*> sources_;
+  std::vector<std::unique_ptr<BlockSource>> owned_;
+};
+
+}  // namespace ooc

@@ -1,0 +1,120 @@
+#include "engine/inference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "engine/graph_inputs.h"
+#include "engine/model_program.h"
+#include "storage/errors.h"
+#include "storage/result_file.h"
+
+namespace ooc {
+namespace {
+
+constexpr DType kReal = DType::kF32;
+constexpr std::int64_t kBatchRows = 16384;
+
+// The dataset's row of each original vertex.
+std::vector<std::int64_t> rows_by_id(const Dataset& dataset) {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(dataset.vertices()));
+  dataset.tensor("ids")->read_rows(0, dataset.vertices(), ids.data());
+  std::vector<std::int64_t> rows(ids.size());
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    rows[static_cast<std::size_t>(ids[row])] = static_cast<std::int64_t>(row);
+  }
+  return rows;
+}
+
+// Copies one row of a program's output, slice by slice.
+void read_row(const ModelProgram& program, TensorId tensor, const TensorLayout& layout,
+              std::int64_t row, float* out) {
+  const std::int64_t block = row / layout.block_rows;
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    const auto* chunk = static_cast<const float*>(program.chunk(tensor, block, slice));
+    std::memcpy(out + slice * kSliceWidth,
+                chunk + row % layout.block_rows * layout.slice_stride(slice),
+                static_cast<std::size_t>(layout.slice_cols(slice)) * sizeof(float));
+  }
+}
+
+// Everything in the original vertex order, a batch of rows at a time.
+void write_rows(const ModelProgram& program, TensorId tensor, bool classes, const Dataset& dataset,
+                ResultFile& file, const std::atomic<bool>* stop) {
+  const TensorLayout layout = program.layout(tensor);
+  const std::vector<std::int64_t> rows = rows_by_id(dataset);
+  std::vector<float> values(static_cast<std::size_t>(kBatchRows * layout.cols));
+  std::vector<std::int64_t> best(kBatchRows);
+  for (std::int64_t begin = 0; begin < layout.rows; begin += kBatchRows) {
+    if (stop != nullptr && stop->load()) {
+      throw Interrupted("interrupted, nothing was written", "", "run it again");
+    }
+    const std::int64_t count = std::min(kBatchRows, layout.rows - begin);
+    for (std::int64_t i = 0; i < count; ++i) {
+      float* row = values.data() + i * layout.cols;
+      read_row(program, tensor, layout, rows[static_cast<std::size_t>(begin + i)], row);
+      best[static_cast<std::size_t>(i)] = std::max_element(row, row + layout.cols) - row;
+    }
+    if (classes) {
+      file.append(best.data(), count);
+    } else {
+      file.append(values.data(), count);
+    }
+  }
+  file.finish();
+}
+
+void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
+  const std::int64_t cols = dataset.manifest().feature_cols;
+  if (dataset.tensor("features") == nullptr || cols != checkpoint.feature_cols) {
+    throw DataError(fmt::format("dataset has {} feature columns, the model was trained on {}", cols,
+                                checkpoint.feature_cols),
+                    dataset.path(), "use a dataset with the same features");
+  }
+}
+
+}  // namespace
+
+InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset& dataset,
+                              const Checkpoint& checkpoint, Output output, const std::string& path,
+                              const std::atomic<bool>* stop) {
+  check_fits(dataset, checkpoint);
+  const ModelOptions& model = checkpoint.config.model;
+  if (output == Output::kEmbeddings && model.layers == 1 && !model.linear_head) {
+    throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
+                     "ask for logits or classes");
+  }
+  GraphFacts facts = facts_of(dataset);
+  facts.classes = checkpoint.classes;
+  Wanted wanted;
+  // A graph the model hasn't seen may have no labels, or other classes.
+  wanted.loss = dataset.has_splits() && dataset.tensor("labels") != nullptr &&
+                dataset.manifest().classes <= checkpoint.classes;
+  wanted.logits = output != Output::kEmbeddings;
+  wanted.embedding = output == Output::kEmbeddings;
+  ModelProgram program(model, facts, counts_of(dataset), Mode::kEvaluate, wanted, kReal);
+  ParameterStore parameters(backend, kReal, program.model().parameters);
+  parameters.restore(checkpoint.state.parameters, "the checkpoint");
+  const GraphInputs inputs(dataset, kReal);
+  program.bind(backend, dataset, inputs,
+               backend.allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
+  if (!program.run({}, stop)) {
+    throw Interrupted("interrupted, nothing was written", "", "run it again");
+  }
+  const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
+  const bool classes = output == Output::kClasses;
+  const ResultShape shape{classes ? DType::kI64 : DType::kF32, dataset.vertices(),
+                          classes ? 0 : program.layout(tensor).cols};
+  const auto file = make_result_file(files, path, shape);
+  write_rows(program, tensor, classes, dataset, *file, stop);
+  InferenceResult result;
+  if (wanted.loss) {
+    const std::vector<double> sums = program.loss_sums();
+    result.scores = {sums[1] / sums[2], sums[4] / sums[5], sums[7] / sums[8]};
+  }
+  return result;
+}
+
+}  // namespace ooc

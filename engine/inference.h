@@ -1,0 +1,30 @@
+// Applies a trained model to a dataset: logits, classes or embeddings, in the original vertex
+// order.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "engine/checkpoint.h"
+#include "kernels/backend.h"
+#include "storage/dataset.h"
+
+namespace ooc {
+
+enum class Output {
+  kLogits,      // fp32 [V, classes]
+  kClasses,     // int64 [V]: the class of the largest logit, the lowest of equal ones
+  kEmbeddings,  // fp32 [V, hidden]: the last hidden layer
+};
+
+struct InferenceResult {
+  Scores scores;  // of the dataset's splits; NaN without labels or splits
+};
+
+// Writes `path` (.npy or .h5). DataError where the model doesn't fit the dataset (feature columns);
+// UsageError where the model has no hidden layer; Interrupted if `stop` was set, with nothing left.
+InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset& dataset,
+                              const Checkpoint& checkpoint, Output output, const std::string& path,
+                              const std::atomic<bool>* stop);
+
+}  // namespace ooc

@@ -1,0 +1,67 @@
+// A model in one mode, ready to run on a dataset: graph, gradients, stages, plan, executor.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/graph_inputs.h"
+#include "engine/model.h"
+#include "engine/parameters.h"
+#include "engine/stages.h"
+#include "sched/executor.h"
+#include "sched/plan.h"
+
+namespace ooc {
+
+// What the program computes.
+struct Wanted {
+  bool loss = true;        // the loss sums
+  bool gradients = false;  // of every trainable parameter
+  bool logits = false;
+  bool embedding = false;
+};
+
+GraphFacts facts_of(const Dataset& dataset);
+GraphCounts counts_of(const Dataset& dataset);
+
+// The plan is made first, so that several programs can share an arena as large as the largest
+// needs.
+class ModelProgram {
+ public:
+  ModelProgram(const ModelOptions& options, const GraphFacts& facts, const GraphCounts& counts,
+               Mode mode, Wanted wanted, DType real, const PlanOptions& plan_options = {});
+
+  const Model& model() const { return model_; }
+  const Program& program() const { return staged_.program; }
+  const Plan& plan() const { return plan_; }
+
+  // Binds it to data; all of it outlives the program.
+  void bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs, Arena arena,
+            ParameterStore& parameters);
+
+  // As Executor::run.
+  bool run(const RunState& state, const std::atomic<bool>* stop) {
+    return executor_->run(state, stop);
+  }
+  // The last run's loss sums: [split - 1][loss, correct, count].
+  std::vector<double> loss_sums() const { return read_reduction(model_.loss); }
+  // The gradient of a parameter (device memory), and the sums of a batch norm.
+  const void* gradient(const ModelParameter& parameter) const;
+  std::vector<double> read_reduction(TensorId tensor) const;  // of an fp64 one, on the host
+  // A chunk of a vertex tensor that was wanted (the logits, the embedding).
+  const void* chunk(TensorId tensor, std::int64_t block, std::int64_t slice) const;
+  TensorLayout layout(TensorId tensor) const;
+  RunCounters take_counters() { return executor_->take_counters(); }
+
+ private:
+  Backend* backend_ = nullptr;
+  Model model_;
+  std::map<TensorId, TensorId> gradients_;
+  StagedGraph staged_;
+  Plan plan_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace ooc

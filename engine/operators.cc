@@ -1,0 +1,180 @@
+#include "engine/operators.h"
+
+#include <map>
+#include <utility>
+
+#include "engine/gradients.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+TensorShape like_first(const TensorGraph& graph, const Operation& operation) {
+  return graph.shape(operation.inputs[0]);
+}
+
+// One row for all vertices, as wide as the first input.
+TensorShape column_reduction(const TensorGraph& graph, const Operation& operation) {
+  return {Space::kReduction, 1, graph.shape(operation.inputs[0]).cols, graph.real()};
+}
+
+TensorShape matmul_shape(const TensorGraph& graph, const Operation& operation) {
+  const TensorShape& x = graph.shape(operation.inputs[0]);
+  const TensorShape& w = graph.shape(operation.inputs[1]);
+  const bool transpose = operation.attributes.transpose;
+  OOC_CHECK(x.cols == (transpose ? w.cols : w.rows));
+  return {Space::kVertex, 0, transpose ? w.rows : w.cols, graph.real()};
+}
+
+void matmul_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  Attributes attributes = op.attributes;
+  attributes.transpose = !attributes.transpose;
+  if (builder.wants(op.inputs[0])) {
+    builder.add(op.inputs[0], builder.graph().apply("matmul", {dy, op.inputs[1]}, attributes));
+  }
+  if (!builder.wants(op.inputs[1])) return;
+  // W = d/dW of X W is X^T dY; of X W^T it is dY^T X.
+  std::vector<TensorId> operands{op.inputs[0], dy};
+  if (op.attributes.transpose) std::swap(operands[0], operands[1]);
+  builder.add(op.inputs[1], builder.graph().apply("matmul_reduce", operands));
+}
+
+TensorShape matmul_reduce_shape(const TensorGraph& graph, const Operation& operation) {
+  return {Space::kReduction, graph.shape(operation.inputs[0]).cols,
+          graph.shape(operation.inputs[1]).cols, graph.real()};
+}
+
+TensorShape bias_shape(const TensorGraph& graph, const Operation& operation) {
+  OOC_CHECK(graph.shape(operation.inputs[0]).cols == graph.shape(operation.inputs[1]).cols);
+  return graph.shape(operation.inputs[0]);
+}
+
+void bias_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  builder.add(op.inputs[0], dy);
+  builder.add(op.inputs[1], builder.graph().apply("column_sum", {dy}));
+}
+
+TensorShape add_shape(const TensorGraph& graph, const Operation& operation) {
+  OOC_CHECK(graph.shape(operation.inputs[0]).cols == graph.shape(operation.inputs[1]).cols);
+  return graph.shape(operation.inputs[0]);
+}
+
+void add_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  builder.add(op.inputs[0], dy);
+  builder.add(op.inputs[1], dy);
+}
+
+void relu_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  builder.add(op.inputs[0], builder.graph().apply("relu_gradient", {dy, op.output}));
+}
+
+// dropout and scale_rows: linear in the first input, so the gradient is the same operator.
+void self_adjoint_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  builder.add(op.inputs[0], builder.graph().apply(op.def->name, {dy, op.inputs[1]}, op.attributes));
+}
+
+void propagate_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  const Direction reverse = op.direction == Direction::kIn ? Direction::kOut : Direction::kIn;
+  builder.add(op.inputs[0], builder.graph().propagate(dy, reverse));
+}
+
+void layer_norm_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  const TensorId x = op.inputs[0], gamma = op.inputs[1], beta = op.inputs[2];
+  TensorGraph& graph = builder.graph();
+  builder.add(gamma, graph.apply("layer_norm_gamma_gradient", {dy, x}, op.attributes));
+  builder.add(beta, graph.apply("column_sum", {dy}));
+  if (builder.wants(x)) {
+    builder.add(x, graph.apply("layer_norm_gradient", {dy, x, gamma}, op.attributes));
+  }
+}
+
+TensorShape batch_norm_sums_shape(const TensorGraph& graph, const Operation& operation) {
+  return {Space::kReduction, 2, graph.shape(operation.inputs[0]).cols, DType::kF64};
+}
+
+// The gradient through the statistics is part of it: `sums` itself passes nothing back.
+void batch_norm_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  const TensorId x = op.inputs[0], sums = op.inputs[1], gamma = op.inputs[2], beta = op.inputs[3];
+  TensorGraph& graph = builder.graph();
+  const TensorId dgamma = graph.apply("batch_norm_gamma_gradient", {dy, x, sums}, op.attributes);
+  const TensorId dbeta = graph.apply("column_sum", {dy});
+  builder.add(gamma, dgamma);
+  builder.add(beta, dbeta);
+  if (builder.wants(x)) {
+    builder.add(
+        x, graph.apply("batch_norm_gradient", {dy, x, sums, gamma, dgamma, dbeta}, op.attributes));
+  }
+}
+
+TensorShape loss_shape(const TensorGraph&, const Operation&) {
+  return {Space::kReduction, 3, 3, DType::kF64};
+}
+
+void softmax_cross_entropy_gradient(GradientBuilder& builder, const Operation& op) {
+  builder.add(op.inputs[0],
+              builder.graph().apply("softmax_cross_entropy_gradient", op.inputs, op.attributes));
+}
+
+using Table = std::map<std::string, OperatorDef, std::less<>>;
+
+Table built_in_operators() {
+  constexpr auto kRowWise = Dependence::kRowWise;
+  constexpr auto kReduction = Dependence::kReduction;
+  constexpr auto kLocal = FeatureDependence::kSliceLocal;
+  constexpr auto kFull = FeatureDependence::kFullWidth;
+  const OperatorDef entries[] = {
+      // name, dependence, features, recompute, shape, gradient
+      {"matmul", kRowWise, kFull, false, matmul_shape, matmul_gradient},
+      {"matmul_reduce", kReduction, kFull, false, matmul_reduce_shape, nullptr},
+      {"bias", kRowWise, kLocal, true, bias_shape, bias_gradient},
+      {"column_sum", kReduction, kLocal, false, column_reduction, nullptr},
+      {"add", kRowWise, kLocal, true, add_shape, add_gradient},
+      {"relu", kRowWise, kLocal, true, like_first, relu_gradient},
+      {"relu_gradient", kRowWise, kLocal, true, like_first, nullptr},
+      {"dropout", kRowWise, kLocal, true, like_first, self_adjoint_gradient},
+      {"scale_rows", kRowWise, kLocal, true, like_first, self_adjoint_gradient},
+      {"propagate", Dependence::kAlongEdges, kLocal, false, like_first, propagate_gradient},
+      {"layer_norm", kRowWise, kFull, false, like_first, layer_norm_gradient},
+      {"layer_norm_gradient", kRowWise, kFull, false, like_first, nullptr},
+      {"layer_norm_gamma_gradient", kReduction, kFull, false, column_reduction, nullptr},
+      {"batch_norm_sums", kReduction, kLocal, false, batch_norm_sums_shape, nullptr},
+      {"batch_norm", kRowWise, kLocal, true, like_first, batch_norm_gradient},
+      {"batch_norm_gamma_gradient", kReduction, kLocal, false, column_reduction, nullptr},
+      {"batch_norm_gradient", kRowWise, kLocal, false, like_first, nullptr},
+      {"batch_norm_inference", kRowWise, kLocal, true, like_first, nullptr},
+      {"softmax_cross_entropy", kReduction, kFull, false, loss_shape,
+       softmax_cross_entropy_gradient},
+      {"softmax_cross_entropy_gradient", kRowWise, kFull, false, like_first, nullptr},
+  };
+  Table table;
+  for (const OperatorDef& entry : entries) table.emplace(entry.name, entry);
+  return table;
+}
+
+Table& table() {
+  static Table operators = built_in_operators();
+  return operators;
+}
+
+}  // namespace
+
+void register_operator(OperatorDef def) {
+  std::string name = def.name;
+  OOC_CHECK(table().emplace(std::move(name), std::move(def)).second);
+}
+
+const OperatorDef& find_operator(std::string_view name) {
+  const auto found = table().find(name);
+  OOC_CHECK(found != table().end());
+  return found->second;
+}
+
+}  // namespace ooc

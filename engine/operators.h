@@ -1,0 +1,45 @@
+// The operator table: for each operator how its output depends on its inputs, its shape and its
+// gradient. Gradients, stages and plans read it, and nothing else knows an operator by name (after
+// Tofu's tensor descriptions). A new operator is one entry here and one kernel of the same name
+// (kernels/row_kernels.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/tensor_graph.h"
+
+namespace ooc {
+
+// How rows of the output depend on rows of the inputs.
+enum class Dependence {
+  kRowWise,     // row i of the output on row i of the vertex inputs
+  kAlongEdges,  // on the rows of the neighbours
+  kReduction,   // a sum over all rows
+};
+
+// Over which columns work may be split.
+enum class FeatureDependence {
+  kSliceLocal,  // a column of the output depends on the same column of the inputs
+  kFullWidth,   // on all of them
+};
+
+class GradientBuilder;
+
+struct OperatorDef {
+  std::string name;
+  Dependence dependence = Dependence::kRowWise;
+  FeatureDependence features = FeatureDependence::kSliceLocal;
+  // Cheap enough to be computed again where it is needed rather than kept.
+  bool recompute = false;
+  TensorShape (*shape)(const TensorGraph& graph, const Operation& operation) = nullptr;
+  // Adds the operations that compute the gradients of its inputs. Null: nothing flows back.
+  void (*gradient)(GradientBuilder& builder, const Operation& operation) = nullptr;
+};
+
+// Adds an entry; built-in operators are there already. Not thread-safe: call it at start-up.
+void register_operator(OperatorDef def);
+// An unknown name is a programmer's mistake.
+const OperatorDef& find_operator(std::string_view name);
+
+}  // namespace ooc

@@ -1,0 +1,142 @@
+#include "engine/run_config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::array<std::pair<const char*, Norm>, 3> kNorms{
+    {{"none", Norm::kNone}, {"batch", Norm::kBatch}, {"layer", Norm::kLayer}}};
+constexpr std::array<std::pair<const char*, VerifyPolicy>, 3> kPolicies{
+    {{"first", VerifyPolicy::kFirst},
+     {"always", VerifyPolicy::kAlways},
+     {"never", VerifyPolicy::kNever}}};
+
+template <class Words, class T>
+std::string name_in(const Words& words, T value) {
+  for (const auto& [name, meaning] : words) {
+    if (meaning == value) return name;
+  }
+  OOC_CHECK(false);
+  return {};
+}
+
+// Calls visit(key, member) for every member, in the order they are written.
+template <class Config, class Visit>
+void for_each_member(Config& config, Visit&& visit) {
+  visit("dataset", config.dataset);
+  visit("model", config.model.model);
+  visit("layers", config.model.layers);
+  visit("hidden", config.model.hidden);
+  visit("norm", config.model.norm);
+  visit("residual", config.model.residual);
+  visit("linear-head", config.model.linear_head);
+  visit("dropout", config.model.dropout);
+  visit("input-dropout", config.model.input_dropout);
+  visit("epochs", config.epochs);
+  visit("lr", config.lr);
+  visit("weight-decay", config.weight_decay);
+  visit("seed", config.seed);
+  visit("patience", config.patience);
+  visit("eval-every", config.eval_every);
+  visit("checkpoint-every", config.checkpoint_every);
+  visit("verify", config.verify);
+}
+
+class TomlReader {
+ public:
+  TomlReader(const toml::table& table, std::string where)
+      : table_(table), where_(std::move(where)) {}
+
+  void read(const char* key, std::string& value) { value = get<std::string>(key); }
+  void read(const char* key, std::int64_t& value) { value = get<std::int64_t>(key); }
+  void read(const char* key, double& value) { value = get<double>(key); }
+  void read(const char* key, bool& value) { value = get<bool>(key); }
+  void read(const char* key, Norm& value) { read_word(key, kNorms, value); }
+  void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
+
+  [[noreturn]] void wrong(const std::string& key) const {
+    throw DataError(fmt::format("{} is missing, unknown or has a wrong value", key), where_,
+                    "mend the file, or train anew");
+  }
+
+ private:
+  template <class T>
+  T get(const char* key) const {
+    const std::optional<T> value = table_[key].value<T>();
+    if (!value) wrong(key);
+    return *value;
+  }
+
+  template <class Words, class T>
+  void read_word(const char* key, const Words& words, T& value) const {
+    const auto text = get<std::string>(key);
+    for (const auto& [name, meaning] : words) {
+      if (text == name) {
+        value = meaning;
+        return;
+      }
+    }
+    wrong(key);
+  }
+
+  const toml::table& table_;
+  std::string where_;
+};
+
+}  // namespace
+
+std::string norm_name(Norm norm) { return name_in(kNorms, norm); }
+std::string verify_name(VerifyPolicy verify) { return name_in(kPolicies, verify); }
+
+std::string to_toml(const RunConfig& config) {
+  std::ostringstream out;
+  for_each_member(config, [&](const char* key, const auto& value) {
+    using T = std::decay_t<decltype(value)>;
+    out << key << " = ";
+    if constexpr (std::is_same_v<T, Norm>) {
+      out << '"' << norm_name(value) << '"';
+    } else if constexpr (std::is_same_v<T, VerifyPolicy>) {
+      out << '"' << verify_name(value) << '"';
+    } else {
+      out << toml::value<T>(value);
+    }
+    out << '\n';
+  });
+  return out.str();
+}
+
+RunConfig run_config_from_toml(const std::string& text, const std::string& where) {
+  toml::table table;
+  try {
+    table = toml::parse(text, where);
+  } catch (const toml::parse_error& error) {
+    throw DataError(fmt::format("not a run's configuration ({})", error.description()),
+                    fmt::format("{}, line {}", where, error.source().begin.line),
+                    "mend the file, or train anew");
+  }
+  RunConfig config;
+  TomlReader reader(table, where);
+  std::set<std::string> known;
+  for_each_member(config, [&](const char* key, auto& value) {
+    known.insert(key);
+    reader.read(key, value);
+  });
+  for (const auto& [key, value] : table) {
+    if (!known.contains(std::string(key.str()))) reader.wrong(std::string(key.str()));
+  }
+  return config;
+}
+
+}  // namespace ooc

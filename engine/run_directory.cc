@@ -1,0 +1,179 @@
+#include "engine/run_directory.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "engine/process_memory.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kConfig = "config.toml";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kSummary = "summary.json";
+constexpr std::string_view kCheckpointPrefix = "checkpoint-";
+constexpr std::string_view kCheckpointSuffix = ".h5";
+
+std::string text_of(FileSystem& files, const std::string& path) {
+  const std::vector<std::byte> bytes = read_file(files, path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The epoch of "checkpoint-12.h5".
+std::optional<std::int64_t> checkpoint_epoch(std::string_view name) {
+  if (!name.starts_with(kCheckpointPrefix) || !name.ends_with(kCheckpointSuffix)) {
+    return std::nullopt;
+  }
+  name.remove_prefix(kCheckpointPrefix.size());
+  name.remove_suffix(kCheckpointSuffix.size());
+  std::int64_t epoch = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), epoch);
+  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return epoch;
+}
+
+Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
+
+std::string aside(const std::string& path) { return path + ".replaced"; }
+
+}  // namespace
+
+RunDirectory RunDirectory::create(FileSystem& files, const std::string& path,
+                                  const RunConfig& config, bool force) {
+  if (files.exists(path)) {
+    if (!force) {
+      throw UsageError("run directory exists", path,
+                       fmt::format("continue it with --resume {}, or use --force", path));
+    }
+    if (!files.exists(join_path(path, kConfig))) {
+      throw UsageError("--force replaces run directories only, and this is none", path,
+                       "remove it yourself or choose another --run-dir");
+    }
+    files.remove_all(aside(path));
+    files.rename(path, aside(path));
+  }
+  files.create_directories(path);
+  RunDirectory run(files, path);
+  run.set_config(config);
+  run.truncate_metrics(0);
+  return run;
+}
+
+RunDirectory RunDirectory::open(FileSystem& files, const std::string& path) {
+  const std::string config_path = join_path(path, kConfig);
+  if (!files.exists(config_path)) {
+    throw DataError("not a run directory (no config.toml)", path,
+                    "name a directory that ooc-train made");
+  }
+  RunDirectory run(files, path);
+  run.config_ = run_config_from_toml(text_of(files, config_path), config_path);
+  return run;
+}
+
+void RunDirectory::write_text(const std::string& name, const std::string& text) {
+  write_file_atomically(*files_, at(name), std::as_bytes(std::span(text)));
+}
+
+void RunDirectory::set_config(const RunConfig& config) {
+  config_ = config;
+  write_text(kConfig, to_toml(config));
+}
+
+void RunDirectory::write_plan(const Json& plan) { write_text("plan.json", plan.dump(2) + "\n"); }
+
+std::string RunDirectory::checkpoint_path(std::int64_t epoch) const {
+  return at(fmt::format("{}{}{}", kCheckpointPrefix, epoch, kCheckpointSuffix));
+}
+
+std::string RunDirectory::best_path() const { return at("best.h5"); }
+
+std::optional<Checkpoint> RunDirectory::latest_checkpoint(DType real) const {
+  std::optional<std::int64_t> latest;
+  for (const std::string& name : files_->list(path_)) {
+    const std::optional<std::int64_t> epoch = checkpoint_epoch(name);
+    if (epoch && (!latest || *epoch > *latest)) latest = epoch;
+  }
+  if (!latest) return std::nullopt;
+  return read_checkpoint(*files_, checkpoint_path(*latest), real);
+}
+
+void RunDirectory::write_checkpoint(const Checkpoint& checkpoint, DType real) {
+  const TrainingState& state = checkpoint.state;
+  ooc::write_checkpoint(*files_, checkpoint_path(state.epoch), checkpoint, real);
+  if (state.best.epoch == 0 || state.best.epoch == best_written_) return;
+  write_best(*files_, best_path(), checkpoint, real);
+  best_written_ = state.best.epoch;
+}
+
+std::optional<Json> RunDirectory::summary() const {
+  if (!files_->exists(at(kSummary))) return std::nullopt;
+  const Json summary = Json::parse(text_of(*files_, at(kSummary)), nullptr, false);
+  if (!summary.is_object()) {
+    throw DataError("not a run's summary", at(kSummary), "remove it and resume the run");
+  }
+  return summary;
+}
+
+void RunDirectory::write_summary(const Json& summary) {
+  write_text(kSummary, summary.dump(2) + "\n");
+  files_->remove_all(aside(path_));
+}
+
+std::vector<Json> RunDirectory::truncate_metrics(std::int64_t epoch) {
+  std::vector<Json> lines;
+  std::string kept;
+  if (files_->exists(at(kMetrics))) {
+    const std::string text = text_of(*files_, at(kMetrics));
+    for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+      end = text.find('\n', begin);
+      if (end == std::string::npos) break;  // torn
+      const std::string_view line(text.data() + begin, end - begin);
+      Json json = Json::parse(line, nullptr, false);
+      if (!json.is_object() || json.value("epoch", epoch + 1) > epoch) break;
+      kept.append(line).push_back('\n');
+      lines.push_back(std::move(json));
+    }
+  }
+  write_text(kMetrics, kept);
+  metrics_ = files_->update(at(kMetrics));
+  metrics_bytes_ = kept.size();
+  return lines;
+}
+
+void RunDirectory::append_metrics(const Json& line) {
+  const std::string text = line.dump() + "\n";
+  metrics_->write_at(metrics_bytes_, std::as_bytes(std::span(text)));
+  metrics_bytes_ += text.size();
+}
+
+Json metrics_line(const EpochRecord& record) {
+  const Scores scores = record.scores.value_or(Scores{});
+  Json line;
+  line["epoch"] = record.epoch;
+  line["loss"] = record.loss;
+  line["lr"] = record.lr;
+  line["train"] = number(scores.train);
+  line["valid"] = number(scores.valid);
+  line["test"] = number(scores.test);
+  line["valid_loss"] = number(record.valid_loss);
+  line["seconds"] = record.train_seconds + record.eval_seconds;
+  line["train_seconds"] = record.train_seconds;
+  line["eval_seconds"] = record.eval_seconds;
+  line["bytes_read"] = record.bytes_read;
+  line["bytes_written"] = 0;
+  line["bytes_to_device"] = 0;
+  line["bytes_from_device"] = 0;
+  line["bytes_between_devices"] = 0;
+  line["compute_busy"] = record.compute_busy;
+  line["peak_host_bytes"] = peak_host_bytes();
+  line["peak_device_bytes"] = 0;
+  return line;
+}
+
+}  // namespace ooc

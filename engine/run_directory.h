@@ -1,0 +1,64 @@
+// A run directory: config.toml, plan.json, metrics.jsonl, checkpoints, best.h5, summary.json.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "engine/checkpoint.h"
+#include "engine/run_config.h"
+#include "engine/trainer.h"
+#include "storage/file.h"
+
+namespace ooc {
+
+// One thread. Errors of the file system pass through.
+class RunDirectory {
+ public:
+  // A new directory with its config.toml. UsageError if `path` exists, unless `force`: then the run
+  // there is kept aside until this one has finished. With `force` a path that is no run directory
+  // is a UsageError as well.
+  static RunDirectory create(FileSystem& files, const std::string& path, const RunConfig& config,
+                             bool force);
+  // An existing one. DataError if it is none.
+  static RunDirectory open(FileSystem& files, const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const RunConfig& config() const { return config_; }
+  // Replaces config.toml, for options that may change on resume.
+  void set_config(const RunConfig& config);
+
+  void write_plan(const nlohmann::ordered_json& plan);
+  // The newest checkpoint; nothing if none was written. Damaged ones are an error, not skipped.
+  std::optional<Checkpoint> latest_checkpoint(DType real) const;
+  std::string checkpoint_path(std::int64_t epoch) const;
+  std::string best_path() const;
+  void write_checkpoint(const Checkpoint& checkpoint, DType real);
+  // Whether the run has ended by itself: its summary, as written.
+  std::optional<nlohmann::ordered_json> summary() const;
+  // Makes the run complete; a run that --force kept aside goes.
+  void write_summary(const nlohmann::ordered_json& summary);
+
+  // Drops the lines of metrics.jsonl after `epoch`, and a torn last line; returns those kept.
+  std::vector<nlohmann::ordered_json> truncate_metrics(std::int64_t epoch);
+  // Appends one line and makes it durable enough to survive the process.
+  void append_metrics(const nlohmann::ordered_json& line);
+
+ private:
+  RunDirectory(FileSystem& files, std::string path) : files_(&files), path_(std::move(path)) {}
+  std::string at(const std::string& name) const { return join_path(path_, name); }
+  void write_text(const std::string& name, const std::string& text);
+
+  FileSystem* files_;
+  std::string path_;
+  RunConfig config_;
+  std::unique_ptr<WritableFile> metrics_;
+  std::uint64_t metrics_bytes_ = 0;
+  std::int64_t best_written_ = 0;  // epoch of best.h5
+};
+
+// A line of metrics.jsonl.
+nlohmann::ordered_json metrics_line(const EpochRecord& record);
+
+}  // namespace ooc

@@ -1,0 +1,26 @@
+// From a tensor graph to the stages that sched/ runs: operators nothing asks for are dropped, each
+// propagation opens a stage, row-wise work and reductions join the earliest stage in which their
+// inputs are there, and cheap operators are computed again where a later stage needs them rather
+// than kept.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/tensor_graph.h"
+#include "sched/program.h"
+
+namespace ooc {
+
+struct StagedGraph {
+  Program program;
+  std::vector<ValueId> values;  // by tensor; -1: dropped
+
+  ValueId value(TensorId tensor) const { return values[static_cast<std::size_t>(tensor)]; }
+};
+
+// `roots`: the tensors that are wanted: reductions, and vertex tensors (the program's outputs).
+StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
+                        const std::vector<TensorId>& roots);
+
+}  // namespace ooc

@@ -1,0 +1,152 @@
+#include "engine/trainer.h"
+
+#include <fmt/format.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+const Dataset& check_trainable(const Dataset& dataset) {
+  const auto require = [&](bool holds, const char* what, const char* remedy) {
+    if (!holds) throw DataError(what, dataset.path(), remedy);
+  };
+  require(dataset.tensor("features") != nullptr, "dataset without features, training needs them",
+          "import it with --features");
+  require(dataset.tensor("labels") != nullptr, "dataset without labels, training needs them",
+          "import it with --labels");
+  require(dataset.has_splits(), "dataset without splits, training needs a train split",
+          "import it with --train, --valid and --test");
+  require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
+          "import it with --train");
+  return dataset;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Loss sums are [split - 1][loss, correct, count].
+double mean(const std::vector<double>& sums, std::size_t split, std::size_t column) {
+  return sums[split * 3 + column] / sums[split * 3 + 2];  // NaN for an empty split
+}
+
+}  // namespace
+
+Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& config, DType real,
+                 const PlanOptions& plan_options)
+    : backend_(backend),
+      dataset_(check_trainable(dataset)),
+      config_(config),
+      real_(real),
+      inputs_(dataset, real),
+      training_(config.model, facts_of(dataset), counts_of(dataset), Mode::kTrain,
+                {.gradients = true}, real, plan_options),
+      evaluation_(config.model, facts_of(dataset), counts_of(dataset), Mode::kEvaluate, {}, real,
+                  plan_options),
+      parameters_(backend, real, training_.model().parameters) {
+  const std::int64_t arena_bytes =
+      std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes);
+  const Arena arena = backend.allocate(static_cast<std::size_t>(arena_bytes));
+  training_.bind(backend, dataset, inputs_, arena, parameters_);
+  evaluation_.bind(backend, dataset, inputs_, arena, parameters_);
+  parameters_.initialise(static_cast<std::uint64_t>(config.seed));
+  state_.parameters = parameters_.capture();
+}
+
+std::int64_t Trainer::planned_device_bytes() const {
+  const std::int64_t workers = tbb::this_task_arena::max_concurrency();
+  return std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
+         workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
+         parameters_.bytes();
+}
+
+Checkpoint Trainer::checkpoint() const {
+  return {config_, dataset_.manifest().feature_cols, dataset_.manifest().classes, state_};
+}
+
+void Trainer::restore(TrainingState state, const std::string& where) {
+  parameters_.restore(state.parameters, where);
+  state_ = std::move(state);
+}
+
+std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
+  EpochRecord record;
+  record.epoch = state_.epoch + 1;
+  record.lr = config_.lr;
+  const auto begin = std::chrono::steady_clock::now();
+  training_.take_counters();
+  evaluation_.take_counters();
+  const bool last = record.epoch == config_.epochs;
+  const bool due = record.epoch % config_.eval_every == 0 || last;
+  if (!train(record, stop) || (due && !evaluate(record, stop))) {
+    parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
+    return std::nullopt;
+  }
+  const RunCounters trained = training_.take_counters(), evaluated = evaluation_.take_counters();
+  record.bytes_read = trained.bytes_read + evaluated.bytes_read;
+  record.compute_busy = (trained.compute_seconds + evaluated.compute_seconds) /
+                        (seconds_since(begin) * tbb::this_task_arena::max_concurrency());
+  state_.epoch = record.epoch;
+  state_.parameters = parameters_.capture();
+  if (record.scores) keep_if_best(record, state_.parameters);
+  return record;
+}
+
+bool Trainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  const RunState run{static_cast<std::uint64_t>(config_.seed),
+                     static_cast<std::uint64_t>(record.epoch)};
+  if (!training_.run(run, stop)) return false;
+  record.loss = mean(training_.loss_sums(), 0, 0);
+  if (!std::isfinite(record.loss)) {
+    throw RunError(fmt::format("the loss is {}", record.loss),
+                   fmt::format("epoch {}", record.epoch), "try a smaller --lr");
+  }
+  update_parameters(record.epoch);
+  record.train_seconds = seconds_since(begin);
+  return true;
+}
+
+void Trainer::update_parameters(std::int64_t epoch) {
+  const AdamOptions options{config_.lr, config_.weight_decay};
+  for (const ModelParameter& parameter : training_.model().parameters) {
+    if (!parameter.trainable) continue;
+    parameters_.adam(parameter.name, training_.gradient(parameter), epoch, options);
+  }
+  for (const BatchStatistics& statistics : training_.model().batch_statistics) {
+    const std::vector<double> sums = training_.read_reduction(statistics.sums);
+    parameters_.update_statistics(statistics, sums.data(), dataset_.vertices());
+  }
+}
+
+bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!evaluation_.run({}, stop)) return false;
+  const std::vector<double> sums = evaluation_.loss_sums();
+  record.scores = Scores{mean(sums, 0, 1), mean(sums, 1, 1), mean(sums, 2, 1)};
+  record.valid_loss = mean(sums, 1, 0);
+  record.eval_seconds = seconds_since(begin);
+  return true;
+}
+
+void Trainer::keep_if_best(const EpochRecord& record,
+                           const std::vector<ParameterValues>& parameters) {
+  state_.last = *record.scores;
+  // Without a valid split the latest evaluation counts as the best; ties keep the earlier epoch.
+  const double valid = record.scores->valid;
+  if (state_.best.epoch == 0 || std::isnan(valid) || valid > state_.best.scores.valid) {
+    state_.best = {record.epoch, *record.scores, parameters};
+    state_.evaluations_since_best = 0;
+  } else {
+    ++state_.evaluations_since_best;
+  }
+}
+
+}  // namespace ooc

@@ -1,0 +1,106 @@
+#include "engine/training_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/process_memory.h"
+
+namespace ooc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double mean_of(const std::vector<Json>& lines, const char* key) {
+  double sum = 0;
+  for (const Json& line : lines) sum += line.at(key).get<double>();
+  return lines.empty() ? 0 : sum / static_cast<double>(lines.size());
+}
+
+Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
+  const TrainingState& state = trainer.state();
+  std::vector<double> seconds;
+  for (const Json& line : lines) seconds.push_back(line.at("seconds").get<double>());
+  Json summary;
+  summary["metric"] = "accuracy";
+  summary["best_valid"] = number(state.best.scores.valid);
+  summary["best_epoch"] = state.best.epoch;
+  summary["test"] = number(state.best.scores.test);
+  summary["last_test"] = number(state.last.test);
+  summary["epochs"] = state.epoch;
+  summary["epoch_seconds_median"] = median(std::move(seconds));
+  summary["bytes_read_per_epoch"] = mean_of(lines, "bytes_read");
+  summary["bytes_written_per_epoch"] = mean_of(lines, "bytes_written");
+  summary["peak_host_bytes"] = peak_host_bytes();
+  summary["peak_device_bytes"] = 0;
+  summary["plan_predicted_bytes"] = trainer.planned_bytes();
+  // The resident plan predicts no times.
+  summary["plan_predicted_seconds"] = nullptr;
+  summary["plan_lower_bound_seconds"] = nullptr;
+  return summary;
+}
+
+bool done(const RunConfig& config, const TrainingState& state) {
+  const bool impatient = config.patience > 0 && state.evaluations_since_best >= config.patience;
+  return state.epoch >= config.epochs || impatient;
+}
+
+}  // namespace
+
+Json plan_of(const Trainer& trainer) {
+  Json plan;
+  plan["training"] = plan_to_json(trainer.training().program(), trainer.training().plan());
+  plan["evaluation"] = plan_to_json(trainer.evaluation().program(), trainer.evaluation().plan());
+  plan["bytes_read_per_epoch"] = trainer.planned_bytes();
+  plan["device_bytes"] = trainer.planned_device_bytes();
+  return plan;
+}
+
+RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bool>* stop,
+                       const std::function<void(const EpochRecord&)>& on_epoch) {
+  const RunConfig& config = run.config();
+  std::optional<Checkpoint> checkpoint = run.latest_checkpoint(trainer.real());
+  if (checkpoint) {
+    const std::string where = run.checkpoint_path(checkpoint->state.epoch);
+    trainer.restore(std::move(checkpoint->state), where);
+  }
+  const std::optional<Json> finished = run.summary();
+  if (finished && done(config, trainer.state())) {
+    return {RunOutcome::kFinishedBefore, trainer.state().epoch, *finished};
+  }
+  std::vector<Json> lines = run.truncate_metrics(trainer.state().epoch);
+  std::int64_t written = trainer.state().epoch;  // epoch of the newest checkpoint
+  if (written == 0) run.write_plan(plan_of(trainer));
+  while (!done(config, trainer.state())) {
+    const std::optional<EpochRecord> record = trainer.run_epoch(stop);
+    if (!record) break;
+    lines.push_back(metrics_line(*record));
+    run.append_metrics(lines.back());
+    on_epoch(*record);
+    if (record->epoch % config.checkpoint_every == 0 || done(config, trainer.state())) {
+      run.write_checkpoint(trainer.checkpoint(), trainer.real());
+      written = record->epoch;
+    }
+  }
+  const std::int64_t epoch = trainer.state().epoch;
+  if (!done(config, trainer.state())) {  // interrupted
+    if (epoch > written) run.write_checkpoint(trainer.checkpoint(), trainer.real());
+    return {RunOutcome::kInterrupted, epoch, {}};
+  }
+  Json summary = summarise(trainer, lines);
+  run.write_summary(summary);
+  return {RunOutcome::kFinished, epoch, std::move(summary)};
+}
+
+}  // namespace ooc

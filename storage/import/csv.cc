@@ -1,0 +1,245 @@
+#include "storage/import/csv.h"
+
+#include <fast_float/fast_float.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "storage/errors.h"
+#include "storage/import/element.h"
+#include "storage/import/line_reader.h"
+
+namespace ooc {
+namespace {
+
+constexpr char kBlankRuns = ' ';
+
+enum class Parse { kOk, kNotNumber, kNotInteger, kTooLarge };
+
+// Takes the first field off `line`; false once none is left. Fields are trimmed of blanks.
+class FieldSplitter {
+ public:
+  FieldSplitter(std::string_view line, char separator) : rest_(line), separator_(separator) {}
+
+  bool next(std::string_view& field) {
+    if (done_) return false;
+    const std::size_t end =
+        separator_ == kBlankRuns ? rest_.find_first_of(" \t") : rest_.find(separator_);
+    field = trim(rest_.substr(0, end));
+    if (end == std::string_view::npos) {
+      done_ = true;
+      return true;
+    }
+    rest_.remove_prefix(end + 1);
+    if (separator_ == kBlankRuns) rest_ = trim(rest_);
+    return true;
+  }
+
+ private:
+  static std::string_view trim(std::string_view text) {
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+    return text;
+  }
+
+  std::string_view rest_;
+  char separator_;
+  bool done_ = false;
+};
+
+char find_separator(std::string_view line) {
+  for (const char candidate : {';', ',', '\t'}) {
+    if (line.find(candidate) != std::string_view::npos) return candidate;
+  }
+  return kBlankRuns;
+}
+
+std::optional<int> parse_word(std::string_view field) {
+  if (field == "True" || field == "true" || field == "TRUE") return 1;
+  if (field == "False" || field == "false" || field == "FALSE") return 0;
+  return std::nullopt;
+}
+
+// The digits without a leading '+', which from_chars does not take.
+std::string_view digits_of(std::string_view field) {
+  if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
+  return field;
+}
+
+template <class Float>
+Parse parse_float(std::string_view field, Float& value) {
+  field = digits_of(field);
+  const char* const end = field.data() + field.size();
+  const auto [stop, status] = fast_float::from_chars(field.data(), end, value);
+  if (status != std::errc() || stop != end) return Parse::kNotNumber;
+  // fast_float gives infinity for what is too large; only letters spell it on purpose.
+  const bool spelled = field.find_first_of("nN") != std::string_view::npos;
+  return std::isinf(value) && !spelled ? Parse::kTooLarge : Parse::kOk;
+}
+
+Parse parse_field(std::string_view field, float& value) {
+  const Parse status = parse_float(field, value);
+  if (status != Parse::kNotNumber) return status;
+  const auto word = parse_word(field);
+  if (word) value = static_cast<float>(*word);
+  return word ? Parse::kOk : Parse::kNotNumber;
+}
+
+Parse parse_field(std::string_view field, std::int64_t& value) {
+  const std::string_view digits = digits_of(field);
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, status] = std::from_chars(digits.data(), end, value);
+  if (stop == end && status == std::errc()) return Parse::kOk;
+  if (stop == end && status == std::errc::result_out_of_range) return Parse::kTooLarge;
+  double wide = 0;
+  const Parse parsed = parse_float(field, wide);
+  if (parsed == Parse::kOk) {
+    switch (convert_element(wide, value)) {
+      case Conversion::kOk:
+        return Parse::kOk;
+      case Conversion::kNotInteger:
+        return Parse::kNotInteger;
+      case Conversion::kTooLarge:
+        return Parse::kTooLarge;
+    }
+  }
+  if (parsed == Parse::kTooLarge) return parsed;
+  const auto word = parse_word(field);
+  if (word) value = *word;
+  return word ? Parse::kOk : Parse::kNotNumber;
+}
+
+class TextTable final : public TableReader {
+ public:
+  explicit TextTable(std::unique_ptr<ByteSource> source) : lines_(std::move(source)) {
+    std::string_view line;
+    while (lines_.next(line)) {
+      separator_ = find_separator(line);
+      if (lines_before_ == 0 && is_header(line)) {
+        lines_before_ = 1;
+        continue;
+      }
+      judge_first_row(line);
+      break;
+    }
+    rewind();
+  }
+
+  const std::string& name() const override { return lines_.source().name(); }
+  std::int64_t cols() const override { return cols_; }
+  ElementKind kind() const override { return kind_; }
+
+  std::int64_t rows() override {
+    if (!rows_) rows_ = count_rows();
+    return *rows_;
+  }
+  std::optional<std::int64_t> known_rows() const override { return rows_; }
+
+  std::int64_t read(std::span<std::int64_t> out) override { return read_rows(out); }
+  std::int64_t read(std::span<float> out) override { return read_rows(out); }
+
+  void rewind() override {
+    lines_.rewind();
+    std::string_view header;
+    if (lines_before_ > 0) lines_.next(header);
+  }
+
+  std::string where(std::int64_t row) override {
+    LineReader again(lines_.source().reopen());
+    std::string_view line;
+    for (std::int64_t i = 0; i <= row + lines_before_; ++i) again.next(line);
+    return fmt::format("{}, line {}", name(), again.line_number());
+  }
+
+ private:
+  bool is_header(std::string_view line) const {
+    FieldSplitter fields(line, separator_);
+    std::string_view field;
+    float value = 0;
+    while (fields.next(field)) {
+      if (field.empty() || parse_field(field, value) != Parse::kNotNumber) return false;
+    }
+    return true;
+  }
+
+  void judge_first_row(std::string_view line) {
+    FieldSplitter fields(line, separator_);
+    std::string_view field;
+    std::int64_t value = 0;
+    bool words = true;
+    bool integers = true;
+    for (; fields.next(field); ++cols_) {
+      words = words && parse_word(field);
+      integers = integers && parse_field(field, value) == Parse::kOk &&
+                 field.find_first_of(".eE") == std::string_view::npos;
+    }
+    kind_ = words ? ElementKind::kBool : integers ? ElementKind::kInteger : ElementKind::kFloat;
+  }
+
+  std::int64_t count_rows() {
+    LineReader again(lines_.source().reopen());
+    std::string_view line;
+    std::int64_t count = 0;
+    while (again.next(line)) ++count;
+    return count - lines_before_;
+  }
+
+  template <class Out>
+  std::int64_t read_rows(std::span<Out> out) {
+    if (cols_ == 0) return 0;
+    const std::int64_t wanted = static_cast<std::int64_t>(out.size()) / cols_;
+    std::string_view line;
+    std::int64_t count = 0;
+    while (count < wanted && lines_.next(line)) {
+      parse_line(line, out.data() + count * cols_);
+      ++count;
+    }
+    return count;
+  }
+
+  template <class Out>
+  void parse_line(std::string_view line, Out* out) {
+    FieldSplitter fields(line, separator_);
+    std::string_view field;
+    std::int64_t count = 0;
+    while (fields.next(field)) {
+      if (count < cols_) {
+        const Parse status = parse_field(field, out[count]);
+        if (status != Parse::kOk) refuse_field(status, field, count);
+      }
+      ++count;
+    }
+    if (count == cols_) return;
+    throw DataError(fmt::format("{} fields where the first line has {}", count, cols_), place(),
+                    "every line needs the same number of fields");
+  }
+
+  std::string place() const { return fmt::format("{}, line {}", name(), lines_.line_number()); }
+
+  [[noreturn]] void refuse_field(Parse status, std::string_view field, std::int64_t index) const {
+    const std::string_view what = status == Parse::kNotNumber    ? "is not a number"
+                                  : status == Parse::kNotInteger ? "is not an integer"
+                                                                 : "is out of range";
+    const std::string place_in_line = cols_ > 1 ? fmt::format(", field {}", index + 1) : "";
+    throw DataError(
+        fmt::format("'{}' {}", field.substr(0, 40), what), place() + place_in_line,
+        status == Parse::kNotInteger ? "whole numbers are needed here" : "correct the value");
+  }
+
+  LineReader lines_;
+  char separator_ = ',';
+  std::int64_t lines_before_ = 0;  // 1 where there is a header
+  std::int64_t cols_ = 0;
+  std::optional<std::int64_t> rows_;
+  ElementKind kind_ = ElementKind::kFloat;
+};
+
+}  // namespace
+
+std::unique_ptr<TableReader> open_text_table(std::unique_ptr<ByteSource> source) {
+  return std::make_unique<TextTable>(std::move(source));
+}
+
+}  // namespace ooc

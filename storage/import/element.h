@@ -1,0 +1,68 @@
+// Conversion of one stored element to the two types import works in: int64 for ids, labels and
+// masks, fp32 for features. Shared by the arrays' readers.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+
+namespace ooc {
+
+// NumPy's float16 as it is stored.
+struct Half {
+  std::uint16_t bits;
+};
+
+inline float to_float(Half half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half.bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (half.bits >> 10) & 0x1fu;
+  const std::uint32_t mantissa = half.bits & 0x3ffu;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign == 0 ? magnitude : -magnitude;
+  }
+  const std::uint32_t wide = exponent == 31 ? 0xffu : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+}
+
+enum class Conversion { kOk, kNotInteger, kTooLarge };
+
+// A floating-point value as an integer: only if it is one and fits.
+template <std::floating_point In>
+Conversion convert_element(In value, std::int64_t& out) {
+  constexpr In kLimit = static_cast<In>(0x1p63);
+  if (!(value == std::trunc(value)) || std::isinf(value)) return Conversion::kNotInteger;
+  if (value < -kLimit || value >= kLimit) return Conversion::kTooLarge;
+  out = static_cast<std::int64_t>(value);
+  return Conversion::kOk;
+}
+
+template <std::integral In>
+Conversion convert_element(In value, std::int64_t& out) {
+  if constexpr (std::is_unsigned_v<In> && sizeof(In) == 8) {
+    if (value > static_cast<In>(std::numeric_limits<std::int64_t>::max())) {
+      return Conversion::kTooLarge;
+    }
+  }
+  out = static_cast<std::int64_t>(value);
+  return Conversion::kOk;
+}
+
+// A finite value must stay finite as fp32; NaN and infinities pass, for the caller to judge.
+template <class In>
+requires std::is_arithmetic_v<In> Conversion convert_element(In value, float& out) {
+  out = static_cast<float>(value);
+  if constexpr (std::is_same_v<In, double>) {
+    if (std::isinf(out) && !std::isinf(value)) return Conversion::kTooLarge;
+  }
+  return Conversion::kOk;
+}
+
+template <class Out>
+Conversion convert_element(Half value, Out& out) {
+  return convert_element(to_float(value), out);
+}
+
+}  // namespace ooc

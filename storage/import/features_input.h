@@ -1,0 +1,44 @@
+// Streams features as fp32 rows, checked and normalised on the way.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "storage/import/control.h"
+#include "storage/import/table_reader.h"
+
+namespace ooc {
+
+enum class FeatureNorm {
+  kNone,
+  kRow,       // each row divided by the sum of its absolute values; a zero row stays
+  kL2,        // each row divided by its Euclidean length; a zero row stays
+  kStandard,  // each column to mean 0 and deviation 1 over all vertices; a constant one to 0
+};
+
+class FeatureStream {
+ public:
+  // `table` must outlive the stream. kStandard reads it through once, here.
+  FeatureStream(TableReader& table, FeatureNorm norm, const Control& control);
+
+  std::int64_t cols() const { return table_.cols(); }
+  // The next rows, as TableReader::read() gives them. Throws DataError (row, column) for NaN and
+  // infinities.
+  std::int64_t read(std::span<float> out);
+
+ private:
+  std::int64_t read_finite(std::span<float> out);
+  void measure(const Control& control);
+
+  TableReader& table_;
+  FeatureNorm norm_;
+  std::int64_t row_ = 0;
+  std::vector<double> mean_;   // kStandard
+  std::vector<double> scale_;  // kStandard: 1 / deviation
+};
+
+// Rows that make a buffer of about 4 MiB.
+std::int64_t feature_rows_at_once(std::int64_t cols);
+
+}  // namespace ooc

@@ -1,0 +1,58 @@
+// `ooc-prep generate`: graphs to train on, of any size.
+//
+//   rmat  R-MAT with (a, b, c, d) = (0.57, 0.19, 0.19, 0.05): degrees are skewed, many vertices
+//   have
+//         no edge.
+//   sbm   all vertices alike (a stochastic block model).
+//
+// In both, classes are equally large and about 80 % of the edges stay inside one. Edges are
+// undirected, distinct and no self loops; both directions are stored. Vertex ids are shuffled, so
+// that neither classes nor degrees lie in order. Features are fp32: the class's centroid, of
+// expected length 1, plus standard normal noise in every column. So features alone say little, and
+// averages over neighbours much. Every vertex is labelled; 60 % train, 20 % valid, 20 % test, at
+// random. All of it depends on the options only, not on threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/edge_file.h"
+#include "storage/import/control.h"
+#include "storage/import/findings.h"
+#include "storage/tensor_layout.h"
+
+namespace ooc {
+
+// Share of the edges that stay inside a class.
+inline constexpr double kInsideShare = 0.8;
+
+enum class GraphKind { kRmat, kSbm };
+inline constexpr std::array<std::string_view, 2> kGraphKindNames = {"rmat", "sbm"};
+
+struct GenerateOptions {
+  GraphKind kind = GraphKind::kRmat;
+  std::int64_t vertices = 0;
+  std::int64_t edges = 0;  // undirected
+  std::int64_t features = 0;
+  std::int64_t classes = 0;
+  std::uint64_t seed = 0;
+  std::int64_t block_rows = kDefaultBlockRows;
+  bool force = false;
+};
+
+// Writes the dataset `output`. Throws UsageError for counts that are not possible together and for
+// an output that exists.
+Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
+                          const std::string& output, const Control& control);
+
+// The graph alone: edges in both directions, and the class of every vertex.
+struct GeneratedGraph {
+  std::vector<Edge> edges;
+  std::vector<std::int32_t> labels;
+};
+GeneratedGraph generate_graph(const GenerateOptions& options, const Control& control);
+
+}  // namespace ooc

@@ -1,0 +1,54 @@
+// `ooc-prep import`: users' arrays become a dataset.
+//
+// Edges and one value per vertex (labels, splits, ids) are held in memory; features stream through.
+// Peak memory is about twice the stored edges at 16 bytes each, plus some 40 bytes a vertex. What
+// the input holds is checked before the dataset appears under its name; a failure leaves nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "storage/import/control.h"
+#include "storage/import/edge_transforms.h"
+#include "storage/import/features_input.h"
+#include "storage/import/findings.h"
+#include "storage/import/inputs.h"
+#include "storage/import/vertex_order.h"
+#include "storage/tensor_layout.h"
+
+namespace ooc {
+
+// The values of the options, in the order of their enums.
+inline constexpr std::array<std::string_view, 3> kSelfLoopsNames = {"keep", "add-remaining",
+                                                                    "drop"};
+inline constexpr std::array<std::string_view, 5> kCoalesceNames = {"keep", "first", "sum", "mean",
+                                                                   "max"};
+inline constexpr std::array<std::string_view, 4> kFeatureNormNames = {"none", "row", "l2",
+                                                                      "standard"};
+inline constexpr std::array<std::string_view, 4> kVertexOrderNames = {"natural", "random", "degree",
+                                                                      "balanced"};
+
+struct ImportOptions {
+  ImportInputs inputs;  // only edges must be there
+  // Empty: the rows of the features, else of the labels, else the largest id in the edges + 1.
+  std::optional<std::int64_t> vertices;
+  EdgeTransforms edges;
+  FeatureNorm feature_norm = FeatureNorm::kNone;
+  VertexOrder order = VertexOrder::kNatural;
+  std::uint64_t seed = 0;                       // of the random order
+  std::int64_t block_rows = kDefaultBlockRows;  // a power of two, at most kMaxBlockRows
+  bool force = false;                           // replace a dataset that is there
+};
+
+// Writes the dataset `output`. Throws UsageError for options that make no sense and an output that
+// exists, DataError for the input, IoError for the disk, Interrupted.
+Findings import_dataset(FileSystem& files, const ImportOptions& options, const std::string& output,
+                        const Control& control);
+
+// Throws UsageError unless `block_rows` is a power of two within bounds.
+void check_block_rows(std::int64_t block_rows);
+
+}  // namespace ooc

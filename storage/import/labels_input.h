@@ -1,0 +1,31 @@
+// Reads class labels and splits, one value per vertex, and checks them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/import/control.h"
+#include "storage/import/table_reader.h"
+
+namespace ooc {
+
+// One class index a vertex, -1 where unlabelled; [V] or [V, 1], integers or integral floats. Throws
+// DataError (row, value) for a value below -1, and for a matrix (multi-label).
+std::vector<std::int32_t> read_labels(TableReader& table, const Control& control);
+
+// The tables of train, valid and test, in this order; null where there is none.
+using SplitTables = std::array<std::unique_ptr<TableReader>, 3>;
+
+// One byte a vertex, a value of enum Split. Each table is a list of vertex ids, or a mask:
+// booleans, or 0/1 in a file named *_mask.*. `labels` is empty where the graph has none. Throws
+// DataError for an id out of range or listed twice, a vertex in two splits or without a label, an
+// empty split.
+std::vector<std::uint8_t> read_splits(const SplitTables& tables, std::int64_t vertices,
+                                      std::span<const std::int32_t> labels, const Control& control);
+
+}  // namespace ooc

@@ -1,0 +1,88 @@
+#include "storage/import/line_reader.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr std::size_t kMaxLineBytes = 64 << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kBlanks = " \t\r\v\f";
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+}  // namespace
+
+LineReader::LineReader(std::unique_ptr<ByteSource> source)
+    : source_(std::move(source)), buffer_(kBufferBytes) {}
+
+void LineReader::rewind() {
+  source_->seek(0);
+  begin_ = end_ = 0;
+  line_number_ = 0;
+}
+
+bool LineReader::next(std::string_view& line) {
+  while (next_raw(line)) {
+    ++line_number_;
+    if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
+      line.remove_prefix(kByteOrderMark.size());
+    }
+    const std::size_t comment = line.find('#');
+    if (comment != std::string_view::npos) line = line.substr(0, comment);
+    line = trim(line);
+    if (!line.empty()) return true;
+  }
+  return false;
+}
+
+bool LineReader::next_raw(std::string_view& line) {
+  std::size_t searched = begin_;
+  for (;;) {
+    const char* const start = buffer_.data() + begin_;
+    const void* const found = std::memchr(buffer_.data() + searched, '\n', end_ - searched);
+    if (found != nullptr) {
+      const auto length = static_cast<std::size_t>(static_cast<const char*>(found) - start);
+      line = {start, length};
+      begin_ += length + 1;
+      return true;
+    }
+    const std::size_t pending = end_ - begin_;
+    if (!refill()) {
+      if (pending == 0) return false;
+      line = {buffer_.data() + begin_, pending};  // the last line may lack its end
+      begin_ = end_;
+      return true;
+    }
+    searched = begin_ + pending;
+  }
+}
+
+// Moves what is pending to the front and reads more behind it. False at the end.
+bool LineReader::refill() {
+  const std::size_t pending = end_ - begin_;
+  if (pending >= kMaxLineBytes) {
+    throw DataError("a line is longer than 64 MiB",
+                    fmt::format("{}, line {}", source_->name(), line_number_ + 1),
+                    "is this a text file of numbers? Large tables load better as .npy");
+  }
+  std::memmove(buffer_.data(), buffer_.data() + begin_, pending);
+  begin_ = 0;
+  end_ = pending;
+  if (pending * 2 > buffer_.size()) buffer_.resize(buffer_.size() * 2);
+  const std::size_t got =
+      source_->read(std::as_writable_bytes(std::span(buffer_).subspan(pending)));
+  end_ += got;
+  return got > 0;
+}
+
+}  // namespace ooc

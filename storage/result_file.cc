@@ -1,0 +1,169 @@
+#include "storage/result_file.h"
+
+#include <fmt/format.h>
+#include <hdf5.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::size_t kNpyAlignment = 64;
+
+std::size_t row_bytes(const ResultShape& shape) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(1, shape.cols)) * dtype_bytes(shape.dtype);
+}
+
+// NumPy's format version 1.0: magic, version, header length, a Python literal padded with spaces.
+std::string npy_header(const ResultShape& shape) {
+  const std::string extents = shape.cols == 0 ? fmt::format("({},)", shape.rows)
+                                              : fmt::format("({}, {})", shape.rows, shape.cols);
+  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
+                                 shape.dtype == DType::kF32 ? "<f4" : "<i8", extents);
+  constexpr std::size_t kPreamble = 10;
+  dict.append(kNpyAlignment - (kPreamble + dict.size() + 1) % kNpyAlignment, ' ');
+  dict.push_back('\n');
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header.push_back(static_cast<char>(dict.size() & 0xFF));
+  header.push_back(static_cast<char>(dict.size() >> 8));
+  return header + dict;
+}
+
+class NpyFile final : public ResultFile {
+ public:
+  NpyFile(FileSystem& files, const std::string& path, const ResultShape& shape)
+      : files_(files), path_(path), shape_(shape), file_(files.create(path + ".tmp")) {}
+  ~NpyFile() override {
+    if (finished_) return;
+    try {
+      files_.remove_all(path_ + ".tmp");
+    } catch (const Error&) {  // what failed first is on its way to the user already
+    }
+  }
+
+  void append(const void* data, std::int64_t row_count) override {
+    if (end_ == 0) {
+      const std::string header = npy_header(shape_);
+      file_->write_at(0, std::as_bytes(std::span(header)));
+      end_ = header.size();
+    }
+    const std::size_t bytes = static_cast<std::size_t>(row_count) * row_bytes(shape_);
+    file_->write_at(end_, {static_cast<const std::byte*>(data), bytes});
+    end_ += bytes;
+    rows_ += row_count;
+  }
+
+  void finish() override {
+    OOC_CHECK(rows_ == shape_.rows);
+    file_->sync();
+    file_->close();
+    files_.rename(path_ + ".tmp", path_);
+    files_.sync_directory(parent_path(path_));
+    finished_ = true;
+  }
+
+ private:
+  FileSystem& files_;
+  std::string path_;
+  ResultShape shape_;
+  std::unique_ptr<WritableFile> file_;
+  std::uint64_t end_ = 0;
+  std::int64_t rows_ = 0;
+  bool finished_ = false;
+};
+
+// The library writes large arrays itself, to a real path; only the rename goes through the seam.
+class Hdf5ResultFile final : public ResultFile {
+ public:
+  Hdf5ResultFile(FileSystem& files, const std::string& path, const ResultShape& shape)
+      : files_(files), path_(path), shape_(shape) {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    type_ = shape.dtype == DType::kF32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
+    file_ = check(H5Fcreate((path + ".tmp").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const hsize_t extents[2] = {static_cast<hsize_t>(shape.rows), static_cast<hsize_t>(shape.cols)};
+    space_ = check(H5Screate_simple(rank(), extents, nullptr));
+    set_ = check(H5Dcreate2(file_, "/data", type_, space_, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  }
+  ~Hdf5ResultFile() override {
+    close();
+    if (finished_) return;
+    try {
+      files_.remove_all(path_ + ".tmp");
+    } catch (const Error&) {  // what failed first is on its way to the user already
+    }
+  }
+
+  void append(const void* data, std::int64_t row_count) override {
+    const hsize_t begin[2] = {static_cast<hsize_t>(rows_), 0};
+    const hsize_t count[2] = {static_cast<hsize_t>(row_count), static_cast<hsize_t>(shape_.cols)};
+    check(H5Sselect_hyperslab(space_, H5S_SELECT_SET, begin, nullptr, count, nullptr));
+    const hid_t memory = check(H5Screate_simple(rank(), count, nullptr));
+    const herr_t written = H5Dwrite(set_, type_, memory, space_, H5P_DEFAULT, data);
+    H5Sclose(memory);
+    check(written);
+    rows_ += row_count;
+  }
+
+  void finish() override {
+    OOC_CHECK(rows_ == shape_.rows);
+    check(H5Fflush(file_, H5F_SCOPE_GLOBAL));
+    check(close());
+    const auto file = files_.update(path_ + ".tmp");
+    file->sync();
+    file->close();
+    files_.rename(path_ + ".tmp", path_);
+    files_.sync_directory(parent_path(path_));
+    finished_ = true;
+  }
+
+ private:
+  int rank() const { return shape_.cols == 0 ? 1 : 2; }
+
+  template <class T>
+  T check(T result) const {
+    if (result < 0) {
+      if (errno == 0) errno = EIO;
+      throw_file_error(errno, "cannot write result", path_ + ".tmp");
+    }
+    return result;
+  }
+
+  herr_t close() {
+    herr_t worst = 0;
+    if (set_ >= 0) worst = std::min(worst, H5Dclose(std::exchange(set_, -1)));
+    if (space_ >= 0) worst = std::min(worst, H5Sclose(std::exchange(space_, -1)));
+    if (file_ >= 0) worst = std::min(worst, H5Fclose(std::exchange(file_, -1)));
+    return worst;
+  }
+
+  FileSystem& files_;
+  std::string path_;
+  ResultShape shape_;
+  hid_t type_ = -1, file_ = -1, space_ = -1, set_ = -1;
+  std::int64_t rows_ = 0;
+  bool finished_ = false;
+};
+
+bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
+
+}  // namespace
+
+void check_result_path(FileSystem& files, const std::string& path, bool force) {
+  if (!path.ends_with(".npy") && !is_hdf5(path)) {
+    throw UsageError("output of an unknown kind", path, "let its name end in .npy or .h5");
+  }
+  if (files.exists(path) && (!force || files.is_directory(path))) {
+    throw UsageError("output exists", path, "use --force to replace it");
+  }
+}
+
+std::unique_ptr<ResultFile> make_result_file(FileSystem& files, const std::string& path,
+                                             const ResultShape& shape) {
+  if (is_hdf5(path)) return std::make_unique<Hdf5ResultFile>(files, path, shape);
+  return std::make_unique<NpyFile>(files, path, shape);
+}
+
+}  // namespace ooc

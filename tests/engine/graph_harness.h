@@ -1,0 +1,191 @@
+// Runs any tensor graph in double on a tiny dataset, and checks its gradients against central
+// differences.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/gradients.h"
+#include "engine/graph_inputs.h"
+#include "engine/stages.h"
+#include "kernels/cpu_backend.h"
+#include "sched/executor.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace ooc::test {
+
+class GraphHarness {
+ public:
+  explicit GraphHarness(const TinyDataset& spec)
+      : dataset_(write_tiny_dataset(files_, spec)),
+        inputs_(dataset_, DType::kF64),
+        backend_(make_cpu_backend()),
+        sources_(inputs_.sources()) {}
+
+  const Dataset& dataset() const { return dataset_; }
+
+  // A random vertex tensor of doubles that a graph may name as an input.
+  void add_input(const std::string& name, std::int64_t cols) {
+    const TensorLayout layout{dataset_.vertices(), cols, dataset_.manifest().edges.block_rows};
+    auto source = std::make_unique<MemorySource<double>>(layout);
+    for (std::int64_t v = 0; v < layout.rows; ++v) {
+      for (std::int64_t c = 0; c < cols; ++c) source->at(v, c) = normal_(random_);
+    }
+    sources_[name] = source.get();
+    extra_[name] = std::move(source);
+  }
+  MemorySource<double>& source(const std::string& name) { return *extra_.at(name); }
+
+  // Parameters by name; random where they don't exist yet.
+  std::vector<double>& parameter(const Tensor& tensor) {
+    auto& values = parameters_[tensor.name];
+    while (static_cast<std::int64_t>(values.size()) < tensor.shape.rows * tensor.shape.cols) {
+      values.push_back(normal_(random_));
+    }
+    return values;
+  }
+
+  struct Result {
+    std::map<TensorId, std::vector<double>> tensors;  // the roots, row-major
+  };
+
+  Result run(const TensorGraph& graph, const std::vector<TensorId>& roots,
+             const PlanOptions& options = {}) {
+    const StagedGraph staged = make_stages(graph, "test", roots);
+    const Plan plan = make_plan(staged.program, {dataset_.manifest().edges, 0, 0}, options);
+    Arena arena = backend_->allocate(static_cast<std::size_t>(plan.arena_bytes));
+    Executor executor(*backend_, dataset_, staged.program, plan, arena, sources_);
+    for (std::size_t id = 0; id < graph.tensors().size(); ++id) {
+      const Tensor& tensor = graph.tensors()[id];
+      const ValueId value = staged.values[id];
+      if (value < 0 || tensor.shape.space != Space::kParameter) continue;
+      executor.bind_parameter(value, parameter(tensor).data());
+    }
+    REQUIRE(executor.run({5, 3}, nullptr));
+    Result result;
+    for (const TensorId root : roots) {
+      result.tensors[root] = read(graph, staged, executor, root);
+    }
+    return result;
+  }
+
+  // For the scalar L = sum(cotangent * output), or the train loss where the output is a loss:
+  // every element of every gradient against (L(x + h) - L(x - h)) / 2h.
+  void check_gradients(const std::function<TensorId(TensorGraph&)>& build,
+                       double tolerance = 2e-6) {
+    TensorGraph graph(DType::kF64);
+    const TensorId output = build(graph);
+    const bool is_loss = graph.shape(output).space == Space::kReduction;
+    GradientSeed seed{output, -1};
+    if (!is_loss) {
+      add_input("cotangent", graph.shape(output).cols);
+      seed.gradient = graph.input("cotangent", graph.shape(output).cols, DType::kF64);
+    }
+    const auto count = static_cast<TensorId>(graph.tensors().size());
+    const std::map<TensorId, TensorId> gradients = add_gradients(graph, seed);
+    std::vector<TensorId> roots;
+    for (const auto& [tensor, gradient] : gradients) {
+      if (tensor < count && graph.tensor(tensor).producer < 0) roots.push_back(gradient);
+    }
+    REQUIRE_FALSE(roots.empty());
+    // A gradient may be the cotangent itself (of `add`): read through an operator, so it is made.
+    std::map<TensorId, TensorId> made;
+    for (TensorId& root : roots) {
+      const bool outside = graph.tensor(root).producer < 0;
+      made[root] = outside ? graph.apply("add", {root, zeros(graph, root)}) : root;
+      root = made[root];
+    }
+    const Result backward = run(graph, roots);
+    const auto loss = [&] { return scalar(graph, output, run(graph, {output})); };
+    for (const auto& [tensor, gradient] : gradients) {
+      if (tensor >= count || graph.tensor(tensor).producer >= 0) continue;
+      compare(graph.tensor(tensor), backward.tensors.at(made.at(gradient)), loss, tolerance);
+    }
+  }
+
+ private:
+  TensorId zeros(TensorGraph& graph, TensorId like) {
+    const std::int64_t cols = graph.shape(like).cols;
+    add_input("zeros", cols);
+    for (std::int64_t v = 0; v < dataset_.vertices(); ++v) {
+      for (std::int64_t c = 0; c < cols; ++c) source("zeros").at(v, c) = 0;
+    }
+    return graph.input("zeros", cols, DType::kF64);
+  }
+
+  std::vector<double> read(const TensorGraph& graph, const StagedGraph& staged,
+                           const Executor& executor, TensorId root) const {
+    const TensorShape& shape = graph.shape(root);
+    if (shape.space == Space::kReduction) {
+      const auto* data =
+          reinterpret_cast<const double*>(executor.reduction(staged.value(root)).data());
+      return {data, data + shape.rows * shape.cols};
+    }
+    const TensorLayout layout = executor.layout(staged.value(root));
+    std::vector<double> values;
+    for (std::int64_t row = 0; row < layout.rows; ++row) {
+      for (std::int64_t col = 0; col < layout.cols; ++col) {
+        const std::int64_t slice = col / kSliceWidth;
+        const auto* chunk = static_cast<const double*>(
+            executor.output_chunk(staged.value(root), row / layout.block_rows, slice));
+        values.push_back(
+            chunk[row % layout.block_rows * layout.slice_stride(slice) + col % kSliceWidth]);
+      }
+    }
+    return values;
+  }
+
+  double scalar(const TensorGraph& graph, TensorId output, const Result& result) {
+    const std::vector<double>& values = result.tensors.at(output);
+    if (graph.shape(output).space == Space::kReduction) return values[0] / values[2];
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto cols = static_cast<std::size_t>(graph.shape(output).cols);
+      sum += values[i] *
+             source("cotangent")
+                 .at(static_cast<std::int64_t>(i / cols), static_cast<std::int64_t>(i % cols));
+    }
+    return sum;
+  }
+
+  void compare(const Tensor& tensor, const std::vector<double>& gradient,
+               const std::function<double()>& loss, double tolerance) {
+    const double h = 1e-5;
+    const std::size_t step = std::max<std::size_t>(1, gradient.size() / 40);  // a sample
+    for (std::size_t i = 0; i < gradient.size(); i += step) {
+      const auto cols = static_cast<std::size_t>(tensor.shape.cols);
+      double& x =
+          tensor.shape.space == Space::kParameter
+              ? parameter(tensor)[i]
+              : source(tensor.name)
+                    .at(static_cast<std::int64_t>(i / cols), static_cast<std::int64_t>(i % cols));
+      const double kept = x;
+      x = kept + h;
+      const double above = loss();
+      x = kept - h;
+      const double below = loss();
+      x = kept;
+      INFO(tensor.name << " element " << i);
+      const double expected = (above - below) / (2 * h);
+      CHECK(std::abs(gradient[i] - expected) <= tolerance * (1 + std::abs(expected)));
+    }
+  }
+
+  MemoryFileSystem files_;
+  Dataset dataset_;
+  GraphInputs inputs_;
+  std::unique_ptr<Backend> backend_;
+  std::map<std::string, const BlockSource*> sources_;
+  std::map<std::string, std::unique_ptr<MemorySource<double>>> extra_;
+  std::map<std::string, std::vector<double>> parameters_;
+  std::mt19937_64 random_{11};
+  std::normal_distribution<double> normal_;
+};
+
+}  // namespace ooc::test

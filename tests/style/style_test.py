@@ -1,0 +1,202 @@
+"""What the source must look like. The repository's root is the only argument."""
+
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+
+# Includes go one way: a folder may include itself and what stands before it.
+FOLDERS = ["storage", "kernels", "sched", "engine", "bin"]
+ALL_FOLDERS = FOLDERS + ["tests", "bench"]
+# The headers of storage/ that code compiled by nvcc may see.
+GROUND_HEADERS = {
+    "storage/byte_size.h",
+    "storage/errors.h",
+    "storage/tensor_layout.h",
+    "storage/tile.h",
+    "storage/types.h",
+}
+HOST_ONLY = re.compile(r"(tbb|oneapi|boost|hdf5|H5\w*|liburing|fmt|spdlog|nlohmann)[./]")
+
+CPP = {".h", ".cc", ".cu", ".cuh"}
+SOURCE = CPP | {".py"}
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 70
+MAX_COLUMNS = 100
+
+# Leftovers, and paths of one machine.
+FORBIDDEN = re.compile(
+    r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b"
+    r"|(?<![\w.])/(home|root|work)/\w"
+)
+
+
+def files(suffixes, folders=ALL_FOLDERS):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in suffixes:
+                yield path
+
+
+def name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def includes(path):
+    """(line number, included name, quoted rather than in angle brackets)"""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*(["<])([^">]+)', line)
+        if match:
+            yield number, match.group(2), match.group(1) == '"'
+
+
+def long_functions(lines):
+    """(first line number, length) of the functions that are too long, by their indentation: in
+    clang-format's layout what starts at the depth of a namespace or of a class's members ends with
+    a brace at that depth."""
+    found = []
+    for indent in (0, 2):
+        start = None
+        for number, line in enumerate(lines, 1):
+            depth = len(line) - len(line.lstrip())
+            text = line.strip()
+            if depth != indent or not text or text.startswith(("#", "//", "*")):
+                continue
+            if text.startswith("}"):
+                if start is not None and number - start + 1 > MAX_FUNCTION_LINES:
+                    found.append((start, number - start + 1))
+                start = None
+            elif re.match(r"(public|private|protected):|(inline )?namespace\b", text):
+                start = None
+            elif re.match(r"(template|class|struct|enum|union|extern \"C\")\b", text) and (
+                "(" not in text
+            ):
+                start = None
+            elif text.endswith(";"):
+                start = None
+            elif start is None and not re.search(r"=\s*\{", text):
+                start = number
+    return found
+
+
+class StyleTest(unittest.TestCase):
+    def report(self, problems):
+        problems = list(problems)
+        self.assertTrue(not problems, "\n" + "\n".join(problems))
+
+    def test_there_is_something_to_check(self):
+        self.assertGreater(len(list(files(CPP))), 10, f"is {ROOT} the repository?")
+
+    def test_includes_go_one_way(self):
+        problems = []
+        for rank, folder in enumerate(FOLDERS):
+            for path in files(CPP, [folder]):
+                for number, included, quoted in includes(path):
+                    target = included.split("/")[0]
+                    if not quoted:
+                        continue
+                    if "/" not in included:
+                        problems.append(f"{name(path)}:{number}: include {included} from the root")
+                    elif target not in FOLDERS[: rank + 1]:
+                        problems.append(f"{name(path)}:{number}: {folder} includes {included}")
+        self.report(problems)
+
+    def test_quoted_includes_exist(self):
+        self.report(
+            f"{name(path)}:{number}: no {included}"
+            for path in files(CPP)
+            for number, included, quoted in includes(path)
+            if quoted and not (ROOT / included).exists()
+        )
+
+    def test_cuda_sources_see_only_kernels_and_ground_headers(self):
+        problems = []
+        for source in files({".cu", ".cuh"}, FOLDERS):
+            seen, todo = set(), [source]
+            while todo:
+                path = todo.pop()
+                for number, included, quoted in includes(path):
+                    where = f"{name(source)}: through {name(path)}:{number}: {included}"
+                    if not quoted:
+                        if HOST_ONLY.match(included):
+                            problems.append(where)
+                    elif included.startswith("kernels/") or included in GROUND_HEADERS:
+                        if included not in seen and (ROOT / included).exists():
+                            seen.add(included)
+                            todo.append(ROOT / included)
+                    else:
+                        problems.append(where)
+        self.report(problems)
+
+    def test_headers_are_guarded(self):
+        self.report(
+            f"{name(path)}: no #pragma once"
+            for path in files({".h", ".cuh"})
+            if not re.search(r"^#pragma once$", path.read_text(), re.MULTILINE)
+        )
+
+    def test_files_are_small(self):
+        self.report(
+            f"{name(path)}: {lines} lines, at most {MAX_FILE_LINES}"
+            for path in files(SOURCE)
+            if (lines := len(path.read_text().splitlines())) > MAX_FILE_LINES
+        )
+
+    def test_functions_are_small(self):
+        self.report(
+            f"{name(path)}:{start}: a function of {length} lines, at most {MAX_FUNCTION_LINES}"
+            for path in files(CPP)
+            if not path.name.endswith("_test.cc")
+            for start, length in long_functions(path.read_text().splitlines())
+        )
+
+    def test_lines_are_short(self):
+        self.report(
+            f"{name(path)}:{number}: {len(line)} columns, at most {MAX_COLUMNS}"
+            for path in files(SOURCE)
+            for number, line in enumerate(path.read_text().splitlines(), 1)
+            if len(line) > MAX_COLUMNS
+        )
+
+    def test_names_of_files(self):
+        self.report(
+            f"{name(path)}: file names are snake_case"
+            for path in files(SOURCE)
+            if not re.fullmatch(r"[a-z0-9_]+", path.stem)
+        )
+
+    def test_no_leftovers(self):
+        self.report(
+            f"{name(path)}:{number}: {match.group(0)}"
+            for path in [*files(SOURCE | {".md", ".txt"}), *ROOT.glob("*.md")]
+            for number, line in enumerate(path.read_text().splitlines(), 1)
+            if (match := FORBIDDEN.search(line))
+        )
+
+    def test_every_folder_has_a_page(self):
+        self.report(
+            f"{folder}/README.md is missing"
+            for folder in ALL_FOLDERS
+            if (ROOT / folder).is_dir() and not (ROOT / folder / "README.md").exists()
+        )
+
+
+class LongFunctionsTest(unittest.TestCase):
+    def test_a_long_function_is_found_at_both_depths(self):
+        body = ["  x();"] * 80
+        free = ["namespace a {", "", "int f(int a,", "      int b) {", *body, "}", "}  // a"]
+        self.assertEqual(long_functions(free), [(3, 83)])
+        member = ["class A {", " public:", "  int f() {", *["    x();"] * 80, "  }", "};"]
+        self.assertEqual(long_functions(member), [(3, 82)])
+
+    def test_what_is_no_function_is_left_alone(self):
+        fields = ["struct A {", *["  int a = 0;"] * 80, "};"]
+        table = ["const int kTable[] = {", *["    1,"] * 80, "};"]
+        short = ["int f() {", "  x();", "}", ""] * 30
+        self.assertEqual(long_functions(fields + table + short), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,69 @@
+// Small seeded datasets in memory, written through the shipped writer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "storage/dataset_writer.h"
+#include "tests/support/fake_file_system.h"
+#include "tests/support/random_graph.h"
+
+namespace ooc::test {
+
+struct TinyDataset {
+  std::int64_t vertices = 60;
+  std::int64_t feature_cols = 5;
+  std::int64_t classes = 3;
+  std::int64_t block_rows = 16;
+  std::uint64_t seed = 1;
+  bool permute = false;     // a seeded order other than the natural one
+  std::vector<Edge> edges;  // of the natural order
+};
+
+// The feature of a vertex in the natural order: the same whatever the order.
+inline float tiny_feature(const TinyDataset& spec, std::int64_t vertex, std::int64_t col) {
+  std::mt19937_64 random(spec.seed * 7919 + static_cast<std::uint64_t>(vertex * 1000 + col));
+  return std::normal_distribution<float>()(random);
+}
+
+// Every vertex has a label; 40 % train, 20 % valid, 20 % test, 20 % in no split.
+inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
+                                  const std::string& path = "/tiny.ooc") {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(spec.vertices));
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i);
+  if (spec.permute) std::shuffle(ids.begin(), ids.end(), std::mt19937_64(spec.seed + 17));
+  std::vector<std::int64_t> place(ids.size());  // natural id -> row
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    place[static_cast<std::size_t>(ids[row])] = static_cast<std::int64_t>(row);
+  }
+  std::vector<Edge> edges = spec.edges;
+  for (Edge& edge : edges) {
+    edge = {place[static_cast<std::size_t>(edge.source)],
+            place[static_cast<std::size_t>(edge.destination)]};
+  }
+  DatasetWriter writer(files, path, true, spec.vertices, spec.block_rows);
+  writer.write_edges(edges);
+  std::vector<float> features;
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint8_t> splits;
+  const std::uint8_t split_of[] = {1, 2, 1, 3, 0};
+  for (const std::int64_t id : ids) {
+    for (std::int64_t c = 0; c < spec.feature_cols; ++c) {
+      features.push_back(tiny_feature(spec, id, c));
+    }
+    labels.push_back(static_cast<std::int32_t>((id * 7 + id / 5) % spec.classes));
+    splits.push_back(split_of[id % 5]);
+  }
+  writer.features(spec.feature_cols).append_rows(features.data(), spec.vertices);
+  writer.finish_features();
+  writer.write_labels(labels, spec.classes);
+  writer.write_splits(splits);
+  writer.write_ids(ids);
+  writer.commit();
+  return Dataset::open(files, path, VerifyPolicy::kFirst);
+}
+
+}  // namespace ooc::test
