@@ -89,14 +89,22 @@ TEST_CASE("dense: no rows leave a reduction alone") {
   CHECK(run_kernel<float>("matmul", {none, before}, none).values.empty());
 }
 
-TEST_CASE("dense: a large row group equals the naive product") {
-  const Dense x = random_dense(2048, 100, 7);
-  const Dense w = random_dense(100, 47, 8);
-  const Dense g = random_dense(2048, 47, 9);
-  CHECK_CLOSE(run_kernel<float>("matmul", {x, w}, Dense(2048, 47)), product(x, w),
-              tolerance<float>(100));
-  CHECK_CLOSE(run_kernel<float>("matmul_reduce", {x, g}, Dense(100, 47)), product(transposed(x), g),
-              tolerance<float>(2048));
+TEST_CASE("dense: large row groups and wide operands equal the naive product") {
+  struct Shape {
+    std::int64_t rows, k, m;
+  };
+  // The last one is wide enough for weight gradients by contiguous copies.
+  for (const Shape& shape : {Shape{2048, 100, 47}, Shape{513, 32, 32}, Shape{1100, 260, 250}}) {
+    const Dense x = random_dense(shape.rows, shape.k, 7);
+    const Dense w = random_dense(shape.k, shape.m, 8);
+    const Dense g = random_dense(shape.rows, shape.m, 9);
+    CHECK_CLOSE(run_kernel<float>("matmul", {x, w}, Dense(shape.rows, shape.m)), product(x, w),
+                tolerance<float>(shape.k));
+    CHECK_CLOSE(run_kernel<float>("matmul_reduce", {x, g}, Dense(shape.k, shape.m)),
+                product(transposed(x), g), tolerance<float>(shape.rows));
+    CHECK_CLOSE(run_kernel<double>("matmul_reduce", {x, g}, Dense(shape.k, shape.m)),
+                product(transposed(x), g), tolerance<double>(shape.rows));
+  }
 }
 
 TEST_CASE("dense: many threads at once get the bits of one") {
