@@ -189,6 +189,12 @@ TEST_CASE("import: edges alone make a graph; the count comes from where it can")
   options.inputs.labels = "y.npy";
   CHECK(import_dataset(files, options, "c.ooc", Control{}).vertices == 7);
 
+  put_file(files, "gap.csv", "0\n4\n-1\n0\n4\n0\n0\n");
+  options.inputs.labels = "gap.csv";
+  findings = import_dataset(files, options, "gap.ooc", Control{});
+  CHECK_THAT(findings.warnings[1], Contains("3 of the 5 classes have no vertex"));
+  options.inputs.labels = "y.npy";
+
   put_file(files, "none.npy", npy<std::int32_t>({0, 2}, {}));
   options.inputs.edges = "none.npy";
   findings = import_dataset(files, options, "d.ooc", Control{});
