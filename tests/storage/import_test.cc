@@ -139,9 +139,9 @@ TEST_CASE("import: the transforms of edges and features reach the dataset") {
   const Findings findings = import_dataset(files, options, kOutput, Control{});
   const Dataset dataset = Dataset::open(files, kOutput, VerifyPolicy::kFirst);
   CHECK(dataset.manifest().symmetric);
-  CHECK(
-      dataset.manifest().transforms.dump() ==
-      R"({"undirected":true,"self_loops":"add-remaining","coalesce":"first","feature_norm":"row"})");
+  CHECK(dataset.manifest().transforms.dump() ==
+        R"({"undirected":true,"self_loops":"add-remaining","coalesce":"first",)"
+        R"("feature_norm":"row"})");
   std::set<std::pair<VertexId, VertexId>> expected;
   for (const Edge& edge : inputs.edges) {
     expected.emplace(edge.source, edge.destination);
