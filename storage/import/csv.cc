@@ -15,6 +15,7 @@ namespace ooc {
 namespace {
 
 constexpr char kBlankRuns = ' ';
+constexpr std::int64_t kStepLines = 4096;
 
 enum class Parse { kOk, kNotNumber, kNotInteger, kTooLarge };
 
@@ -132,10 +133,21 @@ class TextTable final : public TableReader {
   ElementKind kind() const override { return kind_; }
 
   std::int64_t rows() override {
-    if (!rows_) rows_ = count_rows();
+    count_rows(Control{});
     return *rows_;
   }
   std::optional<std::int64_t> known_rows() const override { return rows_; }
+
+  void count_rows(const Control& control) override {
+    if (rows_) return;
+    LineReader again(lines_.source().reopen());
+    std::string_view line;
+    std::int64_t count = 0;
+    while (again.next(line)) {
+      if (++count % kStepLines == 0) control.step("counting rows", static_cast<double>(count), 0);
+    }
+    rows_ = count - lines_before_;
+  }
 
   std::int64_t read(std::span<std::int64_t> out) override { return read_rows(out); }
   std::int64_t read(std::span<float> out) override { return read_rows(out); }
@@ -176,14 +188,6 @@ class TextTable final : public TableReader {
                  field.find_first_of(".eE") == std::string_view::npos;
     }
     kind_ = words ? ElementKind::kBool : integers ? ElementKind::kInteger : ElementKind::kFloat;
-  }
-
-  std::int64_t count_rows() {
-    LineReader again(lines_.source().reopen());
-    std::string_view line;
-    std::int64_t count = 0;
-    while (again.next(line)) ++count;
-    return count - lines_before_;
   }
 
   template <class Out>

@@ -84,6 +84,7 @@ class Import {
     }
     for (TableReader* const table : {feature_table_.get(), label_table_.get()}) {
       if (table == nullptr) continue;
+      table->count_rows(control_);
       const std::int64_t rows = table->rows();
       if (findings_.vertices_from.empty()) {
         findings_.vertices = rows;
@@ -122,6 +123,7 @@ class Import {
       labels_ = read_labels(*label_table_, control_);
       findings_.classes = *std::max_element(labels_.begin(), labels_.end()) + std::int64_t{1};
     }
+    warn_of_empty_classes();
     findings_.unlabelled =
         label_table_ ? std::count(labels_.begin(), labels_.end(), -1) : findings_.vertices;
     const bool has_splits = std::any_of(split_tables_.begin(), split_tables_.end(),
@@ -131,6 +133,17 @@ class Import {
     for (const std::uint8_t split : splits_) {
       if (split > 0) ++findings_.split_counts[split - 1];
     }
+  }
+
+  void warn_of_empty_classes() {
+    std::vector<bool> used(static_cast<std::size_t>(findings_.classes), false);
+    for (const std::int32_t label : labels_) {
+      if (label >= 0) used[label] = true;
+    }
+    const auto empty = std::count(used.begin(), used.end(), false);
+    if (empty == 0) return;
+    findings_.warnings.push_back(
+        fmt::format("{} of the {} classes have no vertex", empty, findings_.classes));
   }
 
   void transform() {

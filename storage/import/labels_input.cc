@@ -69,6 +69,7 @@ class SplitReader {
 
   void read_mask(std::string_view phase, const Control& control) {
     const auto vertices = static_cast<std::int64_t>(splits_.size());
+    table_.count_rows(control);
     if (table_.rows() != vertices) {
       throw DataError(
           fmt::format("the mask has {} rows but the graph {} vertices", table_.rows(), vertices),

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "storage/file.h"
+#include "storage/import/control.h"
 
 namespace ooc {
 
@@ -24,9 +25,10 @@ class TableReader {
   // The path, with ":member" for an .npz; for messages.
   virtual const std::string& name() const = 0;
   // Text counts its rows when first asked, which reads the file through; until then known_rows() is
-  // empty.
+  // empty. count_rows() does the same under the control of the caller.
   virtual std::int64_t rows() = 0;
   virtual std::optional<std::int64_t> known_rows() const = 0;
+  virtual void count_rows(const Control&) {}
   virtual std::int64_t cols() const = 0;
   // What the elements are stored as; text is judged by its first row.
   virtual ElementKind kind() const = 0;

@@ -139,9 +139,9 @@ TEST_CASE("import: the transforms of edges and features reach the dataset") {
   const Findings findings = import_dataset(files, options, kOutput, Control{});
   const Dataset dataset = Dataset::open(files, kOutput, VerifyPolicy::kFirst);
   CHECK(dataset.manifest().symmetric);
-  CHECK(
-      dataset.manifest().transforms.dump() ==
-      R"({"undirected":true,"self_loops":"add-remaining","coalesce":"first","feature_norm":"row"})");
+  CHECK(dataset.manifest().transforms.dump() ==
+        R"({"undirected":true,"self_loops":"add-remaining","coalesce":"first",)"
+        R"("feature_norm":"row"})");
   std::set<std::pair<VertexId, VertexId>> expected;
   for (const Edge& edge : inputs.edges) {
     expected.emplace(edge.source, edge.destination);
@@ -188,6 +188,12 @@ TEST_CASE("import: edges alone make a graph; the count comes from where it can")
   options.vertices.reset();
   options.inputs.labels = "y.npy";
   CHECK(import_dataset(files, options, "c.ooc", Control{}).vertices == 7);
+
+  put_file(files, "gap.csv", "0\n4\n-1\n0\n4\n0\n0\n");
+  options.inputs.labels = "gap.csv";
+  findings = import_dataset(files, options, "gap.ooc", Control{});
+  CHECK_THAT(findings.warnings[1], Contains("3 of the 5 classes have no vertex"));
+  options.inputs.labels = "y.npy";
 
   put_file(files, "none.npy", npy<std::int32_t>({0, 2}, {}));
   options.inputs.edges = "none.npy";

@@ -109,6 +109,18 @@ TEST_CASE("text: errors name the line, the field and the value") {
   CHECK(open_table(files, "a.csv")->where(1) == "a.csv, line 5");
 }
 
+TEST_CASE("text: counting the rows answers to an interruption") {
+  MemoryFileSystem files;
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += "7\n";
+  put_file(files, "a.csv", text);
+  const auto table = open_table(files, "a.csv");
+  const std::atomic<bool> stop{true};
+  CHECK_THROWS_AS(table->count_rows(Control{{}, &stop}), Interrupted);
+  CHECK_FALSE(table->known_rows());
+  CHECK(table->rows() == 10'000);
+}
+
 TEST_CASE("table: an unknown kind of file is refused, a missing one is a data error") {
   MemoryFileSystem files;
   CHECK_THAT(error_of<DataError>([&] { open_table(files, "edges.parquet"); }),
