@@ -16,8 +16,8 @@ static_assert(kDropoutGroup == kStripCols, "a strip of columns is one group of r
 // dropout_words() with 64-bit lanes whose upper halves hold leftovers: the multiply does not read
 // them, and so the words are never moved between lanes. 2.2 times as fast as what a compiler makes
 // of the loop.
-void fast_dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id, std::uint32_t group,
-                        std::uint32_t* columns) {
+inline void fast_dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id,
+                               std::uint32_t group, std::uint32_t* columns) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<std::uint64_t, 4> d64;
   const hn::Repartition<std::uint32_t, decltype(d64)> d32;
@@ -60,11 +60,18 @@ void fast_dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id, st
   }
 }
 #else
-void fast_dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id, std::uint32_t group,
-                        std::uint32_t* columns) {
+inline void fast_dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id,
+                               std::uint32_t group, std::uint32_t* columns) {
   dropout_words(key, op, id, group, columns);
 }
 #endif
+
+// Scalars come by value: captured by reference they could alias y, and the loop would stay scalar.
+template <class T, class Columns>
+void keep_columns(Columns cols, const std::uint32_t* words, std::uint32_t threshold, T scale,
+                  const T* x, T* __restrict y) {
+  for (std::int64_t c = 0; c < cols; ++c) y[c] = words[c] >= threshold ? x[c] * scale : T{0};
+}
 
 }  // namespace
 
@@ -87,11 +94,7 @@ void dropout(const OperatorCall& call) {
       for (std::int64_t i = 0; i < y.rows; ++i) {
         alignas(64) std::uint32_t words[kDropoutGroup];
         fast_dropout_words(key, call.attributes.key, ids[i * id_stride], group, words);
-        const T* __restrict x_row = xs.row(i);
-        T* __restrict y_row = ys.row(i);
-        for (std::int64_t c = 0; c < cols; ++c) {
-          y_row[c] = x_row[c] * (words[c] >= threshold ? scale : T{0});
-        }
+        keep_columns(cols, words, threshold, scale, xs.row(i), ys.row(i));
       }
     });
   });

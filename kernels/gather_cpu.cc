@@ -1,52 +1,92 @@
 #include "kernels/gather_cpu.h"
 
+#include <algorithm>
+
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"
 
 namespace ooc::cpu {
 namespace {
 
-// One accumulator row held in registers.
-template <class T, int Width>
-struct RowSum {
-  T values[Width];
-
-  void load(const T* row) {
-    for (int c = 0; c < Width; ++c) values[c] = row[c];
-  }
-  void add(const T* row) {
-    for (int c = 0; c < Width; ++c) values[c] += row[c];
-  }
-  void store(T* row) const {
-    for (int c = 0; c < Width; ++c) row[c] = values[c];
-  }
-};
+// Rows of sources are read at random, and in sparse tiles those of accumulators nearly so: the rows
+// of the edges to come are asked for this far ahead.
+constexpr std::uint32_t kPrefetchEdges = 16;
+constexpr std::int64_t kCacheLineBytes = 64;
 
 template <class T, int Width>
-void add_runs(const TileView& tile, const T* sources, T* accumulator) {
-  std::uint32_t edge = 0;
-  for (std::uint32_t i = 0; i < tile.row_count; ++i) {
-    T* row = accumulator + std::int64_t{tile.rows[i]} * Width;
-    RowSum<T, Width> sum;
-    sum.load(row);
-    for (const std::uint32_t end = tile.ends[i]; edge < end; ++edge) {
-      sum.add(sources + std::int64_t{tile.sources[edge]} * Width);
-    }
-    sum.store(row);
+void prefetch_row(const T* row) {
+  const auto* bytes = reinterpret_cast<const char*>(row);
+  for (std::int64_t line = 0; line < Width * std::int64_t{sizeof(T)}; line += kCacheLineBytes) {
+    __builtin_prefetch(bytes + line);
   }
 }
 
 template <class T, int Width>
+class SourceRows {
+ public:
+  SourceRows(const TileView& tile, const T* rows)
+      : locals_(tile.sources), count_(tile.edge_count), rows_(rows) {}
+
+  // The row of an edge's source; asks for the one of a later edge.
+  const T* operator[](std::uint32_t edge) const {
+    prefetch_row<T, Width>(row(std::min(edge + kPrefetchEdges, count_ - 1)));
+    return row(edge);
+  }
+
+ private:
+  const T* row(std::uint32_t edge) const { return rows_ + std::int64_t{locals_[edge]} * Width; }
+
+  const std::uint16_t* locals_;
+  std::uint32_t count_;
+  const T* rows_;
+};
+
+template <class T, int Width>
+void add_runs(const TileView& tile, const T* sources, T* accumulator) {
+  const SourceRows<T, Width> source(tile, sources);
+  std::uint32_t edge = 0;
+  for (std::uint32_t i = 0; i < tile.row_count; ++i) {
+    T* row = accumulator + std::int64_t{tile.rows[i]} * Width;
+    T sum[Width];  // stays in registers over the run
+    for (int c = 0; c < Width; ++c) sum[c] = row[c];
+    for (const std::uint32_t end = tile.ends[i]; edge < end; ++edge) {
+      const T* x = source[edge];
+      for (int c = 0; c < Width; ++c) sum[c] += x[c];
+    }
+    for (int c = 0; c < Width; ++c) row[c] = sum[c];
+  }
+}
+
+// The rows of a tile of pairs, one edge after the other.
+class PairRows {
+ public:
+  explicit PairRows(const TileView& tile) : delta_(tile.deltas), escape_(tile.escapes) {}
+  std::int64_t next() {
+    const std::uint8_t delta = *delta_++;
+    row_ = delta == kRowEscape ? *escape_++ : row_ + delta;
+    return row_;
+  }
+
+ private:
+  const std::uint8_t* delta_;
+  const std::uint16_t* escape_;
+  std::int64_t row_ = 0;
+};
+
+template <class T, int Width>
 void add_pairs(const TileView& tile, const T* sources, T* accumulator) {
-  const std::uint16_t* escape = tile.escapes;
-  std::int64_t row = 0;
+  const SourceRows<T, Width> source(tile, sources);
+  PairRows rows(tile);
+  PairRows later_rows(tile);
+  const std::uint32_t start = std::min(kPrefetchEdges, tile.edge_count);
+  for (std::uint32_t edge = 0; edge < start; ++edge) later_rows.next();
   for (std::uint32_t edge = 0; edge < tile.edge_count; ++edge) {
-    const std::uint8_t delta = tile.deltas[edge];
-    row = delta == kRowEscape ? *escape++ : row + delta;
-    RowSum<T, Width> sum;
-    sum.load(accumulator + row * Width);
-    sum.add(sources + std::int64_t{tile.sources[edge]} * Width);
-    sum.store(accumulator + row * Width);
+    if (edge + kPrefetchEdges < tile.edge_count) {
+      prefetch_row<T, Width>(accumulator + later_rows.next() * Width);
+    }
+    const T* __restrict x = source[edge];
+    T* __restrict row = accumulator + rows.next() * Width;
+    for (int c = 0; c < Width; ++c) row[c] += x[c];
   }
 }
 

@@ -30,7 +30,7 @@ RowSoftmax<T> row_softmax(const MatrixView& logits, std::int64_t row) {
   for_each_strip(logits, [&](const Strip& strip) {
     const T* x = StripRows<T>(logits, strip).row(row);
     with_columns(strip.cols, [&](auto cols) {
-      sum += lane_sum(cols, [&](std::int64_t c) {
+      sum += lane_sum(cols, [x, largest](std::int64_t c) {
         return static_cast<double>(exp_nonpositive(x[c] - largest));
       });
     });
@@ -107,7 +107,7 @@ void softmax_cross_entropy_gradient(const OperatorCall& call) {
         std::fill_n(gradient, strip.cols, T{0});
         return;
       }
-      with_columns(strip.cols, [&](auto cols) {
+      with_columns(strip.cols, [=](auto cols) {
         for (std::int64_t c = 0; c < cols; ++c) {
           gradient[c] = exp_nonpositive(x[c] - largest) * scale;
         }

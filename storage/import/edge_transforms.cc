@@ -1,5 +1,6 @@
 #include "storage/import/edge_transforms.h"
 
+#include <tbb/parallel_for.h>
 #include <tbb/parallel_sort.h>
 
 #include <algorithm>
@@ -86,13 +87,24 @@ void add_self_loops(std::vector<Edge>& edges, std::int64_t vertices) {
 
 }  // namespace
 
+// Packs each edge into the bits it is sorted by for the time of the sort: one wide comparison
+// without branches takes less than half the time of comparing smaller and larger ids.
 void sort_by_pair(std::vector<Edge>& edges) {
-  tbb::parallel_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
-    const auto [low_a, high_a] = std::minmax(a.source, a.destination);
-    const auto [low_b, high_b] = std::minmax(b.source, b.destination);
-    if (low_a != low_b) return low_a < low_b;
-    if (high_a != high_b) return high_a < high_b;
-    return a.source < b.source;
+  __extension__ using Wide = unsigned __int128;
+  const auto key_of = [](const Edge& edge) {
+    return static_cast<Wide>(edge.source) << 64 | static_cast<Wide>(edge.destination);
+  };
+  tbb::parallel_for(std::size_t{0}, edges.size(), [&](std::size_t i) {
+    const auto [source, destination] = edges[i];
+    edges[i] =
+        source > destination ? Edge{destination, source * 2 + 1} : Edge{source, destination * 2};
+  });
+  tbb::parallel_sort(edges.begin(), edges.end(),
+                     [&](const Edge& a, const Edge& b) { return key_of(a) < key_of(b); });
+  tbb::parallel_for(std::size_t{0}, edges.size(), [&](std::size_t i) {
+    const auto [low, packed] = edges[i];
+    const VertexId high = packed / 2;
+    edges[i] = packed % 2 == 1 ? Edge{high, low} : Edge{low, high};
   });
 }
 

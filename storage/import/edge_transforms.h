@@ -44,7 +44,7 @@ struct EdgeFindings {
 EdgeFindings transform_edges(std::vector<Edge>& edges, std::int64_t vertices,
                              const EdgeTransforms& transforms, const Control& control);
 
-// Sorts as described above, on all of TBB's threads.
+// Sorts as described above, on all of TBB's threads. Ids lie in [0, 2^62).
 void sort_by_pair(std::vector<Edge>& edges);
 
 // Vertices that no edge leads to.

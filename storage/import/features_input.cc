@@ -11,6 +11,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kBufferBytes = 4 << 20;
+constexpr std::int64_t kMaxCols = 1 << 20;  // a row is at most a buffer
 
 void divide_by_norm(std::span<float> row, FeatureNorm norm) {
   double sum = 0;
@@ -35,6 +36,10 @@ FeatureStream::FeatureStream(TableReader& table, FeatureNorm norm, const Control
   if (table.cols() == 0) {
     throw DataError("the features have no columns", table.name(),
                     "save them as [V, F], or leave them out");
+  }
+  if (table.cols() > kMaxCols) {
+    throw DataError(fmt::format("the features have {} columns", table.cols()), table.name(),
+                    fmt::format("at most {} are possible", kMaxCols));
   }
   if (norm == FeatureNorm::kStandard) measure(control);
 }

@@ -1,0 +1,79 @@
+// What the benches share: interleaved timing, matrices in slices.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu_backend.h"
+#include "kernels/matrix_view.h"
+#include "storage/tensor_layout.h"
+
+namespace ooc::bench {
+
+template <class F>
+double seconds_of(F&& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Runs `reference` and `subject` in turn while the state goes on and returns the best seconds of
+// each: what else the machine does then hits both.
+struct Pair {
+  double reference = 1e30;
+  double subject = 1e30;
+};
+template <class Reference, class Subject>
+Pair time_in_turn(benchmark::State& state, Reference&& reference, Subject&& subject) {
+  Pair best;
+  for (auto _ : state) {
+    best.reference = std::min(best.reference, seconds_of(reference));
+    const double seconds = seconds_of(subject);
+    best.subject = std::min(best.subject, seconds);
+    state.SetIterationTime(seconds);
+  }
+  return best;
+}
+
+inline Backend& backend() {
+  static const auto cpu = make_cpu_backend();
+  return *cpu;
+}
+
+inline void fill_random(float* values, std::size_t count, unsigned seed) {
+  std::minstd_rand engine(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (std::size_t i = 0; i < count; ++i) values[i] = uniform(engine);
+}
+
+// A random fp32 matrix in slices of `slice_width` columns, in memory of the backend.
+class Matrix {
+ public:
+  Matrix(std::int64_t rows, std::int64_t cols, std::int64_t slice_width = kSliceWidth) {
+    view_ = {.rows = rows, .cols = cols, .slice_width = slice_width};
+    const std::int64_t last = view_.slice_cols(view_.slice_count() - 1);
+    view_.last_stride = cols < 8 || slice_width != kSliceWidth ? last : round_up(last, 8);
+    for (std::int64_t slice = 0; slice < view_.slice_count(); ++slice) {
+      const auto count = static_cast<std::size_t>(rows * view_.stride(slice));
+      buffers_.push_back(backend().allocate(count * sizeof(float)));
+      fill_random(reinterpret_cast<float*>(buffers_.back()->data()), count, 1);
+      pointers_.push_back(buffers_.back()->data());
+    }
+    view_.slices = pointers_.data();
+  }
+  Matrix(const Matrix&) = delete;
+  Matrix& operator=(const Matrix&) = delete;
+  const MatrixView& view() const { return view_; }
+  float* data(std::int64_t slice = 0) const { return view_.data<float>(slice); }
+
+ private:
+  MatrixView view_;
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
+  std::vector<void*> pointers_;
+};
+
+}  // namespace ooc::bench

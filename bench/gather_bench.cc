@@ -1,0 +1,152 @@
+// The sum over in-edges for one slice of 32 fp32 columns, on one thread, uniform random edges.
+//
+// The bound is the memory traffic that the order of work makes unavoidable over the bandwidth
+// measured in the same run. Span after span: topology once, sources once, and every accumulator row
+// that a tile touches read and written. Block after block (grouped): topology once, every source
+// row that a tile touches read, accumulators read and written once.
+//   vertices / degree / span_rows / grouped
+#include "bench/bench_support.h"
+#include "storage/tile.h"
+
+namespace ooc::bench {
+namespace {
+
+constexpr std::int64_t kBlockRows = kDefaultBlockRows;
+
+struct Tiles {
+  std::vector<std::byte> bytes;
+  std::vector<TileView> views;  // span-major
+  std::int64_t spans = 0;
+  std::int64_t blocks = 0;
+  std::int64_t edges = 0;
+  std::int64_t touched_rows = 0;     // over all tiles
+  std::int64_t touched_sources = 0;  // over all tiles
+};
+
+Tiles random_tiles(std::int64_t vertices, std::int64_t degree, std::int64_t span_rows) {
+  Tiles tiles;
+  tiles.spans = vertices / span_rows;
+  tiles.blocks = vertices / kBlockRows;
+  const std::int64_t count = degree * kBlockRows / tiles.spans;
+  std::minstd_rand engine(1);
+  std::vector<LocalEdge> edges(static_cast<std::size_t>(count));
+  std::vector<std::size_t> offsets;
+  for (std::int64_t t = 0; t < tiles.spans * tiles.blocks; ++t) {
+    for (LocalEdge& edge : edges) {
+      edge = {static_cast<std::uint16_t>(engine() % kBlockRows),
+              static_cast<std::uint16_t>(engine() % static_cast<std::uint64_t>(span_rows))};
+    }
+    std::sort(edges.begin(), edges.end(), [](LocalEdge a, LocalEdge b) {
+      return a.row != b.row ? a.row < b.row : a.source < b.source;
+    });
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+      tiles.touched_rows += e == 0 || edges[e].row != edges[e - 1].row ? 1 : 0;
+    }
+    std::vector<bool> seen(static_cast<std::size_t>(span_rows));
+    for (const LocalEdge& edge : edges) {
+      tiles.touched_sources += seen[edge.source] ? 0 : 1;
+      seen[edge.source] = true;
+    }
+    offsets.push_back(tiles.bytes.size());
+    tiles.views.push_back(encode_tile(edges, tiles.bytes));
+    tiles.edges += count;
+  }
+  for (std::size_t t = 0; t < tiles.views.size(); ++t) {
+    attach_tile(tiles.views[t], tiles.bytes.data() + offsets[t]);
+  }
+  return tiles;
+}
+
+// Bytes a second one thread reads from a buffer far larger than L3.
+double read_bandwidth() {
+  constexpr std::int64_t kWords = (512LL << 20) / 8;
+  static const auto buffer = backend().allocate(kWords * 8);
+  auto* words = reinterpret_cast<std::uint64_t*>(buffer->data());
+  std::fill_n(words, kWords, std::uint64_t{1});
+  double best = 1e30;
+  for (int round = 0; round < 5; ++round) {
+    std::uint64_t sum = 0;
+    best = std::min(best, seconds_of([&] {
+                      for (std::int64_t i = 0; i < kWords; ++i) sum += words[i];
+                      benchmark::DoNotOptimize(sum);
+                    }));
+  }
+  return static_cast<double>(kWords * 8) / best;
+}
+
+TileGroup group_of(std::span<const TileGroup::Entry> entries, float* accumulator) {
+  return {.entries = entries,
+          .source_stride = kSliceWidth,
+          .accumulator = accumulator,
+          .rows = kBlockRows,
+          .cols = kSliceWidth,
+          .stride = kSliceWidth};
+}
+
+void gather(benchmark::State& state) {
+  const std::int64_t vertices = state.range(0);
+  const std::int64_t span_rows = state.range(2);
+  const bool grouped = state.range(3) != 0;
+  const Tiles tiles = random_tiles(vertices, state.range(1), span_rows);
+  const Matrix sources(vertices, kSliceWidth);
+  const Matrix accumulators(vertices, kSliceWidth);
+  const FoldKernel kernel = backend().fold_kernel("sum", DType::kF32);
+  const auto entry = [&](std::int64_t span, std::int64_t block) -> TileGroup::Entry {
+    return {tiles.views[static_cast<std::size_t>(span * tiles.blocks + block)],
+            sources.data() + span * span_rows * kSliceWidth};
+  };
+  const auto accumulator = [&](std::int64_t block) {
+    return accumulators.data() + block * kBlockRows * kSliceWidth;
+  };
+  const auto pass = [&] {
+    std::vector<TileGroup::Entry> entries;
+    if (grouped) {
+      for (std::int64_t block = 0; block < tiles.blocks; ++block) {
+        entries.clear();
+        for (std::int64_t span = 0; span < tiles.spans; ++span) {
+          entries.push_back(entry(span, block));
+        }
+        kernel(group_of(entries, accumulator(block)));
+      }
+      return;
+    }
+    for (std::int64_t span = 0; span < tiles.spans; ++span) {
+      for (std::int64_t block = 0; block < tiles.blocks; ++block) {
+        entries.assign(1, entry(span, block));
+        kernel(group_of(entries, accumulator(block)));
+      }
+    }
+  };
+  double best = 1e30;
+  for (auto _ : state) {
+    const double seconds = seconds_of(pass);
+    best = std::min(best, seconds);
+    state.SetIterationTime(seconds);
+  }
+  constexpr double kRowBytes = kSliceWidth * sizeof(float);
+  const auto rows = static_cast<double>(vertices);
+  const double accumulated = grouped ? rows : static_cast<double>(tiles.touched_rows);
+  const double read = grouped ? static_cast<double>(tiles.touched_sources) : rows;
+  const double bytes =
+      static_cast<double>(tiles.bytes.size()) + kRowBytes * (read + 2 * accumulated);
+  static const double bandwidth = read_bandwidth();
+  const auto edges = static_cast<double>(tiles.edges);
+  state.counters["Medges_per_s"] = edges / best * 1e-6;
+  state.counters["of_bound"] = bytes / bandwidth / best;
+  state.counters["bytes_per_edge"] = static_cast<double>(tiles.bytes.size()) / edges;
+  state.counters["read_GB_per_s"] = bandwidth * 1e-9;
+  state.counters["slice_MiB"] = kRowBytes * rows / (1 << 20);
+}
+
+BENCHMARK(gather)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->Args({16384, 64, 16384, 0})    // everything in L2 and L3
+    ->Args({1 << 18, 16, 65536, 0})  // 32 MiB a slice: L3
+    ->Args({1 << 21, 4, 65536, 0})   // 256 MiB: 8 x L3
+    ->Args({1 << 21, 16, 65536, 0})
+    ->Args({1 << 21, 16, 65536, 1})
+    ->Args({1 << 21, 32, 65536, 0});
+
+}  // namespace
+}  // namespace ooc::bench

@@ -1,0 +1,242 @@
+#include "engine/training_run.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "engine/inference.h"
+#include "kernels/cpu_backend.h"
+#include "storage/errors.h"
+#include "storage/hdf5_file.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace ooc;
+using Catch::Matchers::Contains;
+using test::FaultyFileSystem;
+using test::MemoryFileSystem;
+
+namespace {
+
+constexpr const char* kRun = "/run";
+
+class Fixture {
+ public:
+  Fixture() : backend_(make_cpu_backend()) {
+    test::TinyDataset spec;
+    spec.vertices = 120;
+    spec.permute = true;
+    spec.edges = test::random_edges(120, 500, 8);
+    dataset_ = std::make_unique<Dataset>(test::write_tiny_dataset(files, spec));
+    config.dataset = "/tiny.ooc";
+    config.model.hidden = 12;
+    config.model.norm = Norm::kBatch;
+    config.epochs = 12;
+    config.checkpoint_every = 5;
+  }
+
+  // As `ooc-train`: a fresh process for each call. Stops as soon as epoch `stop_after` is done.
+  RunResult run(FileSystem& fs, bool resume, std::int64_t stop_after = -1, bool force = false) {
+    RunDirectory directory =
+        resume ? RunDirectory::open(fs, kRun) : RunDirectory::create(fs, kRun, config, force);
+    Trainer trainer(*backend_, *dataset_, directory.config());
+    std::atomic<bool> stop{stop_after == 0};
+    return run_training(directory, trainer, &stop, [&](const EpochRecord& record) {
+      if (record.epoch == stop_after) stop = true;
+    });
+  }
+
+  std::string text(const std::string& name) {
+    const auto bytes = read_file(files, std::string(kRun) + "/" + name);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  // [loss, train, valid, test, valid_loss] of every line.
+  std::vector<nlohmann::json> curve() {
+    std::vector<nlohmann::json> lines;
+    std::istringstream in(text("metrics.jsonl"));
+    for (std::string line; std::getline(in, line);) {
+      const auto json = nlohmann::json::parse(line);
+      lines.push_back({json.at("epoch"), json.at("loss"), json.at("train"), json.at("valid"),
+                       json.at("test"), json.at("valid_loss")});
+    }
+    return lines;
+  }
+
+  MemoryFileSystem files;
+  RunConfig config;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Dataset> dataset_;
+};
+
+}  // namespace
+
+TEST_CASE("training_run: interrupted after any epoch, it resumes to the same curve and summary") {
+  Fixture whole;
+  REQUIRE(whole.run(whole.files, false).outcome == RunOutcome::kFinished);
+  const auto expected = whole.curve();
+  REQUIRE(expected.size() == 12);
+  for (std::int64_t stop_after = 0; stop_after < 12; ++stop_after) {
+    Fixture fixture;
+    INFO("stopped after epoch " << stop_after);
+    const RunResult first = fixture.run(fixture.files, false, stop_after);
+    CHECK(first.outcome == RunOutcome::kInterrupted);
+    CHECK(first.epochs == stop_after);
+    CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+    CHECK(fixture.curve() == expected);
+    auto summary = nlohmann::json::parse(fixture.text("summary.json"));
+    auto reference = nlohmann::json::parse(whole.text("summary.json"));
+    for (const char* key : {"best_valid", "best_epoch", "test", "last_test", "epochs"}) {
+      CHECK(summary[key] == reference[key]);
+    }
+    CHECK(read_file(fixture.files, "/run/best.h5").size() ==
+          read_file(whole.files, "/run/best.h5").size());
+  }
+}
+
+TEST_CASE("training_run: lines after the checkpoint and a torn last line are dropped on resume") {
+  Fixture whole;
+  whole.run(whole.files, false);
+  Fixture fixture;
+  fixture.run(fixture.files, false, 7);
+  fixture.files.remove_all("/run/checkpoint-7.h5");  // as after a kill: the newest is of epoch 5
+  const std::string torn = fixture.text("metrics.jsonl") + "{\"epoch\": 8, \"lo";
+  write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(torn)));
+  CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+  CHECK(fixture.curve() == whole.curve());
+}
+
+TEST_CASE("training_run: a finished run says so and stays as it is") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  const std::string before = fixture.text("metrics.jsonl");
+  const RunResult again = fixture.run(fixture.files, true);
+  CHECK(again.outcome == RunOutcome::kFinishedBefore);
+  CHECK(again.summary.at("epochs") == 12);
+  CHECK(fixture.text("metrics.jsonl") == before);
+  // More epochs than before: it goes on.
+  RunDirectory directory = RunDirectory::open(fixture.files, kRun);
+  RunConfig longer = directory.config();
+  longer.epochs = 15;
+  directory.set_config(longer);
+  CHECK(fixture.run(fixture.files, true).epochs == 15);
+  CHECK(fixture.curve().size() == 15);
+}
+
+TEST_CASE("training_run: patience ends it after that many evaluations without a better one") {
+  Fixture fixture;
+  fixture.config.epochs = 500;
+  fixture.config.patience = 4;
+  const RunResult result = fixture.run(fixture.files, false);
+  CHECK(result.outcome == RunOutcome::kFinished);
+  CHECK(result.epochs < 500);
+  CHECK(result.epochs == result.summary.at("best_epoch").get<std::int64_t>() + 4);
+}
+
+TEST_CASE("training_run: an existing directory needs force, and force keeps it until the end") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  CHECK_THROWS_WITH(fixture.run(fixture.files, false),
+                    Contains("run directory exists, /run; continue it with --resume /run"));
+  CHECK(fixture.run(fixture.files, false, 2, true).outcome == RunOutcome::kInterrupted);
+  CHECK(fixture.files.exists("/run.replaced/summary.json"));
+  CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+  CHECK_FALSE(fixture.files.exists("/run.replaced"));
+  fixture.files.create_directories("/other/precious");
+  CHECK_THROWS_AS(RunDirectory::create(fixture.files, "/other", fixture.config, true), UsageError);
+  CHECK_THROWS_WITH(RunDirectory::open(fixture.files, "/other"), Contains("not a run directory"));
+}
+
+TEST_CASE("training_run: a failing write ends it with an error and the last checkpoint intact") {
+  Fixture counting;
+  FaultyFileSystem counted(counting.files);
+  counting.run(counted, false);
+  const std::int64_t writes = counted.counts.writes;
+  REQUIRE(writes > 15);
+  for (std::int64_t n = 1; n <= writes; n += 3) {
+    Fixture fixture;
+    FaultyFileSystem faulty(fixture.files);
+    faulty.faults.first_failing_write = n;
+    faulty.faults.torn_write = true;
+    INFO("write " << n);
+    CHECK_THROWS_AS(fixture.run(faulty, false), IoError);
+    if (!fixture.files.exists("/run/config.toml")) continue;
+    CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+    CHECK(fixture.curve() == counting.curve());
+  }
+}
+
+TEST_CASE("training_run: the configuration survives its file") {
+  RunConfig config;
+  config.dataset = "a \"quoted\" path.ooc";
+  config.model.norm = Norm::kLayer;
+  config.model.residual = true;
+  config.model.dropout = 0.1;
+  config.lr = 3e-4;
+  config.weight_decay = 1;
+  config.seed = 7;
+  config.verify = VerifyPolicy::kAlways;
+  CHECK(run_config_from_toml(to_toml(config), "x") == config);
+  CHECK_THROWS_WITH(run_config_from_toml(to_toml(config) + "colour = 1\n", "config.toml"),
+                    Contains("colour is missing, unknown or has a wrong value, config.toml"));
+  CHECK_THROWS_AS(run_config_from_toml("layers = ", "x"), DataError);
+}
+
+TEST_CASE("checkpoint: a damaged or foreign file is refused by name") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  const std::string path = "/run/checkpoint-12.h5";
+  CHECK(read_checkpoint(fixture.files, path, DType::kF32).state.epoch == 12);
+  std::vector<std::byte> bytes = read_file(fixture.files, path);
+  bytes.resize(bytes.size() / 3);
+  write_file_atomically(fixture.files, path, bytes);
+  CHECK_THROWS_WITH(read_checkpoint(fixture.files, path, DType::kF32), Contains(path));
+  Hdf5Writer other;
+  other.write_attribute("format", std::string("something else"));
+  write_file_atomically(fixture.files, path, other.bytes());
+  CHECK_THROWS_WITH(read_checkpoint(fixture.files, path, DType::kF32),
+                    Contains("not a checkpoint"));
+  CHECK_THROWS_AS(read_checkpoint(fixture.files, "/none.h5", DType::kF32), DataError);
+}
+
+TEST_CASE("inference: logits and classes come in the original order and agree with the scores") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  const Checkpoint best = read_checkpoint(fixture.files, "/run/best.h5", DType::kF32);
+  const auto infer = [&](Output output, const std::string& path) {
+    return run_inference(fixture.files, *fixture.backend_, *fixture.dataset_, best, output, path,
+                         nullptr);
+  };
+  const InferenceResult result = infer(Output::kLogits, "/logits.npy");
+  CHECK(result.scores.valid == best.state.best.scores.valid);
+  CHECK(result.scores.test == best.state.best.scores.test);
+  infer(Output::kClasses, "/classes.npy");
+  infer(Output::kEmbeddings, "/embeddings.npy");
+  const auto logits = read_file(fixture.files, "/logits.npy");
+  const auto classes = read_file(fixture.files, "/classes.npy");
+  CHECK(logits.size() == 128 + 120 * 3 * 4);
+  CHECK(classes.size() == 128 + 120 * 8);
+  CHECK(read_file(fixture.files, "/embeddings.npy").size() == 128 + 120 * 12 * 4);
+  const auto* logit = reinterpret_cast<const float*>(logits.data() + 128);
+  const auto* predicted = reinterpret_cast<const std::int64_t*>(classes.data() + 128);
+  std::int64_t correct = 0, count = 0;
+  for (std::int64_t v = 0; v < 120; ++v) {
+    CHECK(predicted[v] == std::max_element(logit + v * 3, logit + v * 3 + 3) - (logit + v * 3));
+    if (v % 5 != 3) continue;  // the test split of tiny datasets, by original id
+    correct += predicted[v] == (v * 7 + v / 5) % 3;
+    ++count;
+  }
+  CHECK(static_cast<double>(correct) / static_cast<double>(count) == Approx(result.scores.test));
+}
+
+TEST_CASE("inference: a graph with other features is refused") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  const Checkpoint best = read_checkpoint(fixture.files, "/run/best.h5", DType::kF32);
+  test::TinyDataset other;
+  other.feature_cols = 9;
+  other.edges = test::random_edges(60, 100, 1);
+  const Dataset dataset = test::write_tiny_dataset(fixture.files, other, "/other.ooc");
+  CHECK_THROWS_WITH(run_inference(fixture.files, *fixture.backend_, dataset, best, Output::kLogits,
+                                  "/x.npy", nullptr),
+                    Contains("dataset has 9 feature columns, the model was trained on 5"));
+  CHECK_FALSE(fixture.files.exists("/x.npy"));
+}
