@@ -10,6 +10,7 @@
 #include "engine/run_directory.h"
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
+#include "storage/result_file.h"
 
 namespace ooc {
 namespace {
@@ -55,9 +56,7 @@ void infer(const Options& options) {
     throw UsageError(options.run.empty() ? "no model" : "two models", "command line",
                      "name it by either --run or --checkpoint");
   }
-  if (files.exists(options.output) && !options.force) {
-    throw UsageError("output exists", options.output, "use --force to replace it");
-  }
+  check_result_path(files, options.output, options.force);
   std::optional<tbb::global_control> threads;
   if (options.threads) {
     threads.emplace(tbb::global_control::max_allowed_parallelism,

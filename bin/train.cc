@@ -109,7 +109,7 @@ std::string absolute(const std::string& path) {
 RunConfig resumed_config(const cli::Command& command, const Options& options,
                          const RunConfig& stored) {
   RunConfig given = options.config;
-  given.dataset = absolute(options.dataset);
+  if (command.given("dataset")) given.dataset = absolute(options.dataset);
   const std::map<std::string, std::string> stored_values = values_of(stored);
   for (const auto& [option, value] : values_of(given)) {
     const bool may_change = option == "epochs" || option == "verify";

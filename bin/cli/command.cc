@@ -291,6 +291,8 @@ void Command::assign_all() {
     if (binding.option->count() == 0) continue;
     const std::string& text = binding.option->results().back();
     binding.is_given = true;
+    // `-o --quiet`: CLI11 takes the next option for the value.
+    if (text.starts_with("--") && find_key(text.substr(2)) != nullptr) refuse_missing(binding);
     if (!binding.assign(text)) refuse_value(binding, text, "command line");
   }
   if (!config_.empty()) {
@@ -313,6 +315,10 @@ void Command::assign_all() {
                        fmt::format("it takes {}: {}", binding.takes, help_hint()));
     }
   }
+}
+
+void Command::refuse_missing(const Binding& binding) const {
+  throw UsageError(binding.name + " has no value", "command line", "it takes " + binding.takes);
 }
 
 void Command::refuse_value(const Binding& binding, const std::string& text,
@@ -355,7 +361,7 @@ void Command::refuse_mismatch(const std::string& message) const {
   const std::string name = message.substr(0, message.find_first_of(": "));
   for (const Binding& binding : bindings_) {
     if (!binding.option->check_name(name)) continue;
-    throw UsageError(binding.name + " has no value", "command line", "it takes " + binding.takes);
+    refuse_missing(binding);
   }
   throw UsageError(message, "command line", help_hint());
 }

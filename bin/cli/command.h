@@ -119,6 +119,7 @@ class Command {
   void add_common_options();
   Binding* find_key(const std::string& key);
   void assign_all();
+  [[noreturn]] void refuse_missing(const Binding& binding) const;
   [[noreturn]] void refuse_value(const Binding& binding, const std::string& text,
                                  const std::string& where) const;
   [[noreturn]] void refuse_unknown(const std::vector<std::string>& arguments) const;

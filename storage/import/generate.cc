@@ -27,7 +27,7 @@ constexpr double kValidShare = 0.2;
 
 void check_options(const GenerateOptions& options) {
   const auto require = [](bool condition, const std::string& what, const std::string& remedy) {
-    if (!condition) throw UsageError(what, "", remedy);
+    if (!condition) throw UsageError(what, "command line", remedy);
   };
   check_block_rows(options.block_rows);
   const std::int64_t v = options.vertices;

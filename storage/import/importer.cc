@@ -61,7 +61,8 @@ class Import {
   void open_tables() {
     const ImportInputs& inputs = options_.inputs;
     if (inputs.edges.empty()) {
-      throw DataError("there are no edges", "", "give --edges FILE, or a directory with edges.npy");
+      throw DataError("there are no edges", "command line",
+                      "give --edges FILE, or a directory with edges.npy");
     }
     edge_table_ = open(inputs.edges);
     feature_table_ = open(inputs.features);
@@ -76,8 +77,8 @@ class Import {
   void count_vertices() {
     if (options_.vertices) {
       if (*options_.vertices < 1) {
-        throw UsageError(fmt::format("--vertices {} is no vertex count", *options_.vertices), "",
-                         "give a positive number");
+        throw UsageError(fmt::format("--vertices {} is no vertex count", *options_.vertices),
+                         "command line", "give a positive number");
       }
       findings_.vertices = *options_.vertices;
       findings_.vertices_from = "--vertices";
@@ -91,9 +92,9 @@ class Import {
         findings_.vertices_from = fmt::format("the rows of {}", table->name());
       }
       if (rows != findings_.vertices) {
-        throw DataError(fmt::format("{} has {} rows but the vertex count is {} ({})", table->name(),
-                                    rows, findings_.vertices, findings_.vertices_from),
-                        "", "every vertex needs one row");
+        throw DataError(fmt::format("{} rows but the vertex count is {} ({})", rows,
+                                    findings_.vertices, findings_.vertices_from),
+                        table->name(), "every vertex needs one row");
       }
       if (rows == 0) throw DataError("there are no rows", table->name(), "a graph needs vertices");
     }
@@ -238,7 +239,7 @@ void check_block_rows(std::int64_t block_rows) {
       std::has_single_bit(static_cast<std::uint64_t>(block_rows))) {
     return;
   }
-  throw UsageError(fmt::format("--block-rows {} is not possible", block_rows), "",
+  throw UsageError(fmt::format("--block-rows {} is not possible", block_rows), "command line",
                    fmt::format("give a power of two up to {}", kMaxBlockRows));
 }
 

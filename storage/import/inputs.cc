@@ -61,7 +61,7 @@ std::string find_role(const std::string& directory, const std::vector<std::strin
 
 ImportInputs discover_inputs(FileSystem& files, const std::string& directory, ImportInputs named) {
   if (!files.is_directory(directory)) {
-    throw DataError("there is no such directory", directory, "");
+    throw DataError("there is no such directory", directory, "name one with edges.* in it");
   }
   const std::vector<std::string> names = files.list(directory);
   using Stems = std::vector<std::string_view>;

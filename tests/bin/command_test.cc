@@ -124,6 +124,8 @@ TEST_CASE("command: a wrong value names the option and what it takes") {
         "--output cannot be '', command line; it takes a path");
   CHECK(Fixture().error({"a.ooc", "--epochs"}) ==
         "--epochs has no value, command line; it takes a whole number from 1 up");
+  CHECK(Fixture().error({"a.ooc", "--epochs", "--residual"}) ==
+        "--epochs has no value, command line; it takes a whole number from 1 up");
   CHECK(Fixture().error({"a.ooc", "--residual=maybe"}) ==
         "--residual cannot be 'maybe', command line; it takes true or false");
 }

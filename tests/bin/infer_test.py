@@ -1,0 +1,83 @@
+"""ooc-infer through the real program."""
+
+import h5py
+import numpy as np
+import programs
+from programs import ProgramTest, write_graph
+
+
+class InferTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.prepare("x.ooc", vertices=90)
+        self.succeed("ooc-train", "x.ooc", "--run-dir", "run", "--epochs", 20, "--hidden", 8)
+
+    def infer(self, *arguments, dataset="x.ooc", output="out.npy"):
+        self.succeed("ooc-infer", dataset, "--run", "run", "-o", output, "--force", *arguments)
+        return np.load(self.path / output) if output.endswith(".npy") else None
+
+    def test_shapes_and_types(self):
+        logits = self.infer()
+        self.assertEqual((logits.shape, logits.dtype), ((90, 3), np.float32))
+        classes = self.infer("--what", "classes")
+        self.assertEqual((classes.shape, classes.dtype), ((90,), np.int64))
+        np.testing.assert_array_equal(classes, logits.argmax(axis=1))
+        embeddings = self.infer("--what", "embeddings")
+        self.assertEqual((embeddings.shape, embeddings.dtype), ((90, 8), np.float32))
+
+    def test_accuracy_is_that_of_the_output(self):
+        result = self.succeed(
+            "ooc-infer", "x.ooc", "--run", "run", "-o", "out.npy", "--what", "classes"
+        )
+        classes = np.load(self.path / "out.npy")
+        test = np.load(self.path / "raw/test_idx.npy")
+        labels = np.load(self.path / "raw/labels.npy")
+        accuracy = (classes[test] == labels[test]).mean()
+        self.assertIn(f"test accuracy {accuracy:.4f}", result.stdout)
+
+    def test_hdf5_holds_the_same(self):
+        logits = self.infer()
+        self.infer(output="out.h5")
+        with h5py.File(self.path / "out.h5") as file:
+            (name,) = file.keys()
+            np.testing.assert_array_equal(file[name][...], logits)
+
+    def test_results_are_in_the_order_of_the_input(self):
+        logits = self.infer()
+        for order in ("random", "degree", "balanced"):
+            self.succeed(
+                *("ooc-prep", "import", "raw", "-o", f"{order}.ooc", "--undirected", "--quiet"),
+                *("--order", order, "--block-rows", 32),
+            )
+            np.testing.assert_allclose(
+                self.infer(dataset=f"{order}.ooc"), logits, rtol=1e-4, atol=1e-4
+            )
+
+    def test_a_graph_the_model_has_not_seen(self):
+        write_graph(self.path / "other", vertices=33, seed=5)
+        self.succeed("ooc-prep", "import", "other", "-o", "other.ooc", "--undirected", "--quiet")
+        self.assertEqual(self.infer(dataset="other.ooc").shape, (33, 3))
+
+    def test_what_is_refused(self):
+        model = ("--run", "run")
+        self.infer()
+        output = ("-o", "out.npy")
+        self.fail_with(2, "output exists, out.npy; use --force", "ooc-infer", "x.ooc", *model, *output)
+        output = ("-o", "new.npy")
+        self.fail_with(2, "no model", "ooc-infer", "x.ooc", *output)
+        self.fail_with(
+            *(2, "two models", "ooc-infer", "x.ooc", *model, "--checkpoint", "c.h5"), *output
+        )
+        self.fail_with(2, r"out\.txt.*\.npy", "ooc-infer", "x.ooc", *model, "-o", "out.txt")
+        self.fail_with(3, "none.h5", "ooc-infer", "x.ooc", "--checkpoint", "none.h5", *output)
+        self.fail_with(3, "not a run", "ooc-infer", "x.ooc", "--run", "x.ooc", *output)
+        write_graph(self.path / "wide", features=9)
+        self.succeed("ooc-prep", "import", "wide", "-o", "wide.ooc", "--undirected", "--quiet")
+        self.fail_with(
+            3, "9 feature columns.*on 8.*, wide.ooc; ", "ooc-infer", "wide.ooc", *model, *output
+        )
+        self.assertFalse((self.path / "new.npy").exists())
+
+
+if __name__ == "__main__":
+    programs.main()
