@@ -219,11 +219,11 @@ TEST_CASE("import: inputs that disagree are refused, and nothing is left") {
   CHECK_THAT(import_error<DataError>([](FileSystem& files, ImportOptions&) {
                put_file(files, "in/labels.npy", npy<std::int64_t>({3}, {0, 1, 2}));
              }),
-             Contains("in/labels.npy has 3 rows but the vertex count is 150 (the rows of "
-                      "in/features.npy)"));
+             Contains("3 rows but the vertex count is 150 (the rows of in/features.npy), "
+                      "in/labels.npy;"));
   CHECK_THAT(
       import_error<DataError>([](FileSystem&, ImportOptions& options) { options.vertices = 151; }),
-      Contains("in/features.npy has 150 rows but the vertex count is 151 (--vertices)"));
+      Contains("150 rows but the vertex count is 151 (--vertices), in/features.npy;"));
   CHECK_THAT(import_error<DataError>([](FileSystem& files, ImportOptions&) {
                put_file(files, "in/edges.npy", npy<std::int64_t>({2, 2}, {0, 1, 150, 2}));
              }),
