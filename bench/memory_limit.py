@@ -107,11 +107,13 @@ def main():
         results = [
             run_limited("import", limit, [programs / "ooc-prep", "import", work / "graph",
                                           "--undirected", "-o", work / "graph.ooc"]),
-            run_limited("train", limit, [programs / "ooc-train", work / "graph.ooc", "--epochs", "3",
-                                         "--run-dir", work / "run"]),
+            run_limited("train", limit, [programs / "ooc-train", work / "graph.ooc",
+                                         "--epochs", "3", "--run-dir", work / "run"]),
         ]
         summary = work / "run/summary.json"
-        epoch = json.loads(summary.read_text())["epoch_seconds_median"] if summary.exists() else None
+        epoch = None
+        if summary.exists():
+            epoch = json.loads(summary.read_text())["epoch_seconds_median"]
     print("| program | exit | seconds | peak of the cgroup, MiB | peak resident, MiB |")
     print("|---|---|---|---|---|")
     for result in results:
