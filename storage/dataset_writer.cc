@@ -4,6 +4,7 @@
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_sort.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -77,25 +78,33 @@ void DatasetWriter::write_degrees(const std::vector<Edge>& edges) {
   manifest_.files["degrees"] = writer.finish();
 }
 
-void DatasetWriter::write_direction(const std::string& name, const std::vector<Edge>& edges) {
+void DatasetWriter::write_direction(const std::string& name, const std::vector<Edge>& edges,
+                                    const Control& control) {
+  constexpr std::size_t kEdgesAStep = 1 << 16;
   EdgeFileWriter writer(files_, join_path(directory_, name), manifest_.edges);
-  for (const Edge& edge : edges) writer.add(edge);
+  for (std::size_t begin = 0; begin < edges.size(); begin += kEdgesAStep) {
+    control.step("writing " + name, static_cast<double>(begin), static_cast<double>(edges.size()));
+    const std::size_t end = std::min(begin + kEdgesAStep, edges.size());
+    for (std::size_t i = begin; i < end; ++i) writer.add(edges[i]);
+  }
   manifest_.files[name] = writer.finish();
 }
 
-void DatasetWriter::write_edges(std::vector<Edge>& edges) {
+void DatasetWriter::write_edges(std::vector<Edge>& edges, const Control& control) {
   manifest_.edges =
       choose_edge_layout(manifest_.edges.vertices, static_cast<std::int64_t>(edges.size()),
                          manifest_.edges.block_rows);
   write_degrees(edges);
-  const EdgeFileOrder order{manifest_.edges.span_rows};
+  const EdgeFileOrder order(manifest_.edges.span_rows);
+  control.step("sorting edges", 0, 2);
   tbb::parallel_sort(edges.begin(), edges.end(), order);
+  control.step("sorting edges", 1, 2);
   std::vector<Edge> reversed(edges);
   swap_ends(reversed);
   tbb::parallel_sort(reversed.begin(), reversed.end(), order);
   manifest_.symmetric = edges == reversed;
-  write_direction("edges.in", edges);
-  if (!manifest_.symmetric) write_direction("edges.out", reversed);
+  write_direction("edges.in", edges, control);
+  if (!manifest_.symmetric) write_direction("edges.out", reversed, control);
 }
 
 VertexTensorWriter& DatasetWriter::features(std::int64_t cols) {

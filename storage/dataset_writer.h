@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/control.h"
 #include "storage/dataset.h"
 
 namespace ooc {
@@ -24,7 +25,7 @@ class DatasetWriter {
 
   // All edges, ids in the dataset's own order; the vector's order is lost. Writes edges.in,
   // edges.out unless the graph is symmetric, and degrees. Memory: one more copy of the edges.
-  void write_edges(std::vector<Edge>& edges);
+  void write_edges(std::vector<Edge>& edges, const Control& control = {});
   // Features row by row: writer.append_rows(...) until all are there, then finish_features().
   VertexTensorWriter& features(std::int64_t cols);
   void finish_features();
@@ -43,7 +44,8 @@ class DatasetWriter {
  private:
   template <class T>
   void write_column(const std::string& name, std::span<const T> values);
-  void write_direction(const std::string& name, const std::vector<Edge>& edges);
+  void write_direction(const std::string& name, const std::vector<Edge>& edges,
+                       const Control& control);
   void write_degrees(const std::vector<Edge>& edges);
 
   FileSystem& files_;

@@ -47,21 +47,25 @@ EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::in
 }
 
 EdgeFileWriter::EdgeFileWriter(FileSystem& files, const std::string& path, const EdgeLayout& layout)
-    : layout_(layout), file_(files, path, shape_of(layout)) {
-  OOC_CHECK(layout.span_rows % layout.block_rows == 0 && layout.span_rows <= kMaxBlockRows);
+    : layout_(layout),
+      file_(files, path, shape_of(layout)),
+      block_bits_(std::countr_zero(static_cast<std::uint64_t>(layout.block_rows))),
+      span_bits_(std::countr_zero(static_cast<std::uint64_t>(layout.span_rows))) {
+  OOC_CHECK(std::has_single_bit(static_cast<std::uint64_t>(layout.block_rows)) &&
+            std::has_single_bit(static_cast<std::uint64_t>(layout.span_rows)) &&
+            layout.span_rows >= layout.block_rows && layout.span_rows <= kMaxBlockRows);
 }
 
 void EdgeFileWriter::add(const Edge& edge) {
-  const std::int64_t block = edge.destination / layout_.block_rows;
+  const std::int64_t block = edge.destination >> block_bits_;
   const std::int64_t chunk =
-      edge.source / layout_.span_rows * layout_.panel_count() + block / layout_.panel_blocks;
+      (edge.source >> span_bits_) * layout_.panel_count() + block / layout_.panel_blocks;
   OOC_CHECK(chunk >= next_chunk_ && chunk < layout_.chunk_count());
   if (chunk != next_chunk_ || block != tile_block_) end_tile();
   while (next_chunk_ < chunk) end_chunk();
   tile_block_ = block;
-  const LocalEdge local{static_cast<std::uint16_t>(edge.destination % layout_.block_rows),
-                        static_cast<std::uint16_t>(edge.source % layout_.span_rows)};
-  tile_edges_.push_back(local);
+  tile_edges_.push_back({static_cast<std::uint16_t>(edge.destination & (layout_.block_rows - 1)),
+                         static_cast<std::uint16_t>(edge.source & (layout_.span_rows - 1))});
   ++added_;
 }
 

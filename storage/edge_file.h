@@ -3,6 +3,7 @@
 // In edges.out, which serves the gradients of src, "source" and "destination" are swapped.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,8 +26,8 @@ struct Edge {
 struct EdgeLayout {
   std::int64_t vertices = 0;
   std::int64_t edges = 0;
-  std::int64_t block_rows = 0;
-  std::int64_t span_rows = 0;     // a multiple of block_rows, at most 65,536
+  std::int64_t block_rows = 0;    // a power of two
+  std::int64_t span_rows = 0;     // block_rows times a power of two, at most 65,536
   std::int64_t panel_blocks = 0;  // destination blocks in a panel
 
   std::int64_t span_count() const { return ceil_div(vertices, span_rows); }
@@ -41,14 +42,20 @@ struct EdgeLayout {
 EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::int64_t block_rows);
 
 // The order of edges in a file: by source span, then destination, then source.
-struct EdgeFileOrder {
-  std::int64_t span_rows;
+class EdgeFileOrder {
+ public:
+  // `span_rows` is a power of two, so a span is a shift.
+  explicit EdgeFileOrder(std::int64_t span_rows)
+      : span_bits_(std::countr_zero(static_cast<std::uint64_t>(span_rows))) {}
   bool operator()(const Edge& a, const Edge& b) const {
-    const std::int64_t span_a = a.source / span_rows, span_b = b.source / span_rows;
+    const std::int64_t span_a = a.source >> span_bits_, span_b = b.source >> span_bits_;
     if (span_a != span_b) return span_a < span_b;
     if (a.destination != b.destination) return a.destination < b.destination;
     return a.source < b.source;
   }
+
+ private:
+  int span_bits_;
 };
 
 // Writes edges that arrive in EdgeFileOrder. One thread.
@@ -64,6 +71,7 @@ class EdgeFileWriter {
 
   EdgeLayout layout_;
   ChunkFileWriter file_;
+  int block_bits_, span_bits_;
   std::int64_t next_chunk_ = 0;   // the chunk being filled
   std::int64_t tile_block_ = -1;  // destination block of the tile being filled
   std::int64_t added_ = 0;

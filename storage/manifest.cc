@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <span>
 
 #include "storage/checksum.h"
@@ -27,8 +28,8 @@ void check_layout(const Manifest& manifest, const std::string& path) {
   const bool power_of_two = e.block_rows > 0 && (e.block_rows & (e.block_rows - 1)) == 0;
   if (e.vertices <= 0 || e.edges < 0 || !power_of_two || e.block_rows > kMaxBlockRows ||
       e.span_rows < e.block_rows || e.span_rows > kMaxBlockRows ||
-      e.span_rows % e.block_rows != 0 || e.panel_blocks <= 0 || e.panel_blocks > 65536 ||
-      manifest.feature_cols < 0 || manifest.classes < 0) {
+      !std::has_single_bit(static_cast<std::uint64_t>(e.span_rows)) || e.panel_blocks <= 0 ||
+      e.panel_blocks > 65536 || manifest.feature_cols < 0 || manifest.classes < 0) {
     throw DataError("manifest with impossible counts", path, "import the dataset again");
   }
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "storage/edge_file.h"
-#include "storage/import/control.h"
+#include "storage/control.h"
 
 namespace ooc {
 

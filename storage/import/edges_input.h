@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "storage/edge_file.h"
-#include "storage/import/control.h"
+#include "storage/control.h"
 #include "storage/import/table_reader.h"
 
 namespace ooc {

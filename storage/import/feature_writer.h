@@ -6,7 +6,7 @@
 #include <span>
 
 #include "storage/dataset_writer.h"
-#include "storage/import/control.h"
+#include "storage/control.h"
 
 namespace ooc {
 

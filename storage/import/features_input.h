@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "storage/import/control.h"
+#include "storage/control.h"
 #include "storage/import/table_reader.h"
 
 namespace ooc {

@@ -140,10 +140,8 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   const std::vector<std::uint8_t> splits = draw_splits(options);
   const Findings findings = findings_of(options, graph, splits);
 
-  control.step("writing edges", 0, 1);
-  writer.write_edges(graph.edges);
+  writer.write_edges(graph.edges, control);
   graph.edges = {};
-  control.step("writing edges", 1, 1);
   FeatureGenerator features(options, graph.labels);
   write_features(
       files, writer, options.vertices, options.features,

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "storage/edge_file.h"
-#include "storage/import/control.h"
+#include "storage/control.h"
 #include "storage/import/findings.h"
 #include "storage/tensor_layout.h"
 

@@ -179,10 +179,8 @@ class Import {
   }
 
   void write() {
-    control_.step("writing edges", 0, 1);
-    writer_->write_edges(edges_);
+    writer_->write_edges(edges_, control_);
     edges_ = {};
-    control_.step("writing edges", 1, 1);
     if (feature_table_) {
       FeatureStream features(*feature_table_, options_.feature_norm, control_);
       findings_.feature_cols = features.cols();

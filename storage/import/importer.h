@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "storage/import/control.h"
+#include "storage/control.h"
 #include "storage/import/edge_transforms.h"
 #include "storage/import/features_input.h"
 #include "storage/import/findings.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/import/control.h"
+#include "storage/control.h"
 #include "storage/import/table_reader.h"
 
 namespace ooc {

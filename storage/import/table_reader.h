@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "storage/file.h"
-#include "storage/import/control.h"
+#include "storage/control.h"
 
 namespace ooc {
 
