@@ -27,7 +27,9 @@ class Feed {
     if (used_ == filled_) {
       filled_ = static_cast<std::size_t>(table_->read(std::span<T>(buffer_)));
       used_ = 0;
-      if (filled_ == 0) throw DataError("the array ends early", table_->name(), "the file is damaged: make it again");
+      if (filled_ == 0)
+        throw DataError("the array ends early", table_->name(),
+                        "the file is damaged: make it again");
     }
     ++position_;
     return buffer_[used_++];

@@ -139,9 +139,9 @@ TEST_CASE("import: the transforms of edges and features reach the dataset") {
   const Findings findings = import_dataset(files, options, kOutput, Control{});
   const Dataset dataset = Dataset::open(files, kOutput, VerifyPolicy::kFirst);
   CHECK(dataset.manifest().symmetric);
-  CHECK(
-      dataset.manifest().transforms.dump() ==
-      R"({"undirected":true,"self_loops":"add-remaining","coalesce":"first","feature_norm":"row"})");
+  CHECK(dataset.manifest().transforms.dump() ==
+        R"({"undirected":true,"self_loops":"add-remaining","coalesce":"first",)"
+        R"("feature_norm":"row"})");
   std::set<std::pair<VertexId, VertexId>> expected;
   for (const Edge& edge : inputs.edges) {
     expected.emplace(edge.source, edge.destination);
@@ -210,14 +210,14 @@ std::string import_error(const std::function<void(FileSystem&, ImportOptions&)>&
 }
 
 TEST_CASE("import: inputs that disagree are refused, and nothing is left") {
-  CHECK_THAT(import_error<DataError>([](FileSystem& files, ImportOptions&) {
-               put_file(files, "in/labels.npy", npy<std::int64_t>({3}, {0, 1, 2}));
-             }),
-             Contains("in/labels.npy has 3 rows but the vertex count is 150 (the rows of "
-                      "in/features.npy)"));
+  CHECK_THAT(
+      import_error<DataError>([](FileSystem& files, ImportOptions&) {
+        put_file(files, "in/labels.npy", npy<std::int64_t>({3}, {0, 1, 2}));
+      }),
+      Contains("3 rows but the vertex count is 150 (the rows of in/features.npy), in/labels.npy"));
   CHECK_THAT(
       import_error<DataError>([](FileSystem&, ImportOptions& options) { options.vertices = 151; }),
-      Contains("in/features.npy has 150 rows but the vertex count is 151 (--vertices)"));
+      Contains("150 rows but the vertex count is 151 (--vertices), in/features.npy"));
   CHECK_THAT(import_error<DataError>([](FileSystem& files, ImportOptions&) {
                put_file(files, "in/edges.npy", npy<std::int64_t>({2, 2}, {0, 1, 150, 2}));
              }),
