@@ -102,13 +102,18 @@ def main():
     programs = ROOT / "build/release/bin"
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as name:
         work = pathlib.Path(name)
+        dataset = work / "graph.ooc"
         (work / "graph").mkdir()
         make_graph(work / "graph", arguments.vertices, arguments.edges, arguments.features)
         results = [
-            run_limited("import", limit, [programs / "ooc-prep", "import", work / "graph",
-                                          "--undirected", "-o", work / "graph.ooc"]),
-            run_limited("train", limit, [programs / "ooc-train", work / "graph.ooc",
-                                         "--epochs", "3", "--run-dir", work / "run"]),
+            run_limited(
+                *("import", limit),
+                [programs / "ooc-prep", "import", work / "graph", "--undirected", "-o", dataset],
+            ),
+            run_limited(
+                *("train", limit),
+                [programs / "ooc-train", dataset, "--epochs", "3", "--run-dir", work / "run"],
+            ),
         ]
         summary = work / "run/summary.json"
         epoch = None

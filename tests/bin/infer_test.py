@@ -62,7 +62,9 @@ class InferTest(ProgramTest):
         model = ("--run", "run")
         self.infer()
         output = ("-o", "out.npy")
-        self.fail_with(2, "output exists, out.npy; use --force", "ooc-infer", "x.ooc", *model, *output)
+        self.fail_with(
+            2, "output exists, out.npy; use --force", "ooc-infer", "x.ooc", *model, *output
+        )
         output = ("-o", "new.npy")
         self.fail_with(2, "no model", "ooc-infer", "x.ooc", *output)
         self.fail_with(
