@@ -105,7 +105,6 @@ def row_of(name, summaries):
         "test_mean": statistics.mean(tests),
         "test_deviation": statistics.stdev(tests) if len(tests) > 1 else None,
         "valid_mean": statistics.mean(summary["best_valid"] for summary in summaries),
-        "epoch_seconds": statistics.median(s["epoch_seconds_median"] for s in summaries),
         "tests": tests,
     }
 
@@ -115,10 +114,7 @@ def table_line(row):
     accuracy = f"{100 * row['test_mean']:.2f}"
     if deviation is not None:
         accuracy += f" ± {100 * deviation:.2f}"
-    return (
-        f"| {row['graph']} | {row['seeds']} | {accuracy} | {100 * row['valid_mean']:.2f} "
-        f"| {row['epoch_seconds']:.3f} |"
-    )
+    return f"| {row['graph']} | {row['seeds']} | {accuracy} | {100 * row['valid_mean']:.2f} |"
 
 
 def main():
@@ -133,8 +129,8 @@ def main():
     options.work.mkdir(parents=True, exist_ok=True)
 
     rows, skipped = [], {}
-    print("| graph | seeds | test accuracy, % | valid accuracy, % | seconds per epoch |")
-    print("|---|---|---|---|---|")
+    print("| graph | seeds | test accuracy, % | valid accuracy, % |")
+    print("|---|---|---|---|")
     for graph in sorted(path for path in options.data.iterdir() if path.is_dir()):
         reason = reason_to_skip(graph)
         if reason:

@@ -174,15 +174,6 @@ void Command::size(const std::string& names, std::int64_t& value, const std::str
       });
 }
 
-void Command::text(const std::string& names, std::string& value, const std::string& placeholder,
-                   const std::string& takes, const std::string& description) {
-  add(add_option(names, placeholder, value, description), takes,
-      [&value](const std::string& given) {
-        value = given;
-        return !given.empty();
-      });
-}
-
 void Command::path(const std::string& names, std::string& value, const std::string& placeholder,
                    const std::string& description) {
   add(add_option(names, placeholder, value, description), "a path",

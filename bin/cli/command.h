@@ -47,10 +47,7 @@ class Command {
   // `default_text` says what holds without it, such as "a quarter of RAM".
   void size(const std::string& names, std::int64_t& value, const std::string& default_text,
             const std::string& description);
-  // `placeholder` stands for the value in --help, `takes` in messages: "FILE", "a file's path".
-  void text(const std::string& names, std::string& value, const std::string& placeholder,
-            const std::string& takes, const std::string& description);
-  // A file or directory; slashes at its end are dropped.
+  // A file or directory, `placeholder` in --help; slashes at its end are dropped.
   void path(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& description);
   // One of several words.

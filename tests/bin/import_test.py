@@ -5,6 +5,9 @@ import ctypes
 import json
 import os
 import resource
+import signal
+import subprocess
+import time
 
 import numpy as np
 import programs
@@ -204,6 +207,27 @@ class ImportTest(ProgramTest):
                 preexec_fn=limit,
             )
         self.assertEqual(os.listdir(small), [])
+
+
+class InterruptTest(ProgramTest):
+    def test_an_interrupted_generation_leaves_nothing(self):
+        process = subprocess.Popen(
+            [
+                *(programs.BIN / "ooc-prep", "generate", "rmat", "--vertices", "400000"),
+                *("--edges", "8000000", "--features", "64", "--classes", "4", "-o", "x.ooc"),
+            ],
+            cwd=self.path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        # Once something lies on the disk the work has begun, and seconds of it are left.
+        while process.poll() is None and not os.listdir(self.path):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertRegex(errors, r"ooc-prep: interrupted.*; [^\n]+\n\Z")
+        self.assertEqual(os.listdir(self.path), [])
 
 
 class DatasetTest(ProgramTest):
