@@ -7,11 +7,14 @@ Imports each graph that has edges, features, labels and train, valid and test ve
 with the recipe of Kipf and Welling (2 layers, hidden 16, dropout 0.5 on input and hidden layer,
 weight decay 5e-4, Adam at 0.01, 200 epochs, features normalised by row) for seeds 0 to 4, and
 prints a table: mean and standard deviation of the test accuracy at the best validation epoch.
-Results go to bench/results/accuracy-MODEL.json, with the machine described. Datasets and runs lie
-in the work directory; finished ones are not done again.
+Where a graph has a least accuracy that GCN must reach, it stands beside it, and missing one is
+exit code 1. Results go to bench/results/accuracy-MODEL.json, with the machine described. Datasets
+and runs lie in the work directory, in a folder that belongs to the options and the programs;
+finished ones are not done again.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -25,7 +28,10 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SEEDS = 5
 # Above this many feature values one seed has to do.
-LARGE_FEATURES = 200_000_000
+LARGE_FEATURES = 50_000_000
+# With the public splits. An independent implementation, weight decay on its first layer only, gets
+# 0.818 and 0.705.
+LEAST = {"cora": 0.805, "citeseer": 0.695}
 RECIPE = [
     *("--layers", "2", "--hidden", "16", "--dropout", "0.5", "--input-dropout", "0.5"),
     *("--weight-decay", "5e-4", "--lr", "0.01", "--epochs", "200"),
@@ -82,6 +88,16 @@ def measure(graph, model, programs, work):
     return summaries
 
 
+def work_folder(work, programs):
+    """Results of other options or other programs are other results."""
+    key = hashlib.sha256(repr((IMPORT, RECIPE)).encode())
+    for name in ("ooc-prep", "ooc-train"):
+        key.update((programs / name).read_bytes())
+    folder = work / key.hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def describe_machine():
     cpu = platform.processor() or platform.machine()
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -106,6 +122,7 @@ def row_of(name, summaries):
         "test_deviation": statistics.stdev(tests) if len(tests) > 1 else None,
         "valid_mean": statistics.mean(summary["best_valid"] for summary in summaries),
         "tests": tests,
+        "least": LEAST.get(name),
     }
 
 
@@ -114,7 +131,11 @@ def table_line(row):
     accuracy = f"{100 * row['test_mean']:.2f}"
     if deviation is not None:
         accuracy += f" ± {100 * deviation:.2f}"
-    return f"| {row['graph']} | {row['seeds']} | {accuracy} | {100 * row['valid_mean']:.2f} |"
+    least = f"{100 * row['least']:.2f}" if row["least"] else ""
+    return (
+        f"| {row['graph']} | {row['seeds']} | {accuracy} | {least} "
+        f"| {100 * row['valid_mean']:.2f} |"
+    )
 
 
 def main():
@@ -126,17 +147,17 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/accuracy")
     options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
+    work = work_folder(options.work, options.programs)
 
     rows, skipped = [], {}
-    print("| graph | seeds | test accuracy, % | valid accuracy, % |")
-    print("|---|---|---|---|")
+    print("| graph | seeds | test accuracy, % | at least | valid accuracy, % |")
+    print("|---|---|---|---|---|")
     for graph in sorted(path for path in options.data.iterdir() if path.is_dir()):
         reason = reason_to_skip(graph)
         if reason:
             skipped[graph.name] = reason
             continue
-        summaries = measure(graph, options.model, options.programs, options.work)
+        summaries = measure(graph, options.model, options.programs, work)
         rows.append(row_of(graph.name, summaries))
         print(table_line(rows[-1]), flush=True)
     print("\nskipped: " + "; ".join(f"{name} ({reason})" for name, reason in skipped.items()))
@@ -155,7 +176,8 @@ def main():
     path = results / f"accuracy-{options.model}.json"
     path.write_text(json.dumps(report, indent=2) + "\n")
     print(f"written to {path.relative_to(ROOT)}")
+    return any(row["least"] and row["test_mean"] < row["least"] for row in rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
