@@ -37,8 +37,9 @@ void add_model_options(cli::Command& command, ModelOptions& model) {
   std::vector<std::pair<std::string, std::string>> models;
   for (const std::string& name : model_names()) models.emplace_back(name, name);
   command.choice("--model", model.model, models, "The model");
-  command.integer("--layers,--num-layers", model.layers, 1, "Layers");
-  command.integer("--hidden,--hidden-channels", model.hidden, 1, "Columns of a hidden layer");
+  command.integer("--layers,--num-layers", model.layers, 1, "Layers", kMaxLayers);
+  command.integer("--hidden,--hidden-channels", model.hidden, 1, "Columns of a hidden layer",
+                  kMaxHidden);
   command.choice<Norm>("--norm", model.norm,
                        {{"none", Norm::kNone}, {"batch", Norm::kBatch}, {"layer", Norm::kLayer}},
                        "Normalisation after each hidden layer");

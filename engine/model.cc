@@ -148,10 +148,10 @@ void check_probability(const char* option, double value) {
                    "give a probability from 0 up to but not including 1");
 }
 
-void check_positive(const char* option, std::int64_t value) {
-  if (value >= 1) return;
+void check_count(const char* option, std::int64_t value, std::int64_t most) {
+  if (value >= 1 && value <= most) return;
   throw UsageError(fmt::format("wrong value for {}", option), fmt::format("{}", value),
-                   "give a whole number of at least 1");
+                   fmt::format("give a whole number from 1 to {}", most));
 }
 
 }  // namespace
@@ -164,8 +164,8 @@ void check_options(const ModelOptions& options) {
     throw UsageError("unknown model", options.model,
                      fmt::format("--model takes {}", fmt::join(names, ", ")));
   }
-  check_positive("--layers", options.layers);
-  check_positive("--hidden", options.hidden);
+  check_count("--layers", options.layers, kMaxLayers);
+  check_count("--hidden", options.hidden, kMaxHidden);
   check_probability("--dropout", options.dropout);
   check_probability("--input-dropout", options.input_dropout);
 }

@@ -74,6 +74,10 @@ struct Model {
   explicit Model(DType real) : graph(real) {}
 };
 
+// More than any model needs; they keep a mistyped number from filling the memory.
+inline constexpr std::int64_t kMaxLayers = 1000;
+inline constexpr std::int64_t kMaxHidden = 1 << 16;
+
 // Names that --model takes.
 std::vector<std::string> model_names();
 

@@ -18,7 +18,8 @@ enum class Dependence {
   kReduction,   // a sum over all rows
 };
 
-// Over which columns work may be split.
+// Over which columns work may be split. For plans that hold some slices of a tensor at a time; the
+// resident plan splits none.
 enum class FeatureDependence {
   kSliceLocal,  // a column of the output depends on the same column of the inputs
   kFullWidth,   // on all of them

@@ -40,8 +40,6 @@ std::optional<std::int64_t> checkpoint_epoch(std::string_view name) {
   return epoch;
 }
 
-Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
-
 std::string aside(const std::string& path) { return path + ".replaced"; }
 
 // What is left of a start that was cut off at once counts as empty.
@@ -197,16 +195,18 @@ void RunDirectory::append_metrics(const Json& line) {
   metrics_bytes_ += text.size();
 }
 
+Json json_number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
+
 Json metrics_line(const EpochRecord& record) {
   const Scores scores = record.scores.value_or(Scores{});
   Json line;
   line["epoch"] = record.epoch;
   line["loss"] = record.loss;
   line["lr"] = record.lr;
-  line["train"] = number(scores.train);
-  line["valid"] = number(scores.valid);
-  line["test"] = number(scores.test);
-  line["valid_loss"] = number(record.valid_loss);
+  line["train"] = json_number(scores.train);
+  line["valid"] = json_number(scores.valid);
+  line["test"] = json_number(scores.test);
+  line["valid_loss"] = json_number(record.valid_loss);
   line["seconds"] = record.train_seconds + record.eval_seconds;
   line["train_seconds"] = record.train_seconds;
   line["eval_seconds"] = record.eval_seconds;

@@ -62,6 +62,8 @@ class RunDirectory {
   std::int64_t best_written_ = 0;  // epoch of best.h5
 };
 
+// The number, or null for NaN.
+nlohmann::ordered_json json_number(double value);
 // A line of metrics.jsonl.
 nlohmann::ordered_json metrics_line(const EpochRecord& record);
 

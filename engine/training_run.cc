@@ -1,19 +1,17 @@
 #include "engine/training_run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/process_memory.h"
+#include "kernels/blas.h"
 
 namespace ooc {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -35,10 +33,10 @@ Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
   for (const Json& line : lines) seconds.push_back(line.at("seconds").get<double>());
   Json summary;
   summary["metric"] = "accuracy";
-  summary["best_valid"] = number(state.best.scores.valid);
+  summary["best_valid"] = json_number(state.best.scores.valid);
   summary["best_epoch"] = state.best.epoch;
-  summary["test"] = number(state.best.scores.test);
-  summary["last_test"] = number(state.last.test);
+  summary["test"] = json_number(state.best.scores.test);
+  summary["last_test"] = json_number(state.last.test);
   summary["epochs"] = state.epoch;
   summary["epoch_seconds_median"] = median(std::move(seconds));
   summary["bytes_read_per_epoch"] = mean_of(lines, "bytes_read");
@@ -63,6 +61,8 @@ Json plan_of(const Trainer& trainer) {
   Json plan;
   plan["training"] = plan_to_json(trainer.training().program(), trainer.training().plan());
   plan["evaluation"] = plan_to_json(trainer.evaluation().program(), trainer.evaluation().plan());
+  // Chosen by the machine, and part of what makes results equal to the last bit.
+  plan["blas_core"] = blas_core();
   plan["bytes_read_per_epoch"] = trainer.planned_bytes();
   plan["device_bytes"] = trainer.planned_device_bytes();
   return plan;

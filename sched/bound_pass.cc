@@ -9,8 +9,6 @@
 namespace ooc {
 namespace {
 
-constexpr std::int64_t kScratchAlignment = 4096;
-
 const Value& value_of(const Program& program, ValueId id) {
   return program.values[static_cast<std::size_t>(id)];
 }
@@ -47,8 +45,8 @@ GroupOperands::GroupOperands(const Program& program, const BoundPass& pass)
     : program_(program), pass_(pass), views_(program.values.size()) {
   std::int64_t slices =
       static_cast<std::int64_t>(pass.matrices.size() + pass.pass->reductions.size());
-  for (const ValueId id : pass.pass->scratch) {
-    slices += ceil_div(value_of(program, id).cols, kSliceWidth);
+  for (const Scratch& scratch : pass.pass->scratch) {
+    slices += ceil_div(value_of(program, scratch.value).cols, kSliceWidth);
   }
   pointers_.reserve(static_cast<std::size_t>(slices));
 }
@@ -71,15 +69,14 @@ void GroupOperands::add_tensors(std::span<void* const> slices, std::int64_t begi
 }
 
 void GroupOperands::add_scratch(std::byte* data, std::int64_t count) {
-  for (const ValueId id : pass_.pass->scratch) {
+  for (const auto& [id, offset] : pass_.pass->scratch) {
     const Value& value = value_of(program_, id);
     const TensorLayout layout{pass_.pass->group_rows, value.cols, pass_.pass->group_rows};
     void** slices = pointers(layout.slice_count());
     for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-      slices[slice] = data + resident_slice_offset(layout, value.dtype, slice);
+      slices[slice] = data + offset + resident_slice_offset(layout, value.dtype, slice);
     }
     views_[static_cast<std::size_t>(id)] = sliced_view(value, count, 0, slices);
-    data += round_up(resident_bytes(layout, value.dtype), kScratchAlignment);
   }
 }
 

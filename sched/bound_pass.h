@@ -35,7 +35,7 @@ class GroupOperands {
   // `slices`: the pointers of the pass's tensors in the block, tensor after tensor; the group has
   // rows [begin, begin + count) of the block.
   void add_tensors(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
-  // The pass's scratch values, one after the other from `data`.
+  // The pass's scratch values, at their offsets from `data`.
   void add_scratch(std::byte* data, std::int64_t count);
   // A parameter or a reduction.
   void add_matrix(ValueId value, void* data);

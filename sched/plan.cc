@@ -118,10 +118,9 @@ Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueI
     for (const ValueId id : step.outputs) sort_in(id, true);
   }
   pass.tensors.assign(tensors.begin(), tensors.end());
-  pass.scratch.assign(scratch.begin(), scratch.end());
   pass.reductions.assign(reductions.begin(), reductions.end());
   std::int64_t row_bytes = 0;
-  for (const ValueId id : pass.scratch) {
+  for (const ValueId id : scratch) {
     const Value& value = program.values[static_cast<std::size_t>(id)];
     const TensorLayout one_row{1, value.cols, 1};
     row_bytes += resident_bytes(one_row, value.dtype);
@@ -132,8 +131,9 @@ Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueI
   while (pass.group_rows > kMinGroupRows && pass.group_rows * row_bytes > kGroupScratchBytes) {
     pass.group_rows /= 2;
   }
-  for (const ValueId id : pass.scratch) {
+  for (const ValueId id : scratch) {
     const Value& value = program.values[static_cast<std::size_t>(id)];
+    pass.scratch.push_back({id, pass.scratch_bytes});
     pass.scratch_bytes +=
         round_up(resident_bytes({pass.group_rows, value.cols, pass.group_rows}, value.dtype),
                  kTensorAlignment);

@@ -19,6 +19,12 @@ namespace ooc {
 
 enum class PassKind { kRow, kPropagate };
 
+// The place of a value that lives within one row group, in a worker's scratch.
+struct Scratch {
+  ValueId value = -1;
+  std::int64_t offset = 0;
+};
+
 // One streaming loop over chunks.
 struct Pass {
   std::string name;
@@ -27,7 +33,7 @@ struct Pass {
   std::int64_t span_group = 1;      // source spans whose tiles a destination block takes at once
   std::vector<RowStep> steps;       // the row-wise work, block after block
   std::vector<ValueId> tensors;     // inputs and resident tensors that the steps touch
-  std::vector<ValueId> scratch;     // vertex values that live within one row group only
+  std::vector<Scratch> scratch;     // vertex values that live within one row group only
   std::vector<ValueId> reductions;  // summed by this pass
   std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
   std::int64_t scratch_bytes = 0;  // per worker

@@ -334,6 +334,10 @@ TEST_CASE("trainer: what cannot be trained on says why") {
   config = RunConfig{};
   config.model.dropout = 1;
   CHECK_THROWS_AS(Trainer(*backend, good, config), UsageError);
+  config = RunConfig{};
+  config.model.hidden = 100000000000;
+  CHECK_THROWS_WITH(Trainer(*backend, good, config),
+                    Contains("wrong value for --hidden, 100000000000; give a whole number from"));
 }
 
 TEST_CASE("trainer: a loss that is not finite ends the run") {
