@@ -108,7 +108,7 @@ TEST_CASE("import: whatever the order, each vertex keeps its edges, features, la
     CHECK(findings.warnings.empty());
 
     const Dataset dataset = Dataset::open(files, kOutput, VerifyPolicy::kFirst);
-    dataset.verify([](std::string_view) {});
+    dataset.verify();
     CHECK(files.list("out") == std::vector<std::string>{"g.ooc"});
     CHECK(files.list(kOutput).size() == dataset.manifest().files.size() + 1);
     CHECK(dataset.manifest().order == kVertexOrderNames[static_cast<std::size_t>(order)]);
@@ -200,7 +200,7 @@ TEST_CASE("import: edges alone make a graph; the count comes from where it can")
   findings = import_dataset(files, options, "d.ooc", Control{});
   CHECK(findings.stored_edges == 0);
   CHECK_THAT(findings.warnings.back(), Contains("no edges"));
-  Dataset::open(files, "d.ooc", VerifyPolicy::kFirst).verify([](std::string_view) {});
+  Dataset::open(files, "d.ooc", VerifyPolicy::kFirst).verify();
 }
 
 // Imports after `change` and expects an E; nothing may be left.
