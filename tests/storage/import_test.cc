@@ -312,5 +312,27 @@ TEST_CASE("import: the findings as facts") {
         R"("warnings":["careful"]})");
 }
 
+TEST_CASE("import: features without columns are refused before the edges are read") {
+  MemoryFileSystem files;
+  const ImportOptions options = Inputs().put(files);
+  put_file(files, "in/features.npy", npy<float>({kVertices, 0}, {}));
+  put_file(files, "in/edges.npy", npy<float>({1, 2}, {0.5f, 0.5f}));
+  CHECK_THAT(error_of<DataError>([&] { import_dataset(files, options, kOutput, Control{}); }),
+             Contains("the features have no columns, in/features.npy"));
+}
+
+TEST_CASE("import: a path in another encoding than UTF-8 does not matter") {
+  MemoryFileSystem files;
+  ImportOptions options = Inputs().put(files);
+  files.rename("in/features.npy",
+               "in/Gr\xf6\xdf"
+               "e.npy");
+  options.inputs.features =
+      "in/Gr\xf6\xdf"
+      "e.npy";
+  import_dataset(files, options, kOutput, Control{});
+  CHECK_NOTHROW(Dataset::open(files, kOutput, VerifyPolicy::kFirst).verify());
+}
+
 }  // namespace
 }  // namespace ooc
