@@ -3,6 +3,7 @@
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/prep_commands.h"
+#include "storage/import/features_input.h"
 #include "storage/import/generate.h"
 
 namespace ooc {
@@ -23,9 +24,9 @@ void add_generate(cli::Command& program) {
   command.required();
   command.integer("--edges", generate.edges, 1, "Undirected edges");
   command.required();
-  command.integer("--features", generate.features, 1, "Features of a vertex");
+  command.integer("--features", generate.features, 1, "Features of a vertex", kMaxFeatureCols);
   command.required();
-  command.integer("--classes", generate.classes, 1, "Classes");
+  command.integer("--classes", generate.classes, 1, "Classes", kMaxGeneratedClasses);
   command.required();
   command.integer("--seed", options->seed, 0, "Another seed makes another graph");
   command.path("-o,--output", options->output, "NAME.ooc", "The dataset to write");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "storage/checksum.h"
+#include "storage/control.h"
 #include "storage/file.h"
 #include "storage/format.h"
 #include "storage/types.h"
@@ -89,7 +90,7 @@ class ChunkFileReader {
   // Whether chunk() has verified it before.
   bool verified(std::uint64_t chunk) const;
   // Reads everything: all checksums, all gaps.
-  void verify_all() const;
+  void verify_all(const Control& control = {}) const;
 
  private:
   [[noreturn]] void corrupt(std::string_view what, std::uint64_t offset) const;

@@ -1,4 +1,4 @@
-// What a long import or generation answers to while it runs.
+// What a long import, generation or check answers to while it runs.
 #pragma once
 
 #include <atomic>

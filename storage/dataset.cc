@@ -12,14 +12,36 @@ namespace {
 
 constexpr std::string_view kImportAgain = "import the dataset again";
 
-// Calls visit(span, panel, tiles) for every edge chunk.
+// Calls visit(source, destination) for every edge, as the file names them.
 template <class Visit>
-void for_each_chunk(const EdgeFile& file, Visit&& visit) {
-  for (std::int64_t span = 0; span < file.layout().span_count(); ++span) {
-    for (std::int64_t panel = 0; panel < file.layout().panel_count(); ++panel) {
-      visit(span, file.tiles(span, panel));
+void for_each_edge_of(const EdgeFile& file, std::string_view phase, const Control& control,
+                      Visit&& visit) {
+  const EdgeLayout& layout = file.layout();
+  std::int64_t chunk = 0;
+  for (std::int64_t span = 0; span < layout.span_count(); ++span) {
+    for (std::int64_t panel = 0; panel < layout.panel_count(); ++panel) {
+      control.step(phase, static_cast<double>(chunk++), static_cast<double>(layout.chunk_count()));
+      for (const PanelTile& entry : file.tiles(span, panel)) {
+        for_each_edge(entry.tile, [&](std::uint16_t row, std::uint16_t source) {
+          visit(span * layout.span_rows + source, entry.block * layout.block_rows + row);
+        });
+      }
     }
   }
+}
+
+// SplitMix64's finaliser: every bit of the result depends on every bit of `value`.
+std::uint64_t mix(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+// Summed over edges: a fingerprint of the multiset of them, whatever their order.
+std::uint64_t edge_hash(VertexId source, VertexId destination) {
+  constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+  return mix(mix(static_cast<std::uint64_t>(source) + kStep) +
+             static_cast<std::uint64_t>(destination));
 }
 
 template <class T>
@@ -98,36 +120,28 @@ const VertexTensorFile* Dataset::tensor(std::string_view name) const {
   return nullptr;
 }
 
-void Dataset::verify_degrees() const {
+void Dataset::verify_edges(const Control& control) const {
   const auto stored = read_all<std::int32_t>(*degrees_);
   std::vector<std::int32_t> counted(stored.size(), 0);
-  const EdgeLayout& layout = manifest_.edges;
-  const auto count = [&](const EdgeFile& file, std::int64_t column, bool sources) {
-    for_each_chunk(file, [&](std::int64_t span, const std::vector<PanelTile>& tiles) {
-      for (const PanelTile& entry : tiles) {
-        for_each_edge(entry.tile, [&](std::uint16_t row, std::uint16_t source) {
-          const std::int64_t u = span * layout.span_rows + source;
-          const std::int64_t v = entry.block * layout.block_rows + row;
-          const std::int64_t at = (sources ? u : v) * kDegreeColumns;
-          if (u != v) ++counted[static_cast<std::size_t>(at + column)];
-          if (u == v && column == kInDegree) ++counted[static_cast<std::size_t>(at + kSelfLoops)];
-        });
-      }
-    });
+  const auto count = [&](VertexId vertex, std::int64_t column) {
+    ++counted[static_cast<std::size_t>(vertex * kDegreeColumns + column)];
   };
-  count(*in_, kInDegree, false);
-  // The out-degrees as edges.out has them: that both files hold the same edges per vertex.
-  count(edge_file(Direction::kOut), kOutDegree, false);
+  std::uint64_t hash_in = 0, hash_out = 0;
+  for_each_edge_of(*in_, "counting in-edges", control, [&](VertexId u, VertexId v) {
+    count(v, u == v ? kSelfLoops : kInDegree);
+    hash_in += edge_hash(u, v);
+  });
+  // A symmetric graph's edges are their own reverse.
+  const EdgeFile& out = edge_file(Direction::kOut);
+  for_each_edge_of(out, "counting out-edges", control, [&](VertexId v, VertexId u) {
+    if (u != v) count(u, kOutDegree);
+    hash_out += edge_hash(u, v);
+  });
   if (stored != counted) {
     throw DataError("degrees disagree with the edges", degrees_->file().path(), kImportAgain);
   }
-  std::vector<std::int32_t> out_in_forward(counted.size(), 0);
-  counted.swap(out_in_forward);
-  count(*in_, kOutDegree, true);
-  for (std::size_t at = kOutDegree; at < counted.size(); at += kDegreeColumns) {
-    if (counted[at] != stored[at]) {
-      throw DataError("edges.in and edges.out hold different edges", path_, kImportAgain);
-    }
+  if (hash_in != hash_out) {
+    throw DataError("edges.in and edges.out hold different edges", path_, kImportAgain);
   }
 }
 
@@ -170,21 +184,17 @@ void Dataset::check_labels() const {
   }
 }
 
-void Dataset::verify(const std::function<void(std::string_view)>& progress) const {
+void Dataset::verify(const Control& control) const {
   for (const EdgeFile* file : {in_.get(), out_.get()}) {
-    if (file == nullptr) continue;
-    progress(base_name(file->file().path()));
-    file->file().verify_all();
-    for_each_chunk(*file, [](std::int64_t, const std::vector<PanelTile>&) {});
+    if (file != nullptr) file->file().verify_all(control);
   }
   for (const auto* tensor : {&features_, &labels_, &splits_, &ids_, &degrees_}) {
-    if (*tensor == nullptr) continue;
-    progress(base_name((*tensor)->file().path()));
-    (*tensor)->file().verify_all();
+    if (*tensor != nullptr) (*tensor)->file().verify_all(control);
   }
-  progress("invariants");
-  verify_degrees();
+  verify_edges(control);  // and the structure of every tile
+  control.check();
   verify_ids();
+  control.check();
   check_labels();
 }
 

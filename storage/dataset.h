@@ -1,10 +1,10 @@
 // A dataset: the directory NAME.ooc that ooc-prep makes (storage/README.md). Immutable.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
+#include "storage/control.h"
 #include "storage/edge_file.h"
 #include "storage/file.h"
 #include "storage/manifest.h"
@@ -46,10 +46,10 @@ class Dataset {
   // indexes by them, since a checksum says nothing about what was written.
   void check_labels() const;
   // Reads every byte and checks every checksum, gap and invariant; DataError at the first fault.
-  void verify(const std::function<void(std::string_view file)>& progress) const;
+  void verify(const Control& control = {}) const;
 
  private:
-  void verify_degrees() const;
+  void verify_edges(const Control& control) const;
   void verify_ids() const;
   std::unique_ptr<VertexTensorFile> open_tensor(FileSystem& files, VerifyPolicy verify,
                                                 const std::string& name, DType dtype,

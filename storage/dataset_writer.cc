@@ -14,6 +14,7 @@ namespace ooc {
 namespace {
 
 constexpr const char* kScratchDirectory = "scratch";
+constexpr const char* kLockFile = ".ooc-lock";
 
 void swap_ends(std::vector<Edge>& edges) {
   tbb::parallel_for(std::size_t{0}, edges.size(),
@@ -36,15 +37,43 @@ DatasetWriter::DatasetWriter(FileSystem& files, std::string path, bool force, st
   }
   manifest_.edges.vertices = vertices;
   manifest_.edges.block_rows = block_rows;
-  files_.remove_all(directory_);  // what an interrupted run may have left
+  take_directory();
   files_.create_directories(join_path(directory_, kScratchDirectory));
+}
+
+// A directory with a lock file that nobody holds was left by a writer that died: it is emptied.
+void DatasetWriter::take_directory() {
+  const std::string lock_path = join_path(directory_, kLockFile);
+  if (files_.exists(directory_) && !files_.exists(lock_path) &&
+      (!files_.is_directory(directory_) || !files_.list(directory_).empty())) {
+    throw UsageError("the name of the temporary directory is taken by something else", directory_,
+                     "remove it yourself or choose another output");
+  }
+  files_.create_directories(directory_);
+  lock_ = files_.lock(lock_path);
+  if (!lock_) {
+    throw UsageError("another process is writing this dataset", path_,
+                     "wait for it or choose another output");
+  }
+  for (const std::string& name : files_.list(directory_)) {
+    if (name != kLockFile) files_.remove_all(join_path(directory_, name));
+  }
+}
+
+// The lock file last, so that what is left is known as ours wherever this is interrupted.
+void DatasetWriter::remove_directory() {
+  for (const std::string& name : files_.list(directory_)) {
+    if (name != kLockFile) files_.remove_all(join_path(directory_, name));
+  }
+  files_.remove_all(directory_);
+  lock_.reset();
 }
 
 DatasetWriter::~DatasetWriter() {
   if (committed_) return;
   try {
     features_.reset();
-    files_.remove_all(directory_);
+    remove_directory();
   } catch (const Error&) {  // what failed first is on its way to the user already
   }
 }
@@ -150,11 +179,14 @@ void DatasetWriter::commit() {
   const std::string text = manifest_to_text(manifest_);
   write_file_atomically(files_, join_path(directory_, kManifestFile),
                         std::as_bytes(std::span(text)));
+  const std::string lock_path = join_path(directory_, kLockFile);
+  files_.remove_all(lock_path);
   if (files_.exists(path_)) {
     files_.exchange(directory_, path_);  // readers see the old dataset or the new one, never none
+    lock_ = files_.lock(lock_path);      // of the old one, until it is removed
     files_.sync_directory(parent_path(path_));
     committed_ = true;
-    files_.remove_all(directory_);
+    remove_directory();
   } else {
     files_.rename(directory_, path_);
     committed_ = true;

@@ -10,12 +10,14 @@
 
 #include "storage/control.h"
 #include "storage/dataset.h"
+#include "storage/file.h"
 
 namespace ooc {
 
 class DatasetWriter {
  public:
-  // UsageError if `path` exists and `force` is not set, or if it is set and `path` is no dataset.
+  // UsageError if `path` exists and `force` is not set, if it is set and `path` is no dataset, and
+  // if `path`.partial is another writer's at work or something that no writer left there.
   DatasetWriter(FileSystem& files, std::string path, bool force, std::int64_t vertices,
                 std::int64_t block_rows);
   // Without commit(): removes what was written.
@@ -47,10 +49,13 @@ class DatasetWriter {
   void write_direction(const std::string& name, const std::vector<Edge>& edges,
                        const Control& control);
   void write_degrees(const std::vector<Edge>& edges);
+  void take_directory();
+  void remove_directory();
 
   FileSystem& files_;
   std::string path_;
-  std::string directory_;  // the temporary one
+  std::string directory_;           // the temporary one
+  std::unique_ptr<FileLock> lock_;  // on a file in it: it is ours, and no other writer's
   Manifest manifest_;
   std::unique_ptr<VertexTensorWriter> features_;
   bool committed_ = false;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +55,10 @@ class PosixReadableFile final : public ReadableFile {
     struct stat status {};
     if (::fstat(fd_.get(), &status) != 0) throw_file_error(errno, "cannot open file", path_);
     if (S_ISDIR(status.st_mode)) throw_file_error(EISDIR, "cannot open file", path_);
+    if (!S_ISREG(status.st_mode)) {
+      throw DataError("not a regular file (a pipe or a device)", path_,
+                      "save it as a file first: sizes and places must be known");
+    }
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
 
@@ -140,10 +145,27 @@ int open_retrying(const std::string& path, int flags) {
   return fd;
 }
 
+class PosixFileLock final : public FileLock {
+ public:
+  explicit PosixFileLock(int fd) : fd_(fd) {}
+
+ private:
+  FileDescriptor fd_;  // closing it gives the lock back
+};
+
+// Whether `path` still names the open file: whoever held its lock before may have removed it.
+bool is_named(int fd, const std::string& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
 class PosixFileSystem final : public FileSystem {
  public:
   std::unique_ptr<ReadableFile> open(const std::string& path) override {
-    const int fd = open_retrying(path, O_RDONLY);
+    // O_NONBLOCK: a pipe that nobody writes to is refused, not waited for.
+    const int fd = open_retrying(path, O_RDONLY | O_NONBLOCK);
     if (fd < 0) throw_file_error(errno, "cannot open file", path);
     return std::make_unique<PosixReadableFile>(path, fd);
   }
@@ -218,6 +240,18 @@ class PosixFileSystem final : public FileSystem {
     std::error_code error;
     fs::remove_all(path, error);
     if (error) throw_file_error(error.value(), "cannot remove", path);
+  }
+
+  std::unique_ptr<FileLock> lock(const std::string& path) override {
+    const int fd = open_retrying(path, O_RDWR | O_CREAT);
+    if (fd < 0) throw_file_error(errno, "cannot create file", path);
+    auto lock = std::make_unique<PosixFileLock>(fd);
+    while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return nullptr;
+      if (errno == EOPNOTSUPP || errno == ENOSYS || errno == ENOLCK) return lock;
+      if (errno != EINTR) throw_file_error(errno, "cannot lock", path);
+    }
+    return is_named(fd, path) ? std::move(lock) : nullptr;
   }
 
   void sync_directory(const std::string& path) override {

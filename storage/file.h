@@ -43,9 +43,16 @@ class WritableFile {
   virtual void close() = 0;
 };
 
+// Held until it is destroyed, or the process ends however it does.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
+  // DataError for what is no regular file.
   virtual std::unique_ptr<ReadableFile> open(const std::string& path) = 0;
   // Creates or truncates.
   virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;
@@ -59,6 +66,9 @@ class FileSystem {
   // Swaps two existing names in one step.
   virtual void exchange(const std::string& a, const std::string& b) = 0;
   virtual void remove_all(const std::string& path) = 0;  // a file or a tree; missing is fine
+  // Takes the one lock on a file, which is made where it is missing; null while another holds it,
+  // in this process or another. Where the file system knows no locks, everyone gets one.
+  virtual std::unique_ptr<FileLock> lock(const std::string& path) = 0;
   virtual void sync_directory(const std::string& path) = 0;
 };
 

@@ -18,8 +18,13 @@ constexpr std::string_view kFormatName = "ooc-dataset";
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
+// Paths among the findings may be in any encoding; what is no UTF-8 is replaced.
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string checksum_of(const Json& json) {
-  const std::string text = json.dump();
+  const std::string text = text_of(json, -1);
   return hex(checksum64(std::as_bytes(std::span(text))));
 }
 
@@ -59,7 +64,7 @@ std::string manifest_to_text(const Manifest& manifest) {
     json["files"][name] = {{"bytes", info.bytes}, {"index_checksum", hex(info.index_checksum)}};
   }
   json["checksum"] = checksum_of(json);
-  return json.dump(2) + "\n";
+  return text_of(json, 2) + "\n";
 }
 
 Manifest manifest_from_text(const std::string& text, const std::string& path) {

@@ -21,6 +21,11 @@ std::string with_separators(std::int64_t count) {
   return text;
 }
 
+// Paths may be in any encoding; what is no UTF-8 is replaced.
+std::string json_text(const Facts& facts, int indent) {
+  return facts.dump(indent, ' ', false, Facts::error_handler_t::replace);
+}
+
 bool is_size(const std::string& name) {
   return name.ends_with("_bytes") || name.starts_with("bytes_");
 }
@@ -31,7 +36,7 @@ std::string value_text(const Facts& value, bool size) {
   if (value.is_number() && size) return format_byte_size(value.get<std::int64_t>());
   if (value.is_number_integer()) return with_separators(value.get<std::int64_t>());
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return value.dump();
+  return json_text(value, -1);
 }
 
 void append_text(const Facts& facts, std::size_t indent, bool sizes, std::string& text) {
@@ -58,7 +63,7 @@ std::string facts_to_text(const Facts& facts) {
 }
 
 void print_facts(const Facts& facts, bool json) {
-  std::fputs((json ? facts.dump(2) + "\n" : facts_to_text(facts)).c_str(), stdout);
+  std::fputs((json ? json_text(facts, 2) + "\n" : facts_to_text(facts)).c_str(), stdout);
 }
 
 }  // namespace ooc::cli

@@ -69,6 +69,7 @@ class GzipSource final : public ByteSource {
       if (status == Z_STREAM_END) {
         inflateReset(&stream_);
         inside_member_ = false;
+        after_member_ = true;
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         throw DataError(fmt::format("the gzip data is corrupt ({})",
                                     stream_.msg == nullptr ? "inflate failed" : stream_.msg),
@@ -86,6 +87,7 @@ class GzipSource final : public ByteSource {
     stream_.avail_in = 0;
     file_offset_ = 0;
     inside_member_ = false;
+    after_member_ = false;
     skip_bytes(*this, offset);
   }
 
@@ -94,8 +96,21 @@ class GzipSource final : public ByteSource {
   }
 
  private:
-  // False at the end of the file.
+  // False at the end of the file, or where only the zeros that pad it (tapes, block devices) are
+  // left behind a member.
   bool refill() {
+    while (fill_buffer()) {
+      if (inside_member_ || !after_member_) return true;
+      while (stream_.avail_in > 0 && *stream_.next_in == 0) {
+        ++stream_.next_in;
+        --stream_.avail_in;
+      }
+      if (stream_.avail_in > 0) return true;
+    }
+    return false;
+  }
+
+  bool fill_buffer() {
     if (stream_.avail_in > 0) return true;
     const std::size_t got = file_->read_at(file_offset_, buffer_);
     if (got == 0) {
@@ -114,6 +129,7 @@ class GzipSource final : public ByteSource {
   z_stream stream_ = {};
   std::uint64_t file_offset_ = 0;
   bool inside_member_ = false;
+  bool after_member_ = false;  // at least one is behind us
 };
 
 }  // namespace

@@ -28,6 +28,9 @@ class ByteSource {
   virtual std::size_t read(std::span<std::byte> out) = 0;
   // Continues at `offset`. Where bytes are compressed this decodes up to there.
   virtual void seek(std::uint64_t offset) = 0;
+  // Reads all bytes once where they have a checksum that reading them out of order would not
+  // compare (a stored member of a .npz). The position is lost: seek() next.
+  virtual void compare_checksum() {}
   // Another stream over the same bytes, at the start.
   virtual std::unique_ptr<ByteSource> reopen() const = 0;
 };

@@ -19,7 +19,8 @@ constexpr std::int64_t kStepLines = 4096;
 
 enum class Parse { kOk, kNotNumber, kNotInteger, kTooLarge };
 
-// Takes the first field off `line`; false once none is left. Fields are trimmed of blanks.
+// Takes the first field off `line`; false once none is left. Fields are trimmed of blanks and
+// of one pair of double quotes.
 class FieldSplitter {
  public:
   FieldSplitter(std::string_view line, char separator) : rest_(line), separator_(separator) {}
@@ -28,7 +29,7 @@ class FieldSplitter {
     if (done_) return false;
     const std::size_t end =
         separator_ == kBlankRuns ? rest_.find_first_of(" \t") : rest_.find(separator_);
-    field = trim(rest_.substr(0, end));
+    field = without_quotes(trim(rest_.substr(0, end)));
     if (end == std::string_view::npos) {
       done_ = true;
       return true;
@@ -39,6 +40,11 @@ class FieldSplitter {
   }
 
  private:
+  static std::string_view without_quotes(std::string_view text) {
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return text;
+    return trim(text.substr(1, text.size() - 2));
+  }
+
   static std::string_view trim(std::string_view text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
     while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

@@ -18,10 +18,13 @@ void orient(TableReader& table) {
   if (table.cols() == 2) return;
   if (table.rows() == 0 && table.cols() == 0) return;  // an empty text file
   if (table.rows() == 2 && table.transpose()) return;
+  const std::string_view remedy =
+      !is_text_name(table.name()) ? "save them as [E, 2] or [2, E]"
+      : table.cols() > 2 ? "keep the first two columns: edge weights are not stored by this version"
+                         : "write a source and a destination in every line";
   throw DataError(
       fmt::format("edges need two columns, source and destination, not {}", table.cols()),
-      fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
-      "save them as [E, 2] or [2, E]");
+      fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()), remedy);
 }
 
 [[noreturn]] void refuse_id(TableReader& table, std::int64_t row, VertexId id,

@@ -11,7 +11,6 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kBufferBytes = 4 << 20;
-constexpr std::int64_t kMaxCols = 1 << 20;  // a row is at most a buffer
 
 void divide_by_norm(std::span<float> row, FeatureNorm norm) {
   double sum = 0;
@@ -26,6 +25,17 @@ void divide_by_norm(std::span<float> row, FeatureNorm norm) {
 
 }  // namespace
 
+void check_feature_cols(const TableReader& table) {
+  if (table.cols() == 0) {
+    throw DataError("the features have no columns", table.name(),
+                    "save them as [V, F], or leave them out");
+  }
+  if (table.cols() > kMaxFeatureCols) {
+    throw DataError(fmt::format("the features have {} columns", table.cols()), table.name(),
+                    fmt::format("at most {} are possible", kMaxFeatureCols));
+  }
+}
+
 std::int64_t feature_rows_at_once(std::int64_t cols) {
   const std::int64_t row_bytes = cols * static_cast<std::int64_t>(sizeof(float));
   return std::clamp<std::int64_t>(kBufferBytes / std::max<std::int64_t>(1, row_bytes), 1, 16384);
@@ -33,14 +43,7 @@ std::int64_t feature_rows_at_once(std::int64_t cols) {
 
 FeatureStream::FeatureStream(TableReader& table, FeatureNorm norm, const Control& control)
     : table_(table), norm_(norm) {
-  if (table.cols() == 0) {
-    throw DataError("the features have no columns", table.name(),
-                    "save them as [V, F], or leave them out");
-  }
-  if (table.cols() > kMaxCols) {
-    throw DataError(fmt::format("the features have {} columns", table.cols()), table.name(),
-                    fmt::format("at most {} are possible", kMaxCols));
-  }
+  check_feature_cols(table);
   if (norm == FeatureNorm::kStandard) measure(control);
 }
 

@@ -17,6 +17,11 @@ enum class FeatureNorm {
   kStandard,  // each column to mean 0 and deviation 1 over all vertices; a constant one to 0
 };
 
+inline constexpr std::int64_t kMaxFeatureCols = 1 << 20;  // a row is at most a buffer
+
+// Throws DataError where there are no columns, or more than kMaxFeatureCols.
+void check_feature_cols(const TableReader& table);
+
 class FeatureStream {
  public:
   // `table` must outlive the stream. kStandard reads it through once, here.

@@ -33,11 +33,12 @@ void check_options(const GenerateOptions& options) {
   const std::int64_t v = options.vertices;
   require(v >= 2 && v <= (std::int64_t{1} << 40), fmt::format("--vertices {} is not possible", v),
           "give at least 2");
-  require(options.features >= 1, fmt::format("--features {} is not possible", options.features),
-          "give at least 1");
-  require(options.classes >= 1 && options.classes <= v && options.classes <= 65536,
+  require(options.features >= 1 && options.features <= kMaxFeatureCols,
+          fmt::format("--features {} is not possible", options.features),
+          fmt::format("give 1 to {}", kMaxFeatureCols));
+  require(options.classes >= 1 && options.classes <= v && options.classes <= kMaxGeneratedClasses,
           fmt::format("--classes {} is not possible", options.classes),
-          "give 1 to 65536, and no more than vertices");
+          fmt::format("give 1 to {}, and no more than vertices", kMaxGeneratedClasses));
   // Beyond half of the pairs there are, drawing distinct ones takes ever longer, and edges inside
   // classes become fewer than they should be.
   const auto pairs_among = [](double count) { return count * (count - 1) / 2; };

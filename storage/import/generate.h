@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/edge_file.h"
 #include "storage/control.h"
+#include "storage/edge_file.h"
 #include "storage/import/findings.h"
 #include "storage/tensor_layout.h"
 
@@ -28,6 +28,8 @@ namespace ooc {
 
 // Share of the edges that stay inside a class.
 inline constexpr double kInsideShare = 0.8;
+
+inline constexpr std::int64_t kMaxGeneratedClasses = 65536;
 
 enum class GraphKind { kRmat, kSbm };
 inline constexpr std::array<std::string_view, 2> kGraphKindNames = {"rmat", "sbm"};

@@ -66,6 +66,7 @@ class Import {
     }
     edge_table_ = open(inputs.edges);
     feature_table_ = open(inputs.features);
+    if (feature_table_) check_feature_cols(*feature_table_);
     label_table_ = open(inputs.labels);
     split_tables_ = {open(inputs.train), open(inputs.valid), open(inputs.test)};
     for (const std::string& ignored : inputs.ignored) {

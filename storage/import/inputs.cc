@@ -69,6 +69,11 @@ ImportInputs discover_inputs(FileSystem& files, const std::string& directory, Im
     if (role.empty()) role = find_role(directory, names, stems);
   };
   fill(named.edges, {"edges", "edge_index"});
+  if (named.edges.empty()) {
+    throw DataError(
+        "there are no edges", directory,
+        "put edges.npy there, or another edges.* or edge_index.*, or give --edges FILE");
+  }
   fill(named.features, {"features", "x", "feat", "node_feat"});
   fill(named.labels, {"labels", "y"});
   fill(named.train, {"train_idx", "train_mask"});

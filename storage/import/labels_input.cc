@@ -14,6 +14,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kBlockRows = 64 << 10;
+constexpr std::int64_t kCredibleClasses = 65536;  // always; beyond, one for every vertex
 constexpr std::array<std::string_view, 3> kSplitNames = {"train", "valid", "test"};
 
 // Calls visit(row, value) for every row of a one-column table.
@@ -46,7 +47,8 @@ class SplitReader {
       : table_(table), split_(split), splits_(splits), labels_(labels) {}
 
   void read(const Control& control) {
-    if (table_.cols() > 1) {
+    const bool empty_text = table_.cols() == 0 && table_.rows() == 0;
+    if (table_.cols() != 1 && !empty_text) {
       throw DataError(fmt::format("a split needs one column, not {}", table_.cols()), table_.name(),
                       "save one vector of vertex ids, or one mask");
     }
@@ -118,9 +120,24 @@ class SplitReader {
   std::int64_t added_ = 0;
 };
 
+// One typing error must not make classes by the million.
+void check_largest_class(TableReader& table, const std::vector<std::int32_t>& labels) {
+  const auto largest = std::max_element(labels.begin(), labels.end());
+  const auto limit = std::max(kCredibleClasses, static_cast<std::int64_t>(labels.size()));
+  if (largest == labels.end() || *largest < limit) return;
+  throw DataError(fmt::format("class {} is not credible among {} labels", *largest, labels.size()),
+                  table.where(largest - labels.begin()),
+                  fmt::format("number the classes from 0; the largest may be {} here", limit - 1));
+}
+
 }  // namespace
 
 std::vector<std::int32_t> read_labels(TableReader& table, const Control& control) {
+  if (table.cols() == 0) {
+    throw DataError("the labels have no columns",
+                    fmt::format("{}, shape ({}, 0)", table.name(), table.rows()),
+                    "give one class index a vertex, -1 where it has no label");
+  }
   if (table.cols() > 1) {
     throw DataError("labels in a matrix (multi-label) are not supported yet",
                     fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
@@ -135,6 +152,7 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
     }
     labels.push_back(static_cast<std::int32_t>(value));
   });
+  check_largest_class(table, labels);
   return labels;
 }
 

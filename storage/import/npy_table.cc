@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "storage/errors.h"
 #include "storage/import/element.h"
@@ -13,34 +14,33 @@ namespace {
 constexpr std::int64_t kScratchBytes = 1 << 20;
 constexpr std::int64_t kMaxCompressedColumns = 8;  // each needs a stream of its own
 
-// Calls visit.template operator()<T>() with the array's element type.
+template <class I8, class I16, class I32, class I64, class Visit>
+void with_integer_type(const NpyHeader& header, Visit&& visit) {
+  if (header.item_bytes == 1) visit.template operator()<I8>();
+  if (header.item_bytes == 2) visit.template operator()<I16>();
+  if (header.item_bytes == 4) visit.template operator()<I32>();
+  if (header.item_bytes == 8) visit.template operator()<I64>();
+}
+
+// Calls visit.template operator()<T>() with the array's element type; not at all for strings and
+// sizes that numbers do not have.
 template <class Visit>
 void with_element_type(const NpyHeader& header, Visit&& visit) {
-  switch (header.kind * 16 + static_cast<int>(header.item_bytes)) {
-    case 'b' * 16 + 1:
-      return visit.template operator()<std::uint8_t>();
-    case 'i' * 16 + 1:
-      return visit.template operator()<std::int8_t>();
-    case 'i' * 16 + 2:
-      return visit.template operator()<std::int16_t>();
-    case 'i' * 16 + 4:
-      return visit.template operator()<std::int32_t>();
-    case 'i' * 16 + 8:
-      return visit.template operator()<std::int64_t>();
-    case 'u' * 16 + 1:
-      return visit.template operator()<std::uint8_t>();
-    case 'u' * 16 + 2:
-      return visit.template operator()<std::uint16_t>();
-    case 'u' * 16 + 4:
-      return visit.template operator()<std::uint32_t>();
-    case 'u' * 16 + 8:
-      return visit.template operator()<std::uint64_t>();
-    case 'f' * 16 + 2:
-      return visit.template operator()<Half>();
-    case 'f' * 16 + 4:
-      return visit.template operator()<float>();
-    case 'f' * 16 + 8:
-      return visit.template operator()<double>();
+  switch (header.kind) {
+    case 'b':
+      if (header.item_bytes == 1) visit.template operator()<std::uint8_t>();
+      return;
+    case 'i':
+      return with_integer_type<std::int8_t, std::int16_t, std::int32_t, std::int64_t>(header,
+                                                                                      visit);
+    case 'u':
+      return with_integer_type<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(header,
+                                                                                          visit);
+    case 'f':
+      if (header.item_bytes == 2) visit.template operator()<Half>();
+      if (header.item_bytes == 4) visit.template operator()<float>();
+      if (header.item_bytes == 8) visit.template operator()<double>();
+      return;
     default:
       return;
   }
@@ -145,6 +145,7 @@ class NpyTable final : public TableReader {
   void place_streams() {
     placed_ = true;
     if (!by_column_ || streams_[0]->seekable()) {
+      if (by_column_ && !std::exchange(compared_, true)) streams_[0]->compare_checksum();
       if (!by_column_) streams_[0]->seek(header_.payload_offset);
       return;
     }
@@ -211,6 +212,7 @@ class NpyTable final : public TableReader {
   bool by_column_ = false;
   bool transposed_ = false;
   bool placed_ = false;
+  bool compared_ = false;  // the checksum of what is read out of order
 };
 
 }  // namespace

@@ -156,6 +156,11 @@ class MemberSource final : public ByteSource {
     skip_bytes(*this, offset);
   }
 
+  void compare_checksum() override {
+    seek(0);
+    skip_bytes(*this, size_);
+  }
+
   std::unique_ptr<ByteSource> reopen() const override {
     return std::make_unique<MemberSource>(archive_.file(), member_);
   }

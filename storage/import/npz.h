@@ -16,7 +16,8 @@ namespace ooc {
 std::vector<std::string> npz_members(FileSystem& files, const std::string& path);
 
 // One member's bytes, inflated. An uncompressed member is seekable. Throws DataError where there is
-// no such member, and from read() where the data does not match its checksum.
+// no such member, and where the data does not match its checksum: from the read() that ends it if
+// all was read in order, else from compare_checksum().
 std::unique_ptr<ByteSource> open_npz_member(FileSystem& files, const std::string& path,
                                             const std::string& member);
 

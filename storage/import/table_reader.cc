@@ -33,6 +33,11 @@ std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const std::string
 
 std::span<const std::string_view> table_extensions() { return kExtensions; }
 
+bool is_text_name(std::string_view name) {
+  return !name.ends_with(".npy") && !name.ends_with(".npz") &&
+         name.find(".npz:") == std::string_view::npos;
+}
+
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input) {
   const std::size_t member = input.rfind(".npz:");
   if (member != std::string::npos) {

@@ -50,6 +50,9 @@ class TableReader {
 // Opens "path" or "path.npz:member". Throws DataError where the kind of file is not known.
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input);
 
+// Whether `name`, as TableReader::name() gives it, is that of a text file.
+bool is_text_name(std::string_view name);
+
 // The kinds of file open_table() knows by their ends: ".npy", ".csv.gz" and so on.
 std::span<const std::string_view> table_extensions();
 

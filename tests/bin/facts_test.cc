@@ -31,4 +31,10 @@ TEST_CASE("facts: text for people") {
         "  ids       8 B\n");
 }
 
+TEST_CASE("facts: what is no UTF-8 does not throw") {
+  Facts facts;
+  facts["paths"] = {"Gr\xf6sse.npy"};
+  CHECK(facts_to_text(facts) == "paths  [\"Gr\xef\xbf\xbdsse.npy\"]\n");
+}
+
 }  // namespace ooc::cli

@@ -2,12 +2,10 @@
 and exit code. After a failure nothing lies under the output's name or beside it."""
 
 import ctypes
+import gzip
 import json
 import os
 import resource
-import signal
-import subprocess
-import time
 
 import numpy as np
 import programs
@@ -60,6 +58,82 @@ class ImportTest(ProgramTest):
             options += [f"--{option}", f"raw/{name}.npy"]
         self.succeed("ooc-prep", "import", *options, "-o", "x.ooc")
         self.succeed("ooc-prep", "verify", "x.ooc")
+
+    def write_text(self, name, rows, packed=False):
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows).encode()
+        (self.raw / name).write_bytes(gzip.compress(text) if packed else text)
+
+    def test_text_packed_text_and_archives_give_the_same_dataset(self):
+        edges, labels = self.array("edges"), self.array("labels")
+        facts = self.imported()
+        for name in ("edges", "labels", "features"):
+            (self.raw / f"{name}.npy").rename(self.path / f"{name}.npy")
+        self.write_text("edges.csv.gz", edges, packed=True)
+        self.write_text("labels.csv", [["class"], *labels[:, None]])
+        np.savez(self.raw / "arrays.npz", x=np.load(self.path / "features.npy"), other=edges)
+        again = self.imported("--features", "raw/arrays.npz:x", "--force")
+        self.assertEqual(again["file_bytes"], facts["file_bytes"])
+        for key in ("vertices", "edges", "features", "classes", "train", "valid", "test"):
+            self.assertEqual(again[key], facts[key])
+
+    def test_an_error_in_text_names_its_line(self):
+        self.raw.joinpath("edges.npy").unlink()
+        self.write_text("edges.csv", [["source", "target"], [0, 1], [2, "x"]])
+        self.refused(r"'x' is not a number, raw/edges\.csv, line 3, field 2; ")
+        self.write_text("edges.csv", [[0, 1, 0.5], [1, 2, 0.5]])
+        self.refused(r"two columns.*raw/edges\.csv.*; keep the first two columns")
+
+    def test_boolean_masks(self):
+        for part in ("train", "valid", "test"):
+            ids = self.array(f"{part}_idx")[: {"train": 20, "valid": 10, "test": 5}[part]]
+            mask = np.zeros(60, bool)
+            mask[ids] = True
+            (self.raw / f"{part}_idx.npy").unlink()
+            self.save(f"{part}_mask", mask)
+        facts = self.imported()
+        self.assertEqual([facts[part] for part in ("train", "valid", "test")], [20, 10, 5])
+
+    def test_split_options_go_where_they_belong(self):
+        for part, count in (("train", 20), ("valid", 7), ("test", 3)):
+            np.save(self.path / f"{part}.npy", self.array(f"{part}_idx")[:count])
+            (self.raw / f"{part}_idx.npy").unlink()
+        options = [f"--{part}={self.path}/{part}.npy" for part in ("test", "train", "valid")]
+        facts = self.imported(*options)
+        self.assertEqual([facts[part] for part in ("train", "valid", "test")], [20, 7, 3])
+
+    def test_a_label_that_makes_too_many_classes(self):
+        labels = self.array("labels")
+        labels[11] = 2_000_000_000
+        self.save("labels", labels)
+        self.refused(r"class 2000000000 .*labels\.npy, row 11; ")
+
+    def test_a_pipe_is_refused(self):
+        (self.raw / "edges.npy").unlink()
+        os.mkfifo(self.raw / "edges.npy")
+        self.refused(r"not a regular file.*edges\.npy")
+
+    def test_a_directory_without_edges_is_named(self):
+        (self.raw / "edges.npy").unlink()
+        self.refused(r"no edges, raw; ")
+
+    def test_names_that_are_not_utf8(self):
+        name = os.fsdecode(b"Gr\xf6sse")
+        self.raw.rename(self.path / name)
+        self.succeed("ooc-prep", "import", name, "-o", "x.ooc", errors="surrogateescape")
+        self.succeed("ooc-inspect", "x.ooc", "--json")
+
+    def test_a_foreign_directory_in_the_way_is_kept(self):
+        partial = self.path / "x.ooc.partial"
+        partial.mkdir()
+        (partial / "thesis.tex").write_text("years of work")
+        self.fail_with(2, "x.ooc.partial; ", "ooc-prep", "import", "raw", "-o", "x.ooc")
+        self.assertTrue((partial / "thesis.tex").exists())
+
+    def test_counts_to_generate_have_bounds(self):
+        sizes = ("--vertices", 70000, "--edges", 70000)
+        for features, classes, wrong in ((1 << 20 | 1, 2, "--features"), (2, 65537, "--classes")):
+            options = (*sizes, "--features", features, "--classes", classes, "-o", "y.ooc")
+            self.fail_with(2, wrong, "ooc-prep", "generate", "sbm", *options)
 
     def test_what_was_found_is_printed(self):
         self.save("edges", np.array([[0, 1], [1, 0], [2, 2], [0, 1]]))
@@ -207,27 +281,6 @@ class ImportTest(ProgramTest):
                 preexec_fn=limit,
             )
         self.assertEqual(os.listdir(small), [])
-
-
-class InterruptTest(ProgramTest):
-    def test_an_interrupted_generation_leaves_nothing(self):
-        process = subprocess.Popen(
-            [
-                *(programs.BIN / "ooc-prep", "generate", "rmat", "--vertices", "400000"),
-                *("--edges", "8000000", "--features", "64", "--classes", "4", "-o", "x.ooc"),
-            ],
-            cwd=self.path,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        # Once something lies on the disk the work has begun, and seconds of it are left.
-        while process.poll() is None and not os.listdir(self.path):
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, errors)
-        self.assertRegex(errors, r"ooc-prep: interrupted.*; [^\n]+\n\Z")
-        self.assertEqual(os.listdir(self.path), [])
 
 
 class DatasetTest(ProgramTest):

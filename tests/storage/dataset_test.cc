@@ -1,6 +1,7 @@
 #include "storage/dataset.h"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <tuple>
 
@@ -68,6 +69,17 @@ std::vector<std::pair<VertexId, VertexId>> sorted_pairs(const std::vector<Edge>&
   return pairs;
 }
 
+// File systems with a place to write.
+struct OnDisk {
+  test::TemporaryDirectory directory;
+  FileSystem& files = posix_file_system();
+  std::string root = directory.path();
+};
+struct InMemory {
+  MemoryFileSystem files;
+  std::string root;
+};
+
 }  // namespace
 
 TEST_CASE("dataset: both directions hold the edges that went in") {
@@ -79,7 +91,7 @@ TEST_CASE("dataset: both directions hold the edges that went in") {
     INFO(count << " edges");
     CHECK(edges_of(dataset.edge_file(Direction::kIn)) == sorted_pairs(edges, false));
     CHECK(edges_of(dataset.edge_file(Direction::kOut)) == sorted_pairs(edges, true));
-    CHECK_NOTHROW(dataset.verify([](std::string_view) {}));
+    CHECK_NOTHROW(dataset.verify());
     CHECK(dataset.manifest().split_counts[2] == 2);
   }
 }
@@ -140,7 +152,7 @@ TEST_CASE("dataset: whatever write or sync fails, the old dataset or the new one
     files.faults.torn_write = true;
     CHECK_THROWS_AS(write_dataset(files, {{0, 1}, {1, 2}}, true), IoError);
     const Dataset dataset = open(fresh);
-    CHECK_NOTHROW(dataset.verify([](std::string_view) {}));
+    CHECK_NOTHROW(dataset.verify());
     CHECK((dataset.edges() == 1 || dataset.edges() == 2));
   }
 }
@@ -181,23 +193,103 @@ TEST_CASE("dataset: a file of another dataset is refused") {
   CHECK_THROWS_WITH(open(files), Contains("does not belong to this dataset's manifest"));
 }
 
+// Makes the manifest name a foreign file, as a faulty writer would have.
+static void claim(FileSystem& files, const std::string& name, ChunkFileKind kind) {
+  const std::string path = "/g.ooc/manifest.json";
+  const auto bytes = read_file(files, path);
+  Manifest manifest = manifest_from_text(
+      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), path);
+  const ChunkFileReader file(files, "/g.ooc/" + name, kind, VerifyPolicy::kFirst);
+  manifest.files[name] = file.info();
+  const std::string text = manifest_to_text(manifest);
+  write_file_atomically(files, path, std::as_bytes(std::span(text)));
+}
+
 TEST_CASE("dataset: verify finds edges and degrees that disagree though every checksum holds") {
   MemoryFileSystem files;
   write_dataset(files, {{0, 1}});
   files.rename("/g.ooc/degrees", "/degrees");
   write_dataset(files, {{0, 2}}, true);
   files.rename("/degrees", "/g.ooc/degrees");
-  // Make the manifest name the foreign file, as a faulty writer would have.
-  const std::string path = "/g.ooc/manifest.json";
-  const auto bytes = read_file(files, path);
-  Manifest manifest = manifest_from_text(
-      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), path);
-  const ChunkFileReader degrees(files, "/g.ooc/degrees", ChunkFileKind::kVertexTensor,
-                                VerifyPolicy::kFirst);
-  manifest.files["degrees"] = degrees.info();
-  const std::string text = manifest_to_text(manifest);
-  write_file_atomically(files, path, std::as_bytes(std::span(text)));
+  claim(files, "degrees", ChunkFileKind::kVertexTensor);
   const Dataset dataset = open(files);
-  CHECK_THROWS_WITH(dataset.verify([](std::string_view) {}),
-                    Contains("degrees disagree with the edges"));
+  CHECK_THROWS_WITH(dataset.verify(), Contains("degrees disagree with the edges"));
+}
+
+TEST_CASE("dataset: verify finds different edges in the two directions behind equal degrees") {
+  MemoryFileSystem files;
+  write_dataset(files, {{0, 3}, {2, 1}});
+  files.rename("/g.ooc/edges.out", "/edges.out");
+  write_dataset(files, {{0, 1}, {2, 3}}, true);
+  files.rename("/edges.out", "/g.ooc/edges.out");
+  claim(files, "edges.out", ChunkFileKind::kEdges);
+  CHECK_THROWS_WITH(open(files).verify(), Contains("edges.in and edges.out hold different edges"));
+}
+
+TEST_CASE("dataset: verify reports each file's chunks and answers to an interruption in each") {
+  MemoryFileSystem files;
+  write_dataset(files, test::random_edges(kVertices, 700, 5));
+  const Dataset dataset = open(files);
+  std::atomic<bool> stop{false};
+  std::vector<std::string> phases;
+  Control control{[&](std::string_view phase, double, double) {
+                    if (phases.empty() || phases.back() != phase) phases.emplace_back(phase);
+                  },
+                  &stop};
+  dataset.verify(control);
+  CHECK(phases == std::vector<std::string>{"checking edges.in", "checking edges.out",
+                                           "checking features", "checking labels",
+                                           "checking splits", "checking ids", "checking degrees",
+                                           "counting in-edges", "counting out-edges"});
+  for (const std::string& last : phases) {
+    stop = false;
+    control.progress = [&](std::string_view phase, double, double) {
+      stop = stop || phase == last;
+    };
+    CHECK_THROWS_AS(dataset.verify(control), Interrupted);
+  }
+}
+
+TEMPLATE_TEST_CASE("dataset: two writers of one name do not meet", "", OnDisk, InMemory) {
+  TestType place;
+  const std::string path = place.root + "/g.ooc";
+  {
+    DatasetWriter first(place.files, path, false, kVertices, 16);
+    CHECK_THROWS_WITH(DatasetWriter(place.files, path, false, kVertices, 16),
+                      Contains("another process is writing this dataset") && Contains(path));
+    CHECK(place.files.exists(first.scratch_path("")));  // the refused one took nothing away
+  }
+  CHECK_FALSE(place.files.exists(path + ".partial"));
+}
+
+TEMPLATE_TEST_CASE("dataset: what a dead writer left is replaced, anything else is kept", "",
+                   OnDisk, InMemory) {
+  TestType place;
+  const std::string partial = place.root + "/g.ooc.partial";
+  const auto put = [&](const std::string& name) {
+    place.files.create_directories(partial);
+    place.files.create(join_path(partial, name))->close();
+  };
+  const auto write = [&] {
+    DatasetWriter writer(place.files, place.root + "/g.ooc", true, kVertices, 16);
+    CHECK_FALSE(place.files.exists(join_path(partial, "edges.in")));
+  };
+  put(".ooc-lock");
+  put("edges.in");
+  write();
+  place.files.create_directories(partial);  // died before it took the lock
+  write();
+  CHECK_FALSE(place.files.exists(partial));
+  put("thesis.tex");
+  CHECK_THROWS_WITH(write(), Contains("taken by something else") && Contains(partial));
+  CHECK(place.files.list(partial) == std::vector<std::string>{"thesis.tex"});
+}
+
+TEST_CASE("dataset: no lock file is left in a finished dataset, new or replaced") {
+  MemoryFileSystem files;
+  for (const bool force : {false, true}) {
+    write_dataset(files, {{0, 1}}, force);
+    CHECK_FALSE(files.exists("/g.ooc/.ooc-lock"));
+    CHECK_FALSE(files.exists("/g.ooc.partial"));
+  }
 }

@@ -1,6 +1,7 @@
 #include "storage/file.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -192,6 +193,27 @@ TEMPLATE_TEST_CASE("file: exchange swaps two trees and needs both", "", Posix, M
   CHECK(files.list(at("b")) == std::vector<std::string>{"old"});
   CHECK_THROWS_AS(files.exchange(at("a"), at("missing")), DataError);
   CHECK(files.list(at("a")) == std::vector<std::string>{"new"});
+}
+
+TEST_CASE("file: a pipe is refused at once, not waited for") {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const auto message = message_of<DataError>([&] { posix_file_system().open(path); });
+  CHECK(message.starts_with("not a regular file (a pipe or a device), " + path + "; "));
+  CHECK_THROWS_AS(posix_file_system().open("/dev/zero"), DataError);
+}
+
+TEMPLATE_TEST_CASE("file: a lock is held by one at a time, and given back", "", Posix, Memory,
+                   Faultless) {
+  TestType place;
+  const std::string path = join_path(place.root, "lock");
+  auto first = place.files.lock(path);
+  REQUIRE(first != nullptr);
+  CHECK(place.files.exists(path));
+  CHECK(place.files.lock(path) == nullptr);
+  first.reset();
+  CHECK(place.files.lock(path) != nullptr);
 }
 
 TEMPLATE_TEST_CASE("file: an atomic write replaces the file and leaves no other", "", Posix, Memory,

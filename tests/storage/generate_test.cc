@@ -148,7 +148,7 @@ TEST_CASE("generate: features say little alone, and much averaged over two hops"
   CHECK(findings.stored_edges == 32'000);
   CHECK(findings.split_counts == std::array<std::int64_t, 3>{2400, 800, 800});
   const Dataset dataset = Dataset::open(files, "g.ooc", VerifyPolicy::kFirst);
-  dataset.verify([](std::string_view) {});
+  dataset.verify();
   CHECK(dataset.manifest().symmetric);
   const auto graph = generate_graph(options, Control{});
   std::vector<float> rows(4000 * 64);
@@ -178,6 +178,9 @@ TEST_CASE("generate: counts that are not possible are refused, and nothing is le
   CHECK_THAT(message([](auto& o) { o.features = 0; }), Contains("--features 0"));
   CHECK_THAT(message([](auto& o) { o.classes = 0; }), Contains("--classes 0"));
   CHECK_THAT(message([](auto& o) { o.classes = 101; }), Contains("--classes 101"));
+  CHECK_THAT(message([](auto& o) { o.features = (1 << 20) + 1; }),
+             Contains("--features 1048577 is not possible") && Contains("give 1 to 1048576"));
+  CHECK_THAT(message([](auto& o) { o.vertices = o.classes = 65537; }), Contains("--classes 65537"));
   CHECK_THAT(message([](auto& o) { o.edges = 5000; }), Contains("--edges 5000"));
   CHECK_THAT(message([](auto& o) { o.edges = 0; }), Contains("--edges 0"));
   CHECK_THAT(message([](auto& o) { o.block_rows = 3; }), Contains("--block-rows 3"));

@@ -49,7 +49,11 @@ TEST_CASE("edges: the wrong number of columns is refused") {
   CHECK_THAT(edges_error("e.npy", npy<std::int32_t>({3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8})),
              Contains("two columns, source and destination, not 3, e.npy, shape (3, 3)"));
   CHECK_THAT(edges_error("e.npy", npy<std::int32_t>({4}, {0, 1, 2, 3})), Contains("not 1"));
-  CHECK_THAT(edges_error("e.csv", "0,1,0.5\n1,2,0.5\n"), Contains("not 3"));
+  CHECK_THAT(edges_error("e.npy", npy<std::int32_t>({4, 1}, {0, 1, 2, 3})),
+             Contains("save them as [E, 2] or [2, E]"));
+  CHECK_THAT(edges_error("e.csv", "0,1,0.5\n1,2,0.5\n"),
+             Contains("not 3, e.csv") && Contains("keep the first two columns: edge weights"));
+  CHECK_THAT(edges_error("e.txt", "0\n1\n"), Contains("not 1, e.txt") && !Contains("[2, E]"));
 }
 
 TEST_CASE("edges: a bad id is named with its row or line and the vertex count") {
@@ -177,6 +181,34 @@ TEST_CASE("splits: what does not fit the graph is refused") {
   CHECK_THAT(
       message({{"train_mask.npy", npy<std::uint8_t>({5, 2}, std::vector<std::uint8_t>(10))}}),
       Contains("one column, not 2"));
+}
+
+TEST_CASE("labels: a class beyond 65,535 that outnumbers the vertices is a typing error") {
+  CHECK_THAT(labels_error("y.csv", "0\n2000000000\n1\n"),
+             Contains("class 2000000000 is not credible among 3 labels, y.csv, line 2;"));
+  CHECK_THAT(labels_error("y.npy", npy<std::int64_t>({2}, {0, 65536})), Contains("row 1;"));
+  MemoryFileSystem files;
+  put_file(files, "y.npy", npy<std::int64_t>({2}, {0, 65535}));
+  CHECK(read_labels(*open_table(files, "y.npy"), Control{}).back() == 65535);
+}
+
+TEST_CASE("labels and splits: no columns are refused") {
+  CHECK_THAT(labels_error("y.npy", npy<std::int64_t>({3, 0}, {})),
+             Contains("the labels have no columns, y.npy, shape (3, 0);"));
+  MemoryFileSystem files;
+  put_file(files, "t.npy", npy<std::int64_t>({3, 0}, {}));
+  SplitTables tables;
+  tables[0] = open_table(files, "t.npy");
+  const std::vector<std::int32_t> labels = {0, 0, 0};
+  CHECK_THAT(error_of<DataError>([&] { read_splits(tables, 3, labels, Control{}); }),
+             Contains("a split needs one column, not 0, t.npy"));
+}
+
+TEST_CASE("inputs: a directory without edges is named") {
+  MemoryFileSystem files;
+  files.create_directories("d");
+  CHECK_THAT(error_of<DataError>([&] { discover_inputs(files, "d", {}); }),
+             Contains("there are no edges, d; put edges.npy there"));
 }
 
 TEST_CASE("inputs: a directory's files find their parts by name") {

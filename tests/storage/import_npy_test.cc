@@ -45,6 +45,15 @@ TEST_CASE("npy: every element type reads as integers and as floats") {
   check_type<double>("<f8");
 }
 
+TEST_CASE("npy: strings and sizes that numbers do not have are refused, however long") {
+  MemoryFileSystem files;
+  for (const char* descr : {"<U82", "<U3", "|S248", "|S8", "|b8", "<i3", "<f16", "<i264"}) {
+    put_file(files, "a.npy", npy_file(descr, {0, 2}, ""));
+    CHECK_THAT(error_of<DataError>([&] { open_table(files, "a.npy"); }),
+               Contains(std::string("the array's type '") + descr + "' is not supported, a.npy"));
+  }
+}
+
 TEST_CASE("npy: half precision, its subnormals and infinities") {
   MemoryFileSystem files;
   const std::vector<std::uint16_t> bits = {0x3c00, 0xc000, 0x0001, 0x7c00, 0x3555, 0x8000};

@@ -120,6 +120,22 @@ TEST_CASE("npz: what is not an archive, and a damaged one, are refused") {
   }
 }
 
+TEST_CASE("npz: a stored member read by columns is compared with its checksum too") {
+  MemoryFileSystem files;
+  const std::vector<std::int64_t> ends = {0, 1, 2, 77, 4, 5};
+  for (const bool fortran : {false, true}) {
+    const std::vector<std::int64_t> shape =
+        fortran ? std::vector<std::int64_t>{3, 2} : std::vector<std::int64_t>{2, 3};
+    std::string bytes = test::zip({{"e.npy", npy<std::int64_t>(shape, ends, fortran)}}, false);
+    bytes[bytes.find('\x4d', bytes.find("shape"))] = '\x4e';  // 77 becomes 78
+    put_file(files, "g.npz", bytes);
+    const auto table = open_table(files, "g.npz:e");
+    if (!fortran) REQUIRE(table->transpose());
+    CHECK_THAT(error_of<DataError>([&] { read_all<std::int64_t>(*table); }),
+               Contains("the archive is corrupt") && Contains("g.npz:e"));
+  }
+}
+
 TEST_CASE("npz: an error of the disk passes through the archive library") {
   MemoryFileSystem base;
   put_file(base, "x.npz", test::zip({{"x.npy", npy<float>({2}, {1, 2})}}, true));

@@ -108,7 +108,7 @@ TEST_CASE("import: whatever the order, each vertex keeps its edges, features, la
     CHECK(findings.warnings.empty());
 
     const Dataset dataset = Dataset::open(files, kOutput, VerifyPolicy::kFirst);
-    dataset.verify([](std::string_view) {});
+    dataset.verify();
     CHECK(files.list("out") == std::vector<std::string>{"g.ooc"});
     CHECK(files.list(kOutput).size() == dataset.manifest().files.size() + 1);
     CHECK(dataset.manifest().order == kVertexOrderNames[static_cast<std::size_t>(order)]);
@@ -200,7 +200,7 @@ TEST_CASE("import: edges alone make a graph; the count comes from where it can")
   findings = import_dataset(files, options, "d.ooc", Control{});
   CHECK(findings.stored_edges == 0);
   CHECK_THAT(findings.warnings.back(), Contains("no edges"));
-  Dataset::open(files, "d.ooc", VerifyPolicy::kFirst).verify([](std::string_view) {});
+  Dataset::open(files, "d.ooc", VerifyPolicy::kFirst).verify();
 }
 
 // Imports after `change` and expects an E; nothing may be left.
@@ -310,6 +310,28 @@ TEST_CASE("import: the findings as facts") {
         R"("vertices_without_in_edges":0},"stored":{"edges":0,"vertices_without_in_edges":0},)"
         R"("features":0,"classes":0,"unlabelled":0,"splits":{"train":0,"valid":0,"test":0},)"
         R"("warnings":["careful"]})");
+}
+
+TEST_CASE("import: features without columns are refused before the edges are read") {
+  MemoryFileSystem files;
+  const ImportOptions options = Inputs().put(files);
+  put_file(files, "in/features.npy", npy<float>({kVertices, 0}, {}));
+  put_file(files, "in/edges.npy", npy<float>({1, 2}, {0.5f, 0.5f}));
+  CHECK_THAT(error_of<DataError>([&] { import_dataset(files, options, kOutput, Control{}); }),
+             Contains("the features have no columns, in/features.npy"));
+}
+
+TEST_CASE("import: a path in another encoding than UTF-8 does not matter") {
+  MemoryFileSystem files;
+  ImportOptions options = Inputs().put(files);
+  files.rename("in/features.npy",
+               "in/Gr\xf6\xdf"
+               "e.npy");
+  options.inputs.features =
+      "in/Gr\xf6\xdf"
+      "e.npy";
+  import_dataset(files, options, kOutput, Control{});
+  CHECK_NOTHROW(Dataset::open(files, kOutput, VerifyPolicy::kFirst).verify());
 }
 
 }  // namespace

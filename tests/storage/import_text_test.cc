@@ -34,7 +34,8 @@ TEST_CASE("text: separators, blanks, line ends, comments, headers") {
   for (const char* text :
        {"0,1\n2,3\n", "0,1\n2,3", "0, 1\r\n2 ,3\r\n", "0\t1\n2\t3\n", "0;1\n2;3\n", "0 1\n2   3\n",
         "# a comment\n\n0,1\n  # another\n2,3 # and one more\n\n", "source,target\n0,1\n2,3\n",
-        "  0  1\n\t2 \t 3  \n", "\xEF\xBB\xBFsrc dst\n0 1\n2 3\n", "+0,1.0\n2e0,3\n"}) {
+        "  0  1\n\t2 \t 3  \n", "\xEF\xBB\xBFsrc dst\n0 1\n2 3\n", "+0,1.0\n2e0,3\n",
+        "\"0\",\"1\"\n\"2\", \" 3 \"\n", "\"src\",\"dst\"\n\"0\",1\n2,\"3\"\n"}) {
     INFO(text);
     CHECK(read_text<std::int64_t>(text) == expected);
   }
@@ -57,6 +58,12 @@ TEST_CASE("text: gzip, also in several members, reads like plain text") {
   CHECK(read_text<std::int64_t>(test::gzip(text), "a.csv.gz", 1000) == expected);
   const std::string two = test::gzip(text.substr(0, 1234)) + test::gzip(text.substr(1234));
   CHECK(read_text<std::int64_t>(two, "a.txt.gz", 1000) == expected);
+
+  // Zeros pad what came off a tape or a block device; more than a buffer of them.
+  const std::string padded = test::gzip("0,0\n") + std::string(300'000, '\0');
+  CHECK(read_text<std::int64_t>(padded, "a.csv.gz") == Integers{0, 0});
+  CHECK_THAT(error_of<DataError>([&] { read_text<std::int64_t>(padded + "x", "a.csv.gz"); }),
+             Contains("a.csv.gz"));
 
   const std::string whole = test::gzip(text);
   CHECK_THAT(error_of<DataError>(
@@ -100,6 +107,8 @@ TEST_CASE("text: errors name the line, the field and the value") {
   CHECK_THAT(message("0,1\n2,1.5\n"), Contains("'1.5' is not an integer, a.csv, line 2"));
   CHECK_THAT(message("0,1\n2,99999999999999999999\n"), Contains("is out of range, a.csv, line 2"));
   CHECK_THAT(message("0,x\n2,3\n"), Contains("'x' is not a number, a.csv, line 1"));
+  CHECK_THAT(message("0,1\n2,\"\"\n"), Contains("'' is not a number, a.csv, line 2, field 2"));
+  CHECK_THAT(message("0,1\n2,\"3\n"), Contains("'\"3' is not a number, a.csv, line 2, field 2"));
   CHECK_THAT(message("0;1,5\n"), Contains("'1,5' is not a number"));
   CHECK_THAT(error_of<DataError>([&] { read_text<float>("1\n1e39\n"); }),
              Contains("'1e39' is out of range, a.csv, line 2"));

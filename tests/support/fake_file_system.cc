@@ -76,6 +76,15 @@ class MemoryWritableFile final : public WritableFile {
   bool closed_ = false;
 };
 
+class MemoryFileLock final : public FileLock {
+ public:
+  explicit MemoryFileLock(std::shared_ptr<Content> content) : content_(std::move(content)) {}
+  ~MemoryFileLock() override { content_->locked = false; }
+
+ private:
+  std::shared_ptr<Content> content_;
+};
+
 // Whether a call with this count (from 1) fails.
 bool fails(std::int64_t count, std::int64_t first_failing) {
   return first_failing > 0 && count >= first_failing;
@@ -269,6 +278,15 @@ void MemoryFileSystem::exchange(const std::string& a, const std::string& b) {
 void MemoryFileSystem::remove_all(const std::string& path) {
   const std::lock_guard lock(mutex_);
   take(normal(path));
+}
+
+std::unique_ptr<FileLock> MemoryFileSystem::lock(const std::string& path) {
+  if (!exists(path)) create(path);
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Content> content = find(path, "cannot lock")->second;
+  if (content == nullptr) throw_file_error(EISDIR, "cannot lock", path);
+  if (content->locked.exchange(true)) return nullptr;
+  return std::make_unique<MemoryFileLock>(content);
 }
 
 void MemoryFileSystem::sync_directory(const std::string& path) {

@@ -31,12 +31,14 @@ class MemoryFileSystem final : public FileSystem {
   void rename(const std::string& from, const std::string& to) override;
   void exchange(const std::string& a, const std::string& b) override;
   void remove_all(const std::string& path) override;
+  std::unique_ptr<FileLock> lock(const std::string& path) override;
   void sync_directory(const std::string& path) override;
 
   // The bytes of one file.
   struct Content {
     std::mutex mutex;
     std::vector<std::byte> bytes;
+    std::atomic<bool> locked{false};
   };
 
  private:
@@ -93,6 +95,7 @@ class FaultyFileSystem final : public FileSystem {
   void rename(const std::string& from, const std::string& to) override;
   void exchange(const std::string& a, const std::string& b) override;
   void remove_all(const std::string& path) override { base_.remove_all(path); }
+  std::unique_ptr<FileLock> lock(const std::string& path) override { return base_.lock(path); }
   void sync_directory(const std::string& path) override;
 
  private:
