@@ -1,11 +1,11 @@
 // ooc-infer: applies a trained model to a dataset.
 #include <fmt/format.h>
-#include <tbb/global_control.h>
 
 #include <cmath>
 #include <optional>
 
 #include "bin/cli/program.h"
+#include "bin/cli/threads.h"
 #include "engine/inference.h"
 #include "engine/run_directory.h"
 #include "kernels/cpu_backend.h"
@@ -23,6 +23,7 @@ struct Options {
   Output what = Output::kLogits;
   std::string devices = "auto";
   std::optional<std::int64_t> threads;
+  bool json = false;
   bool force = false;
 };
 
@@ -42,6 +43,7 @@ void add_options(cli::Command& command, Options& options) {
                               "Where to compute");
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
+  command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace an output that exists");
   command.example("The class of every vertex",
                   "ooc-infer cora.ooc --run runs/cora-gcn -o classes.npy --what classes");
@@ -57,11 +59,6 @@ void infer(const Options& options) {
                      "name it by either --run or --checkpoint");
   }
   check_result_path(files, options.output, options.force);
-  std::optional<tbb::global_control> threads;
-  if (options.threads) {
-    threads.emplace(tbb::global_control::max_allowed_parallelism,
-                    static_cast<std::size_t>(*options.threads));
-  }
   const std::string checkpoint_path =
       options.run.empty() ? options.checkpoint : RunDirectory::open(files, options.run).best_path();
   const Checkpoint checkpoint = read_checkpoint(files, checkpoint_path, DType::kF32);
@@ -69,12 +66,19 @@ void infer(const Options& options) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const InferenceResult result = run_inference(files, *backend, dataset, checkpoint, options.what,
                                                options.output, &cli::stop_flag());
+  nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};
   for (const auto& [split, score] : {std::pair("train", result.scores.train),
                                      {"valid", result.scores.valid},
                                      {"test", result.scores.test}}) {
-    if (!std::isnan(score)) fmt::print("{} accuracy {:.4f}\n", split, score);
+    if (std::isnan(score)) continue;
+    facts["accuracy"][split] = score;
+    if (!options.json) fmt::print("{} accuracy {:.4f}\n", split, score);
   }
-  fmt::print("{}: {} rows\n", options.output, dataset.vertices());
+  if (options.json) {
+    fmt::print("{}\n", facts.dump(2));
+  } else {
+    fmt::print("{}: {} rows\n", options.output, dataset.vertices());
+  }
 }
 
 }  // namespace
@@ -85,6 +89,10 @@ int main(int argc, char** argv) {
   return ooc::cli::run_program("ooc-infer", "Applies a trained model to a dataset.", argc, argv,
                                [&](ooc::cli::Command& command) {
                                  ooc::add_options(command, options);
-                                 command.action([&] { ooc::infer(options); });
+                                 command.action([&] {
+                                   ooc::cli::stop_flag();
+                                   ooc::cli::run_with_threads(options.threads,
+                                                              [&] { ooc::infer(options); });
+                                 });
                                });
 }

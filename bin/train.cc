@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <tbb/global_control.h>
 
 #include <algorithm>
 #include <ctime>
@@ -14,6 +13,7 @@
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/cli/text.h"
+#include "bin/cli/threads.h"
 #include "engine/training_run.h"
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
@@ -208,6 +208,15 @@ void start(const cli::Command& command, Options& options) {
   train(command, options, run, trainer);
 }
 
+// A run can be made longer, not shorter than it is.
+void refuse_fewer_epochs(const Options& options, const RunConfig& config, const RunDirectory& run) {
+  const std::int64_t done = run.latest_checkpoint_epoch().value_or(0);
+  if (config.epochs == run.config().epochs || config.epochs >= done) return;
+  throw UsageError(
+      fmt::format("--epochs {} is less than the {} epochs already done", config.epochs, done),
+      options.resume, "leave it out or give more");
+}
+
 void resume(const cli::Command& command, const Options& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
@@ -218,16 +227,12 @@ void resume(const cli::Command& command, const Options& options) {
     print_plan(trainer, options.json);
     return;
   }
+  refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);
   train(command, options, run, trainer);
 }
 
 void run(const cli::Command& command, Options& options) {
-  std::optional<tbb::global_control> threads;
-  if (options.threads) {
-    threads.emplace(tbb::global_control::max_allowed_parallelism,
-                    static_cast<std::size_t>(*options.threads));
-  }
   if (options.resume.empty()) {
     if (options.dataset.empty()) {
       throw UsageError("NAME.ooc is missing", "command line",
@@ -256,6 +261,9 @@ int main(int argc, char** argv) {
         ooc::add_training_options(command, options.config);
         ooc::add_run_options(command, options);
         ooc::add_examples(command);
-        command.action([&] { ooc::run(command, options); });
+        command.action([&] {
+          ooc::cli::stop_flag();  // from here on a signal stops in good order
+          ooc::cli::run_with_threads(options.threads, [&] { ooc::run(command, options); });
+        });
       });
 }

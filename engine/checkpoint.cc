@@ -27,6 +27,7 @@ void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
   file.write_attribute("seed", checkpoint.config.seed);
   file.write_attribute("model", checkpoint.config.model.model);
   file.write_attribute("config", to_toml(checkpoint.config));
+  file.write_attribute("dataset_checksum", checkpoint.dataset_checksum);
   file.write_attribute("feature_cols", checkpoint.feature_cols);
   file.write_attribute("classes", checkpoint.classes);
 }
@@ -59,6 +60,10 @@ std::vector<ParameterValues> read_group(const Hdf5Reader& file, const std::strin
         throw DataError(fmt::format("{} has the wrong size", path), where,
                         "use a checkpoint that ooc-train wrote");
       }
+    }
+    if (values.m.empty() != values.v.empty()) {
+      throw DataError(fmt::format("one of the moments of parameter {} is missing", name), where,
+                      "use a checkpoint that ooc-train wrote");
     }
     parameters.push_back(std::move(values));
   }
@@ -112,6 +117,7 @@ Checkpoint read_checkpoint(FileSystem& files, const std::string& path, DType rea
   }
   Checkpoint checkpoint;
   checkpoint.config = run_config_from_toml(file.read_string("config"), path);
+  checkpoint.dataset_checksum = file.read_string("dataset_checksum");
   checkpoint.feature_cols = file.read_int("feature_cols");
   checkpoint.classes = file.read_int("classes");
   TrainingState& state = checkpoint.state;

@@ -36,7 +36,8 @@ struct TrainingState {
 
 struct Checkpoint {
   RunConfig config;
-  std::int64_t feature_cols = 0;  // of the graph it was trained on
+  std::string dataset_checksum;   // of the manifest of the graph it was trained on
+  std::int64_t feature_cols = 0;  // of that graph
   std::int64_t classes = 0;
   TrainingState state;
 };

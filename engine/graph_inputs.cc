@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/model.h"
+#include "sched/plan.h"
 
 namespace ooc {
 
@@ -29,6 +30,15 @@ GraphInputs::GraphInputs(const Dataset& dataset, DType real) {
 void GraphInputs::add(const std::string& name, std::unique_ptr<BlockSource> source) {
   sources_[name] = source.get();
   owned_.push_back(std::move(source));
+}
+
+std::int64_t GraphInputs::memory_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [name, source] : sources_) {
+    const TensorLayout& layout = source->layout();
+    if (!source->in_storage()) bytes += resident_bytes(layout, source->dtype());
+  }
+  return bytes;
 }
 
 void GraphInputs::add_converted_features(const VertexTensorFile& features) {

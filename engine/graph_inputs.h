@@ -18,6 +18,8 @@ class GraphInputs {
   GraphInputs(const Dataset& dataset, DType real);
 
   const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
+  // Of the inputs that aren't read in place.
+  std::int64_t memory_bytes() const;
 
  private:
   void add(const std::string& name, std::unique_ptr<BlockSource> source);

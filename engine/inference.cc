@@ -55,7 +55,9 @@ void write_rows(const ModelProgram& program, TensorId tensor, bool classes, cons
     for (std::int64_t i = 0; i < count; ++i) {
       float* row = values.data() + i * layout.cols;
       read_row(program, tensor, layout, rows[static_cast<std::size_t>(begin + i)], row);
-      best[static_cast<std::size_t>(i)] = std::max_element(row, row + layout.cols) - row;
+      if (classes) {
+        best[static_cast<std::size_t>(i)] = std::max_element(row, row + layout.cols) - row;
+      }
     }
     if (classes) {
       file.append(best.data(), count);
@@ -92,6 +94,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
   // A graph the model hasn't seen may have no labels, or other classes.
   wanted.loss = dataset.has_splits() && dataset.tensor("labels") != nullptr &&
                 dataset.manifest().classes <= checkpoint.classes;
+  if (wanted.loss) dataset.check_labels();
   wanted.logits = output != Output::kEmbeddings;
   wanted.embedding = output == Output::kEmbeddings;
   ModelProgram program(model, facts, counts_of(dataset), Mode::kEvaluate, wanted, kReal);

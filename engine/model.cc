@@ -28,7 +28,10 @@ class ModelBuilder {
       const std::string name = fmt::format("layer{}", layer);
       if (last) model_.embedding = h;
       const TensorId input = h;
-      h = convolution(h, cols, out, name);
+      // Batch norm takes a bias away again: its beta is the bias. One before it would only carry
+      // rounding noise, which Adam turns into full steps.
+      const bool biased = last || options_.norm != Norm::kBatch;
+      h = convolution(h, cols, out, name, biased);
       if (options_.residual) h = add_linear(h, input, cols, out, name + ".residual");
       if (!last) {
         h = norm(h, out, name + ".norm");
@@ -63,7 +66,8 @@ class ModelBuilder {
 
   // D_in^-1/2 (A + I) D_out^-1/2 H W + b (Kipf and Welling 2017, eq. 2), transform first. The data
   // may hold self loops; the third factor makes them one.
-  TensorId convolution(TensorId h, std::int64_t in, std::int64_t out, const std::string& name) {
+  TensorId convolution(TensorId h, std::int64_t in, std::int64_t out, const std::string& name,
+                       bool biased) {
     TensorGraph& graph = model_.graph;
     const TensorId in_factor = graph.input(kInFactor, 1, graph.real());
     const TensorId out_factor = graph.input(kOutFactor, 1, graph.real());
@@ -75,6 +79,7 @@ class ModelBuilder {
     const TensorId loop = graph.apply("scale_rows", {scaled, loop_factor});
     const TensorId sum = graph.apply("add", {neighbours, loop});
     const TensorId normalised = graph.apply("scale_rows", {sum, in_factor});
+    if (!biased) return normalised;
     return graph.apply("bias", {normalised, parameter(name + ".bias", 1, out, Initial::kZero)}, {},
                        name + ".convolution");
   }

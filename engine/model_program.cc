@@ -15,7 +15,8 @@ GraphFacts facts_of(const Dataset& dataset) {
 GraphCounts counts_of(const Dataset& dataset) {
   return {dataset.manifest().edges,
           static_cast<std::int64_t>(dataset.edge_file(Direction::kIn).payload_bytes()),
-          static_cast<std::int64_t>(dataset.edge_file(Direction::kOut).payload_bytes())};
+          static_cast<std::int64_t>(dataset.edge_file(Direction::kOut).payload_bytes()),
+          {kInFactor, kOutFactor, kLoopFactor}};
 }
 
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -17,6 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kConfig = "config.toml";
 constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kSummary = "summary.json";
+constexpr const char* kReplaces = ".replaces";  // there until the run that was put aside is gone
 constexpr std::string_view kCheckpointPrefix = "checkpoint-";
 constexpr std::string_view kCheckpointSuffix = ".h5";
 
@@ -42,11 +44,34 @@ Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(valu
 
 std::string aside(const std::string& path) { return path + ".replaced"; }
 
+// What is left of a start that was cut off at once counts as empty.
+bool is_empty_directory(FileSystem& files, const std::string& path) {
+  if (!files.is_directory(path)) return false;
+  const std::vector<std::string> names = files.list(path);
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.ends_with(".tmp") || name == kReplaces;
+  });
+}
+
+// Keeps the run at `path` until another has taken its place for good. If it was to take another's
+// place itself and hasn't finished, that other one is kept.
+void put_aside(FileSystem& files, const std::string& path) {
+  if (!files.exists(aside(path))) {
+    files.rename(path, aside(path));
+    return;
+  }
+  if (!files.exists(join_path(path, kReplaces))) {
+    throw UsageError("the name for the replaced run is taken", aside(path),
+                     "remove it or choose another --run-dir");
+  }
+  files.remove_all(path);
+}
+
 }  // namespace
 
 RunDirectory RunDirectory::create(FileSystem& files, const std::string& path,
                                   const RunConfig& config, bool force) {
-  if (files.exists(path)) {
+  if (files.exists(path) && !is_empty_directory(files, path)) {
     if (!force) {
       throw UsageError("run directory exists", path,
                        fmt::format("continue it with --resume {}, or use --force", path));
@@ -55,11 +80,11 @@ RunDirectory RunDirectory::create(FileSystem& files, const std::string& path,
       throw UsageError("--force replaces run directories only, and this is none", path,
                        "remove it yourself or choose another --run-dir");
     }
-    files.remove_all(aside(path));
-    files.rename(path, aside(path));
+    put_aside(files, path);
   }
   files.create_directories(path);
   RunDirectory run(files, path);
+  if (files.exists(aside(path))) run.write_text(kReplaces, base_name(aside(path)) + "\n");
   run.set_config(config);
   run.truncate_metrics(0);
   return run;
@@ -93,22 +118,32 @@ std::string RunDirectory::checkpoint_path(std::int64_t epoch) const {
 
 std::string RunDirectory::best_path() const { return at("best.h5"); }
 
-std::optional<Checkpoint> RunDirectory::latest_checkpoint(DType real) const {
+std::optional<std::int64_t> RunDirectory::latest_checkpoint_epoch() const {
   std::optional<std::int64_t> latest;
   for (const std::string& name : files_->list(path_)) {
     const std::optional<std::int64_t> epoch = checkpoint_epoch(name);
     if (epoch && (!latest || *epoch > *latest)) latest = epoch;
   }
+  return latest;
+}
+
+std::optional<Checkpoint> RunDirectory::latest_checkpoint(DType real) const {
+  const std::optional<std::int64_t> latest = latest_checkpoint_epoch();
   if (!latest) return std::nullopt;
   return read_checkpoint(*files_, checkpoint_path(*latest), real);
 }
 
 void RunDirectory::write_checkpoint(const Checkpoint& checkpoint, DType real) {
-  const TrainingState& state = checkpoint.state;
-  ooc::write_checkpoint(*files_, checkpoint_path(state.epoch), checkpoint, real);
-  if (state.best.epoch == 0 || state.best.epoch == best_written_) return;
-  write_best(*files_, best_path(), checkpoint, real);
-  best_written_ = state.best.epoch;
+  // In this order, so that a checkpoint never is without what belongs to it.
+  metrics_->sync();
+  if (checkpoint.state.best.epoch != best_written_) write_best(checkpoint, real);
+  ooc::write_checkpoint(*files_, checkpoint_path(checkpoint.state.epoch), checkpoint, real);
+}
+
+void RunDirectory::write_best(const Checkpoint& checkpoint, DType real) {
+  if (checkpoint.state.best.epoch == 0) return;
+  ooc::write_best(*files_, best_path(), checkpoint, real);
+  best_written_ = checkpoint.state.best.epoch;
 }
 
 std::optional<Json> RunDirectory::summary() const {
@@ -122,7 +157,9 @@ std::optional<Json> RunDirectory::summary() const {
 
 void RunDirectory::write_summary(const Json& summary) {
   write_text(kSummary, summary.dump(2) + "\n");
+  if (!files_->exists(at(kReplaces))) return;
   files_->remove_all(aside(path_));
+  files_->remove_all(at(kReplaces));
 }
 
 std::vector<Json> RunDirectory::truncate_metrics(std::int64_t epoch) {
@@ -135,10 +172,18 @@ std::vector<Json> RunDirectory::truncate_metrics(std::int64_t epoch) {
       if (end == std::string::npos) break;  // torn
       const std::string_view line(text.data() + begin, end - begin);
       Json json = Json::parse(line, nullptr, false);
-      if (!json.is_object() || json.value("epoch", epoch + 1) > epoch) break;
+      const auto expected = static_cast<std::int64_t>(lines.size()) + 1;
+      if (expected > epoch || !json.is_object() || !json.contains("epoch") ||
+          json["epoch"] != expected) {
+        break;
+      }
       kept.append(line).push_back('\n');
       lines.push_back(std::move(json));
     }
+  }
+  if (static_cast<std::int64_t>(lines.size()) != epoch) {
+    throw DataError(fmt::format("the line of epoch {} is missing or damaged", lines.size() + 1),
+                    at(kMetrics), "train anew, or put back the file as it was");
   }
   write_text(kMetrics, kept);
   metrics_ = files_->update(at(kMetrics));

@@ -16,9 +16,9 @@ namespace ooc {
 // One thread. Errors of the file system pass through.
 class RunDirectory {
  public:
-  // A new directory with its config.toml. UsageError if `path` exists, unless `force`: then the run
-  // there is kept aside until this one has finished. With `force` a path that is no run directory
-  // is a UsageError as well.
+  // A new directory with its config.toml. UsageError if `path` exists and isn't empty, unless
+  // `force`: then the run there is kept as `path`.replaced until this one has finished. With
+  // `force` a path that is no run directory is a UsageError as well.
   static RunDirectory create(FileSystem& files, const std::string& path, const RunConfig& config,
                              bool force);
   // An existing one. DataError if it is none.
@@ -30,19 +30,23 @@ class RunDirectory {
   void set_config(const RunConfig& config);
 
   void write_plan(const nlohmann::ordered_json& plan);
+  std::optional<std::int64_t> latest_checkpoint_epoch() const;
   // The newest checkpoint; nothing if none was written. Damaged ones are an error, not skipped.
   std::optional<Checkpoint> latest_checkpoint(DType real) const;
   std::string checkpoint_path(std::int64_t epoch) const;
   std::string best_path() const;
+  // Also best.h5, where it isn't the checkpoint's best yet, and makes metrics.jsonl durable.
   void write_checkpoint(const Checkpoint& checkpoint, DType real);
+  void write_best(const Checkpoint& checkpoint, DType real);
   // Whether the run has ended by itself: its summary, as written.
   std::optional<nlohmann::ordered_json> summary() const;
   // Makes the run complete; a run that --force kept aside goes.
   void write_summary(const nlohmann::ordered_json& summary);
 
   // Drops the lines of metrics.jsonl after `epoch`, and a torn last line; returns those kept.
+  // DataError if they aren't those of the epochs 1 to `epoch`.
   std::vector<nlohmann::ordered_json> truncate_metrics(std::int64_t epoch);
-  // Appends one line and makes it durable enough to survive the process.
+  // Appends one line; it survives the process, and from the next checkpoint on the machine.
   void append_metrics(const nlohmann::ordered_json& line);
 
  private:

@@ -62,7 +62,6 @@ class StageBuilder {
       }
       const bool along_edges = operation->def->dependence == Dependence::kAlongEdges;
       stage_of(operation->output) = along_edges ? std::max(stages, earliest + 1) : earliest;
-      // A propagation of what only earlier stages lack must find at least one stage before it.
       stages = std::max(stages, stage_of(operation->output) + 1);
     }
     staged_.program.stages.resize(static_cast<std::size_t>(stages));

@@ -25,11 +25,18 @@ const Dataset& check_trainable(const Dataset& dataset) {
           "import it with --train, --valid and --test");
   require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
           "import it with --train");
+  dataset.check_labels();
   return dataset;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void check_finite(double loss, const char* what, std::int64_t epoch) {
+  if (std::isfinite(loss)) return;
+  throw RunError(fmt::format("the {} is {}", what, loss), fmt::format("epoch {}", epoch),
+                 "try a smaller --lr");
 }
 
 // Loss sums are [split - 1][loss, correct, count].
@@ -62,18 +69,25 @@ Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& conf
 
 std::int64_t Trainer::planned_device_bytes() const {
   const std::int64_t workers = tbb::this_task_arena::max_concurrency();
-  return std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
+  return inputs_.memory_bytes() +
+         std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
          workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
          parameters_.bytes();
 }
 
 Checkpoint Trainer::checkpoint() const {
-  return {config_, dataset_.manifest().feature_cols, dataset_.manifest().classes, state_};
+  const Manifest& manifest = dataset_.manifest();
+  return {config_, manifest.checksum, manifest.feature_cols, manifest.classes, state_};
 }
 
-void Trainer::restore(TrainingState state, const std::string& where) {
-  parameters_.restore(state.parameters, where);
-  state_ = std::move(state);
+void Trainer::restore(Checkpoint checkpoint, const std::string& where) {
+  if (checkpoint.dataset_checksum != dataset_.manifest().checksum) {
+    throw DataError(
+        fmt::format("the run was trained on another dataset than {} is now", dataset_.path()),
+        where, "bring the dataset back as it was, or train anew");
+  }
+  parameters_.restore(checkpoint.state.parameters, where);
+  state_ = std::move(checkpoint.state);
 }
 
 std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
@@ -105,10 +119,7 @@ bool Trainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
                      static_cast<std::uint64_t>(record.epoch)};
   if (!training_.run(run, stop)) return false;
   record.loss = mean(training_.loss_sums(), 0, 0);
-  if (!std::isfinite(record.loss)) {
-    throw RunError(fmt::format("the loss is {}", record.loss),
-                   fmt::format("epoch {}", record.epoch), "try a smaller --lr");
-  }
+  check_finite(record.loss, "loss", record.epoch);
   update_parameters(record.epoch);
   record.train_seconds = seconds_since(begin);
   return true;
@@ -132,6 +143,8 @@ bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
   const std::vector<double> sums = evaluation_.loss_sums();
   record.scores = Scores{mean(sums, 0, 1), mean(sums, 1, 1), mean(sums, 2, 1)};
   record.valid_loss = mean(sums, 1, 0);
+  // The step may have been the one that broke the model: it must not become the best one.
+  check_finite(mean(sums, 0, 0), "loss after the step", record.epoch);
   record.eval_seconds = seconds_since(begin);
   return true;
 }

@@ -46,13 +46,14 @@ class Trainer {
   std::int64_t planned_device_bytes() const;
 
   // Runs epoch state().epoch + 1. Nothing where `stop` was set: the epoch is dropped and state()
-  // is what it was. RunError if the loss isn't finite.
+  // is what it was. RunError if the loss, in training or evaluation, isn't finite.
   std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop);
 
   const TrainingState& state() const { return state_; }
   Checkpoint checkpoint() const;
-  // Continues from a checkpoint's state; `where` names it in errors.
-  void restore(TrainingState state, const std::string& where);
+  // Continues from a checkpoint; `where` names it in errors. DataError if it is of another dataset
+  // or model.
+  void restore(Checkpoint checkpoint, const std::string& where);
 
  private:
   bool train(EpochRecord& record, const std::atomic<bool>* stop);

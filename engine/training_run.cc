@@ -74,7 +74,8 @@ RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bo
   std::optional<Checkpoint> checkpoint = run.latest_checkpoint(trainer.real());
   if (checkpoint) {
     const std::string where = run.checkpoint_path(checkpoint->state.epoch);
-    trainer.restore(std::move(checkpoint->state), where);
+    trainer.restore(std::move(*checkpoint), where);
+    run.write_best(trainer.checkpoint(), trainer.real());
   }
   const std::optional<Json> finished = run.summary();
   if (finished && done(config, trainer.state())) {

@@ -28,7 +28,7 @@ struct RunState {
 // parameter or reduction operand has its own shape. Real-valued operands share one scalar type,
 // fp32 or fp64 (the kernel is chosen by it); labels, splits and ids keep theirs; sums that are
 // documented as double are fp64. Outputs are disjoint from inputs. A vertex output is overwritten,
-// its padding columns left alone (they are zero and stay zero). A reduction output is added to: it
+// its padding columns are never data: they hold anything. A reduction output is added to: it
 // arrives zeroed or holding the sum of earlier rows of the same leaf.
 struct OperatorCall {
   std::span<const MatrixView> inputs;

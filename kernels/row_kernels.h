@@ -20,16 +20,22 @@
 //                   is a function of (run.seed, run.epoch, key, original id, column) alone. The
 //                   gradient is the same operator applied to the gradient.
 //   scale_rows      X[n,d] f[n,1] -> Y[n,d]          Y_i = f_i X_i
-// Norms (value = epsilon; batch norm: count = rows of the whole graph; sums: fp64, row 0 the sums
-// of X's columns, row 1 of their squares)
+// Norms. value = epsilon. Batch norm: count = rows of the whole graph; sums[2,d] is fp64, row 0 the
+// sums of X's columns, row 1 of their squares.
 //   layer_norm                 X[n,d] gamma[1,d] beta[1,d] -> Y[n,d]
 //   layer_norm_gradient        G[n,d] X[n,d] gamma[1,d] -> dX[n,d]
-//   layer_norm_gamma_gradient  G[n,d] X[n,d] -> R[1,d]                (beta's is column_sum)
-//   reduces batch_norm_sums            X[n,d] -> sums[2,d] reduces batch_norm X[n,d] sums[2,d]
-//   gamma[1,d] beta[1,d] -> Y[n,d] batch_norm_gamma_gradient  G[n,d] X[n,d] sums[2,d] -> R[1,d]
-//   (beta's is column_sum) reduces batch_norm_gradient        G[n,d] X[n,d] sums[2,d] gamma[1,d]
-//   dgamma[1,d] dbeta[1,d] -> dX[n,d] batch_norm_inference       X[n,d] mean[1,d] variance[1,d]
-//   gamma[1,d] beta[1,d] -> Y[n,d]
+//   layer_norm_gamma_gradient  G[n,d] X[n,d] -> R[1,d]; beta's is column_sum              reduces
+//
+//   batch_norm_sums            X[n,d] -> sums[2,d]                                        reduces
+//
+//   batch_norm                 X[n,d] sums[2,d] gamma[1,d] beta[1,d] -> Y[n,d]
+//
+//   batch_norm_gamma_gradient  G[n,d] X[n,d] sums[2,d] -> R[1,d]; beta's is column_sum    reduces
+//
+//   batch_norm_gradient        G[n,d] X[n,d] sums[2,d] gamma[1,d] dgamma[1,d] dbeta[1,d] -> dX[n,d]
+//
+//   batch_norm_inference       X[n,d] mean[1,d] variance[1,d] gamma[1,d] beta[1,d] -> Y[n,d]
+//
 // Loss (labels int32, -1 unlabelled; splits uint8: 0 none, 1 train, 2 valid, 3 test)
 //   softmax_cross_entropy           logits[n,c] labels[n,1] splits[n,1] -> R[3,3] fp64 reduces
 //                   row split - 1; columns: sum of the loss, correct predictions (ties go to the

@@ -15,6 +15,8 @@ class BlockSource {
   virtual ~BlockSource() = default;
   virtual DType dtype() const = 0;
   virtual const TensorLayout& layout() const = 0;
+  // Whether its chunks are bytes of a dataset's file.
+  virtual bool in_storage() const = 0;
   // Row-major chunk, rows lie layout().slice_stride(slice) elements apart.
   virtual const void* chunk(std::int64_t block, std::int64_t slice) const = 0;
 };
@@ -25,6 +27,7 @@ class MappedSource final : public BlockSource {
   explicit MappedSource(const VertexTensorFile& file) : file_(file) {}
   DType dtype() const override { return file_.dtype(); }
   const TensorLayout& layout() const override { return file_.layout(); }
+  bool in_storage() const override { return true; }
   const void* chunk(std::int64_t block, std::int64_t slice) const override {
     return file_.chunk(block, slice);
   }
@@ -44,6 +47,7 @@ class MemorySource final : public BlockSource {
   }
   DType dtype() const override { return DTypeOf<T>::value; }
   const TensorLayout& layout() const override { return layout_; }
+  bool in_storage() const override { return false; }
   const void* chunk(std::int64_t block, std::int64_t slice) const override {
     return slices_[static_cast<std::size_t>(slice)].data() +
            block * layout_.block_rows * layout_.slice_stride(slice);

@@ -161,7 +161,7 @@ std::shared_ptr<Executor::BlockOperands> Executor::prepare_block(const BoundPass
       const void* chunk =
           input != nullptr ? input->chunk(block, slice) : output_chunk(id, block, slice);
       operands->slices.push_back(const_cast<void*>(chunk));
-      if (input != nullptr) {
+      if (input != nullptr && input->in_storage()) {
         bytes_read_ += shape.rows_of(block) * shape.slice_stride(slice) *
                        static_cast<std::int64_t>(dtype_bytes(value(id).dtype));
       }

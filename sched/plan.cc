@@ -140,7 +140,9 @@ Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueI
   }
   for (const ValueId id : pass.tensors) {
     const Value& value = program.values[static_cast<std::size_t>(id)];
-    if (value.kind == ValueKind::kInput) pass.bytes_read += input_bytes(value, graph);
+    if (value.kind == ValueKind::kInput && !graph.memory_inputs.contains(value.name)) {
+      pass.bytes_read += input_bytes(value, graph);
+    }
   }
   return pass;
 }

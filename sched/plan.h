@@ -7,6 +7,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ struct GraphCounts {
   EdgeLayout edges;
   std::int64_t edge_bytes_in = 0;
   std::int64_t edge_bytes_out = 0;
+  std::set<std::string> memory_inputs =
+      {};  // inputs that are computed at start-up, not read from files
 };
 
 // Options that shape passes. `span_group` 0: all spans at once, since all of them are in memory.

@@ -144,7 +144,7 @@ void Dataset::verify_ids() const {
   }
 }
 
-void Dataset::verify_labels() const {
+void Dataset::check_labels() const {
   std::vector<std::int32_t> labels;
   if (labels_) labels = read_all<std::int32_t>(*labels_);
   for (std::size_t row = 0; row < labels.size(); ++row) {
@@ -185,7 +185,7 @@ void Dataset::verify(const std::function<void(std::string_view)>& progress) cons
   progress("invariants");
   verify_degrees();
   verify_ids();
-  verify_labels();
+  check_labels();
 }
 
 }  // namespace ooc

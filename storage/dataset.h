@@ -42,13 +42,15 @@ class Dataset {
   // (int64: the original id of each vertex), "degrees" (int32 x 3). Null where there is none.
   const VertexTensorFile* tensor(std::string_view name) const;
 
+  // Reads labels and splits and checks that they are what the manifest says: DataError. For whoever
+  // indexes by them, since a checksum says nothing about what was written.
+  void check_labels() const;
   // Reads every byte and checks every checksum, gap and invariant; DataError at the first fault.
   void verify(const std::function<void(std::string_view file)>& progress) const;
 
  private:
   void verify_degrees() const;
   void verify_ids() const;
-  void verify_labels() const;
   std::unique_ptr<VertexTensorFile> open_tensor(FileSystem& files, VerifyPolicy verify,
                                                 const std::string& name, DType dtype,
                                                 std::int64_t cols);

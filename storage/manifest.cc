@@ -83,6 +83,7 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
       throw DataError("dataset with another slice width", path, "import the dataset again");
     }
     Manifest manifest;
+    manifest.checksum = checksum;
     manifest.edges.vertices = json.at("vertices");
     manifest.edges.edges = json.at("edges");
     manifest.edges.block_rows = json.at("block_rows");

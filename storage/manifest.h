@@ -22,6 +22,7 @@ struct Manifest {
   nlohmann::ordered_json transforms;  // what import was asked for
   nlohmann::ordered_json findings;    // what it found
   std::map<std::string, ChunkFileInfo> files;
+  std::string checksum;  // identifies the dataset; set where a manifest was read
 };
 
 std::string manifest_to_text(const Manifest& manifest);

@@ -155,6 +155,9 @@ void check_result_path(FileSystem& files, const std::string& path, bool force) {
   if (!path.ends_with(".npy") && !is_hdf5(path)) {
     throw UsageError("output of an unknown kind", path, "let its name end in .npy or .h5");
   }
+  if (!files.is_directory(parent_path(path))) {
+    throw UsageError("the output's directory does not exist", path, "create it first");
+  }
   if (files.exists(path) && (!force || files.is_directory(path))) {
     throw UsageError("output exists", path, "use --force to replace it");
   }
