@@ -11,12 +11,15 @@ validation epoch. Recipes, both with 2 layers and 200 epochs of Adam at 0.01:
              0.5 on input and hidden layer, weight decay 5e-4
   plain      features as they are, hidden 64, dropout 0.5 on the hidden layer, no weight decay
 
---peer adds the same training in SciPy (peers/scipy_gcn.py). Results go to bench/results/ as
-accuracy-MODEL.json (planetoid) or accuracy-MODEL-plain.json, with the machine described. Datasets
-and runs lie in the work directory; finished ones are not done again.
+--peer adds the same training in SciPy (peers/scipy_gcn.py). Where a graph has a least accuracy that
+GCN must reach with planetoid, it stands beside it, and missing one is exit code 1. Results go to
+bench/results/ as accuracy-MODEL.json (planetoid) or accuracy-MODEL-plain.json, with the machine
+described. Datasets and runs lie in the work directory, in a folder that belongs to the programs;
+finished ones are not done again.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -30,7 +33,10 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SEEDS = 5
 # Above this many feature values one seed has to do.
-LARGE_FEATURES = 200_000_000
+LARGE_FEATURES = 50_000_000
+# With the public splits and the planetoid recipe. An independent implementation, weight decay on
+# its first layer only, gets 0.818 and 0.705.
+LEAST = {"cora": 0.805, "citeseer": 0.695}
 RECIPES = {
     "planetoid": {
         "norm": "row",
@@ -123,6 +129,16 @@ def measure_peer(graph, options, recipe):
     return tests
 
 
+def work_folder(work, programs):
+    """Results of other programs are other results."""
+    key = hashlib.sha256()
+    for name in ("ooc-prep", "ooc-train"):
+        key.update((programs / name).read_bytes())
+    folder = work / key.hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def describe_machine():
     cpu = platform.processor() or platform.machine()
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -142,7 +158,7 @@ def spread(values):
     return statistics.stdev(values) if len(values) > 1 else None
 
 
-def row_of(name, summaries, peer_tests):
+def row_of(name, summaries, least, peer_tests):
     tests = [summary["test"] for summary in summaries]
     row = {
         "graph": name,
@@ -152,6 +168,8 @@ def row_of(name, summaries, peer_tests):
         "valid_mean": statistics.mean(summary["best_valid"] for summary in summaries),
         "tests": tests,
     }
+    if least is not None:
+        row["least"] = least
     if peer_tests:
         row["scipy_test_mean"] = statistics.mean(peer_tests)
         row["scipy_test_deviation"] = spread(peer_tests)
@@ -166,6 +184,7 @@ def percent(mean, deviation):
 
 def table_line(row):
     cells = [row["graph"], str(row["seeds"]), percent(row["test_mean"], row["test_deviation"])]
+    cells.append(f"{100 * row['least']:.2f}" if "least" in row else "")
     if "scipy_tests" in row:
         cells.append(percent(row["scipy_test_mean"], row["scipy_test_deviation"]))
     return f"| {' | '.join(cells)} |"
@@ -182,13 +201,14 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/accuracy")
     options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
+    options.work = work_folder(options.work, options.programs)
     recipe = RECIPES[options.recipe]
+    leasts = LEAST if (options.recipe, options.model) == ("planetoid", "gcn") else {}
 
     rows, skipped = [], {}
     peer = options.peer and options.model == "gcn"
-    print("| graph | seeds | test accuracy, % |" + (" in SciPy, % |" if peer else ""))
-    print("|---|---|---|" + ("---|" if peer else ""))
+    print("| graph | seeds | test accuracy, % | at least |" + (" in SciPy, % |" if peer else ""))
+    print("|---|---|---|---|" + ("---|" if peer else ""))
     for graph in sorted(path for path in options.data.iterdir() if path.is_dir()):
         reason = reason_to_skip(graph)
         if reason:
@@ -196,7 +216,7 @@ def main():
             continue
         summaries = measure(graph, options, recipe)
         peer_tests = measure_peer(graph, options, recipe) if peer else None
-        rows.append(row_of(graph.name, summaries, peer_tests))
+        rows.append(row_of(graph.name, summaries, leasts.get(graph.name), peer_tests))
         print(table_line(rows[-1]), flush=True)
     print("\nskipped: " + "; ".join(f"{name} ({reason})" for name, reason in skipped.items()))
 
@@ -214,7 +234,8 @@ def main():
     path = results / f"accuracy-{options.model}{suffix}.json"
     path.write_text(json.dumps(report, indent=2) + "\n")
     print(f"written to {path.relative_to(ROOT)}")
+    return any(row["test_mean"] < row.get("least", 0) for row in rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

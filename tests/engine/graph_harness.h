@@ -90,6 +90,11 @@ class GraphHarness {
     const auto count = static_cast<TensorId>(graph.tensors().size());
     const std::map<TensorId, TensorId> gradients = add_gradients(graph, seed);
     std::vector<TensorId> roots;
+    for (TensorId leaf = 0; leaf < count; ++leaf) {
+      if (graph.tensor(leaf).producer >= 0 || !graph.tensor(leaf).needs_gradient) continue;
+      INFO("the gradient of " << graph.tensor(leaf).name);
+      REQUIRE(gradients.contains(leaf));
+    }
     for (const auto& [tensor, gradient] : gradients) {
       if (tensor < count && graph.tensor(tensor).producer < 0) roots.push_back(gradient);
     }

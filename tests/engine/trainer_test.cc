@@ -3,7 +3,9 @@
 #include <tbb/global_control.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
@@ -125,6 +127,25 @@ TEST_CASE("trainer: losses don't depend on the block size or the vertex order") 
   check_close(train(spec, config), whole, 1e-5);
 }
 
+TEST_CASE(
+    "trainer: blocks of several row groups give the losses of small blocks, with every norm") {
+  TinyDataset spec = graph_of(5000);
+  spec.feature_cols = 9;
+  RunConfig config = small_config();
+  config.epochs = 6;
+  for (const Norm norm : {Norm::kNone, Norm::kBatch, Norm::kLayer}) {
+    config.model.norm = norm;
+    INFO("norm " << norm_name(norm));
+    spec.block_rows = 16384;  // row groups of 2,048, 2,048 and 904
+    spec.permute = false;
+    const Curve whole = train(spec, config);
+    spec.block_rows = 256;
+    check_close(train(spec, config), whole, 1e-5);
+    spec.permute = true;
+    check_close(train(spec, config), whole, 1e-5);
+  }
+}
+
 TEST_CASE("trainer: losses are bit-equal for any number of threads and any grouping of spans") {
   RunConfig config = small_config();
   config.epochs = 5;
@@ -178,17 +199,90 @@ TEST_CASE("trainer: every variant learns the labels of its training vertices") {
   }
 }
 
-TEST_CASE("trainer: a stopped epoch is dropped whole") {
-  const RunConfig config = small_config();
+TEST_CASE("trainer: an epoch stopped anywhere is dropped whole") {
+  RunConfig config = small_config();
+  config.model.norm = Norm::kBatch;
+  config.epochs = 1000;
+  TinyDataset spec = graph_of(1500);
+  spec.block_rows = 64;  // many chunks to stop at
   MemoryFileSystem files;
-  const Dataset dataset = test::write_tiny_dataset(files, graph_of());
+  const Dataset dataset = test::write_tiny_dataset(files, spec);
   const auto backend = make_cpu_backend();
   Trainer undisturbed(*backend, dataset, config), disturbed(*backend, dataset, config);
-  const std::atomic<bool> stop{true};
-  for (int epoch = 1; epoch <= 3; ++epoch) {
-    CHECK_FALSE(disturbed.run_epoch(&stop));
-    CHECK(disturbed.state().epoch == epoch - 1);
-    CHECK(disturbed.run_epoch(nullptr)->loss == undisturbed.run_epoch(nullptr)->loss);
+  const auto begin = std::chrono::steady_clock::now();
+  undisturbed.run_epoch(nullptr);
+  const auto epoch_time = std::chrono::steady_clock::now() - begin;
+  disturbed.run_epoch(nullptr);
+  int dropped = 0;
+  for (int i = 0; i < 40; ++i) {  // at all places of an epoch, its evaluation too
+    std::atomic<bool> stop{false};
+    std::thread stopper([&] {
+      std::this_thread::sleep_for(epoch_time * i / 40);
+      stop = true;
+    });
+    const std::int64_t before = disturbed.state().epoch;
+    std::optional<EpochRecord> record = disturbed.run_epoch(&stop);
+    stopper.join();
+    if (!record) {
+      ++dropped;
+      CHECK(disturbed.state().epoch == before);
+      record = disturbed.run_epoch(nullptr);
+    }
+    const EpochRecord expected = undisturbed.run_epoch(nullptr).value();
+    REQUIRE(record->loss == expected.loss);
+    REQUIRE(record->valid_loss == expected.valid_loss);
+  }
+  CHECK(dropped > 0);  // the first ones at the least: stopped at once
+}
+
+TEST_CASE("trainer: running statistics move a tenth of the way to the batch's") {
+  TinyDataset spec = graph_of(70);
+  RunConfig config = small_config();
+  config.model.norm = Norm::kBatch;
+  config.model.dropout = config.model.input_dropout = 0;
+  config.lr = 0;
+  MemoryFileSystem files;
+  const Dataset dataset = test::write_tiny_dataset(files, spec);
+  const auto backend = make_cpu_backend();
+  Trainer trainer(*backend, dataset, config);
+  const auto values_of = [&](const std::string& name) {
+    for (const ParameterValues& p : trainer.state().parameters) {
+      if (p.name != name) continue;
+      test::Dense dense(p.rows, p.cols);
+      const auto* values = reinterpret_cast<const float*>(p.value.data());
+      std::copy(values, values + p.rows * p.cols, dense.values.begin());
+      return dense;
+    }
+    FAIL("no parameter " << name);
+    return test::Dense(0, 0);
+  };
+  test::Dense features(spec.vertices, spec.feature_cols);
+  for (std::int64_t v = 0; v < spec.vertices; ++v) {
+    for (std::int64_t c = 0; c < spec.feature_cols; ++c) {
+      features.at(v, c) = test::tiny_feature(spec, v, c);
+    }
+  }
+  const test::Dense hidden = test::multiply(
+      test::multiply(test::normalised_adjacency(spec.edges, spec.vertices), features),
+      values_of("layer1.weight"));
+  double keep = 1;  // of the initial values, mean 0 and variance 1
+  for (int epoch = 1; epoch <= 2; ++epoch) {
+    trainer.run_epoch(nullptr);
+    keep *= 0.9;
+    for (std::int64_t c = 0; c < hidden.cols; c += 7) {
+      double mean = 0, squares = 0;
+      for (std::int64_t v = 0; v < hidden.rows; ++v) {
+        mean += hidden.at(v, c) / static_cast<double>(hidden.rows);
+      }
+      for (std::int64_t v = 0; v < hidden.rows; ++v) {
+        squares += std::pow(hidden.at(v, c) - mean, 2);
+      }
+      const double variance = squares / static_cast<double>(hidden.rows - 1);
+      CHECK(values_of("layer1.norm.mean").at(0, c) ==
+            Approx((1 - keep) * mean).epsilon(1e-4).margin(1e-6));
+      CHECK(values_of("layer1.norm.variance").at(0, c) ==
+            Approx(keep + (1 - keep) * variance).epsilon(1e-4));
+    }
   }
 }
 
@@ -247,4 +341,7 @@ TEST_CASE("trainer: a loss that is not finite ends the run") {
   RunConfig config = small_config();
   config.lr = 1e30;
   CHECK_THROWS_AS(train(spec, config), RunError);
+  config.epochs = 1;  // the step of the last epoch broke it: found by its evaluation
+  config.lr = 1e38;
+  CHECK_THROWS_WITH(train(spec, config), Contains("the loss after the step is"));
 }

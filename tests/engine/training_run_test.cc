@@ -87,8 +87,12 @@ TEST_CASE("training_run: interrupted after any epoch, it resumes to the same cur
     for (const char* key : {"best_valid", "best_epoch", "test", "last_test", "epochs"}) {
       CHECK(summary[key] == reference[key]);
     }
-    CHECK(read_file(fixture.files, "/run/best.h5").size() ==
-          read_file(whole.files, "/run/best.h5").size());
+    const Checkpoint best = read_checkpoint(fixture.files, "/run/best.h5", DType::kF32);
+    const Checkpoint expected_best = read_checkpoint(whole.files, "/run/best.h5", DType::kF32);
+    CHECK(best.state.epoch == expected_best.state.epoch);
+    for (std::size_t i = 0; i < best.state.parameters.size(); ++i) {
+      CHECK(best.state.parameters[i].value == expected_best.state.parameters[i].value);
+    }
   }
 }
 
@@ -102,6 +106,34 @@ TEST_CASE("training_run: lines after the checkpoint and a torn last line are dro
   write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(torn)));
   CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
   CHECK(fixture.curve() == whole.curve());
+}
+
+TEST_CASE("training_run: best.h5 is there whenever a run has finished") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  fixture.files.remove_all("/run/best.h5");  // as after a kill at the very end
+  fixture.files.remove_all("/run/summary.json");
+  CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+  const Checkpoint best = read_checkpoint(fixture.files, "/run/best.h5", DType::kF32);
+  CHECK(best.state.epoch ==
+        nlohmann::json::parse(fixture.text("summary.json")).at("best_epoch").get<std::int64_t>());
+}
+
+TEST_CASE("training_run: lines that are missing, and another dataset, are noticed on resume") {
+  Fixture fixture;
+  fixture.run(fixture.files, false, 7);
+  const std::string text = fixture.text("metrics.jsonl");
+  const std::size_t third = text.find("{\"epoch\":3"), fourth = text.find("{\"epoch\":4");
+  const std::string gap = text.substr(0, third) + text.substr(fourth);
+  write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(gap)));
+  CHECK_THROWS_WITH(fixture.run(fixture.files, true),
+                    Contains("the line of epoch 3 is missing or damaged, /run/metrics.jsonl"));
+  write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(text)));
+  test::TinyDataset other;
+  other.vertices = 120;
+  other.edges = test::random_edges(120, 500, 9);
+  fixture.dataset_ = std::make_unique<Dataset>(test::write_tiny_dataset(fixture.files, other));
+  CHECK_THROWS_WITH(fixture.run(fixture.files, true), Contains("trained on another dataset"));
 }
 
 TEST_CASE("training_run: a finished run says so and stays as it is") {
@@ -140,6 +172,22 @@ TEST_CASE("training_run: an existing directory needs force, and force keeps it u
   CHECK(fixture.files.exists("/run.replaced/summary.json"));
   CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
   CHECK_FALSE(fixture.files.exists("/run.replaced"));
+  // Two forced runs that don't finish: the finished one is kept all the same.
+  const std::string kept = fixture.text("metrics.jsonl");
+  fixture.run(fixture.files, false, 2, true);
+  fixture.run(fixture.files, false, 3, true);
+  const auto aside = read_file(fixture.files, "/run.replaced/metrics.jsonl");
+  CHECK(std::string(reinterpret_cast<const char*>(aside.data()), aside.size()) == kept);
+  CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+  CHECK_FALSE(fixture.files.exists("/run.replaced"));
+  // A directory of that name which isn't ours stays.
+  fixture.files.create_directories("/run.replaced/precious");
+  CHECK_THROWS_WITH(fixture.run(fixture.files, false, 2, true),
+                    Contains("the name for the replaced run is taken"));
+  CHECK(fixture.files.exists("/run.replaced/precious"));
+  // What a start leaves that was cut off at once is no run.
+  fixture.files.create_directories("/empty");
+  CHECK_NOTHROW(RunDirectory::create(fixture.files, "/empty", fixture.config, false));
   fixture.files.create_directories("/other/precious");
   CHECK_THROWS_AS(RunDirectory::create(fixture.files, "/other", fixture.config, true), UsageError);
   CHECK_THROWS_WITH(RunDirectory::open(fixture.files, "/other"), Contains("not a run directory"));
@@ -151,7 +199,7 @@ TEST_CASE("training_run: a failing write ends it with an error and the last chec
   counting.run(counted, false);
   const std::int64_t writes = counted.counts.writes;
   REQUIRE(writes > 15);
-  for (std::int64_t n = 1; n <= writes; n += 3) {
+  for (std::int64_t n = 1; n <= writes; ++n) {
     Fixture fixture;
     FaultyFileSystem faulty(fixture.files);
     faulty.faults.first_failing_write = n;
@@ -161,6 +209,7 @@ TEST_CASE("training_run: a failing write ends it with an error and the last chec
     if (!fixture.files.exists("/run/config.toml")) continue;
     CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
     CHECK(fixture.curve() == counting.curve());
+    CHECK(fixture.files.exists("/run/best.h5"));
   }
 }
 
