@@ -1,7 +1,8 @@
 """What the tests of the programs share: running them, judging their errors, small graphs."""
 
+import ctypes
 import pathlib
-import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,22 @@ class ProgramTest(unittest.TestCase):
         self.assertRegex(result.stderr, rf"\A{program}: error: [^\n]+, [^\n]+; [^\n]+\n\Z")
         self.assertRegex(result.stderr, pattern)
         return result
+
+    def small_disk(self, size):
+        """The directory small/ on a file system of `size` bytes where that may be mounted; elsewhere
+        a limit on the size of files. Returns what the error says and the options of subprocess."""
+        small = self.path / "small"
+        small.mkdir()
+        libc = ctypes.CDLL(None)
+        options = f"size={size}".encode()
+        if libc.mount(b"tmpfs", str(small).encode(), b"tmpfs", 0, options) == 0:
+            self.addCleanup(libc.umount, str(small).encode())
+            return "no space left", {}
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+
+        return "File too large", {"preexec_fn": limit}
 
     def prepare(self, name="graph.ooc", **options):
         """A dataset made from write_graph()."""

@@ -1,7 +1,6 @@
 """The scripts of bin/ where they meet a machine that is not ready. The only argument is the
 repository's root. Nothing is installed: dpkg-query, apt-get, sudo and id are fakes."""
 
-import os
 import pathlib
 import shutil
 import subprocess
