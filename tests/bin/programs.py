@@ -71,7 +71,8 @@ class ProgramTest(unittest.TestCase):
 
     def small_disk(self, size):
         """The directory small/ on a file system of `size` bytes where that may be mounted;
-        elsewhere a limit on the size of files. Returns what the error says and the options of subprocess."""
+        elsewhere a limit on the size of files. Returns what the error says and the options of
+        subprocess."""
         small = self.path / "small"
         small.mkdir()
         libc = ctypes.CDLL(None)
