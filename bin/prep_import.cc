@@ -73,6 +73,8 @@ void add_import(cli::Command& program) {
                  "The order of vertices inside the dataset; results keep yours");
   command.integer("--block-rows", import.block_rows, 1, "Vertices of a block: a power of two",
                   kMaxBlockRows);
+  command.size("--memory", import.memory_bytes, "a quarter of the machine's",
+               "Memory to work in, whatever the size of the input");
   command.flag("--force", import.force, "Replace a dataset of this name");
   command.example("A directory of .npy files whose edges go one way only",
                   "ooc-prep import data/cora -o cora.ooc --undirected --feature-norm row");

@@ -35,6 +35,7 @@ ChunkFileHeader make_header(const ChunkFileShape& shape) {
   header.version = kFormatVersion;
   header.kind = static_cast<std::uint32_t>(shape.kind);
   header.dtype = shape.dtype;
+  header.edge_data = shape.edge_data;
   header.rows = shape.rows;
   header.cols = shape.cols;
   header.block_rows = shape.block_rows;
@@ -50,7 +51,7 @@ ChunkFileHeader make_header(const ChunkFileShape& shape) {
 
 ChunkFileWriter::ChunkFileWriter(FileSystem& files, std::string path, const ChunkFileShape& shape,
                                  std::span<const std::uint64_t> chunk_bytes)
-    : files_(files), path_(std::move(path)), header_(make_header(shape)) {
+    : files_(files), path_(std::move(path)), shape_(shape) {
   index_.resize(shape.chunk_count);
   if (!chunk_bytes.empty()) {
     OOC_CHECK(chunk_bytes.size() == shape.chunk_count);
@@ -79,25 +80,57 @@ void ChunkFileWriter::append(std::uint64_t chunk, std::span<const std::byte> dat
   ChunkIndexEntry& entry = index_[chunk];
   OOC_CHECK(written_[chunk] + data.size() <= entry.bytes);
   file_->write_at(entry.offset + written_[chunk], data);
-  checksums_[chunk].update(data);
-  written_[chunk] += data.size();
   entry.items += items;
-  if (written_[chunk] == entry.bytes) entry.checksum = checksums_[chunk].digest();
+  if (data.size() == entry.bytes) {
+    entry.checksum = checksum64(data);
+  } else {
+    std::optional<Checksum>& checksum = checksums_[chunk];
+    if (!checksum) checksum.emplace();
+    checksum->update(data);
+    if (written_[chunk] + data.size() == entry.bytes) {
+      entry.checksum = checksum->digest();
+      checksum.reset();
+    }
+  }
+  written_[chunk] += data.size();
 }
 
-void ChunkFileWriter::write_next(std::span<const std::byte> payload, std::uint64_t items) {
+void ChunkFileWriter::write_next(std::span<const std::span<const std::byte>> parts,
+                                 std::uint64_t items) {
   OOC_CHECK(written_.empty() && next_chunk_ < index_.size());
   ChunkIndexEntry& entry = index_[next_chunk_++];
   entry.items = items;
-  entry.checksum = checksum64(payload);
-  if (payload.empty()) return;
+  Checksum checksum;
+  for (const auto& part : parts) {
+    file_->write_at(end_ + entry.bytes, part);
+    checksum.update(part);
+    entry.bytes += part.size();
+  }
+  entry.checksum = checksum.digest();
+  if (entry.bytes == 0) return;
   entry.offset = end_;
-  entry.bytes = payload.size();
-  file_->write_at(entry.offset, payload);
-  end_ = aligned(end_ + payload.size());
+  end_ = aligned(end_ + entry.bytes);
 }
 
-ChunkFileInfo ChunkFileWriter::finish() {
+std::unique_ptr<ChunkFileWriter> ChunkFileWriter::fork(std::string path) const {
+  OOC_CHECK(written_.empty());
+  auto copy = std::make_unique<ChunkFileWriter>(files_, std::move(path), shape_);
+  copy->index_ = index_;
+  copy->next_chunk_ = next_chunk_;
+  copy->end_ = end_;
+  const auto file = files_.open(path_ + ".tmp");
+  std::vector<std::byte> payload;
+  for (std::uint64_t chunk = 0; chunk < next_chunk_; ++chunk) {
+    payload.resize(index_[chunk].bytes);
+    read_exact(*file, index_[chunk].offset, payload);
+    copy->file_->write_at(index_[chunk].offset, payload);
+  }
+  return copy;
+}
+
+ChunkFileInfo ChunkFileWriter::finish(std::optional<std::uint64_t> cols) {
+  shape_.cols = cols.value_or(shape_.cols);
+  const ChunkFileHeader header = make_header(shape_);
   if (written_.empty()) OOC_CHECK(next_chunk_ == index_.size());
   for (std::size_t i = 0; i < written_.size(); ++i) {
     OOC_CHECK(written_[i] == index_[i].bytes);
@@ -108,11 +141,11 @@ ChunkFileInfo ChunkFileWriter::finish() {
   footer.index_offset = end_;
   footer.index_bytes = index_bytes.size();
   footer.index_checksum = checksum64(index_bytes);
-  footer.header_checksum = header_.checksum;
+  footer.header_checksum = header.checksum;
   footer.file_bytes = end_ + index_bytes.size() + sizeof(footer);
   footer.checksum = checksum_before(footer);
   std::memcpy(footer.magic, kFooterMagic, sizeof(footer.magic));
-  file_->write_at(0, bytes_of(header_));
+  file_->write_at(0, bytes_of(header));
   file_->write_at(end_, index_bytes);
   file_->write_at(end_ + index_bytes.size(), bytes_of(footer));
   file_->sync();
@@ -179,6 +212,7 @@ ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, Chu
   }
   shape_ = {kind,
             header.dtype,
+            header.edge_data,
             header.rows,
             header.cols,
             header.block_rows,

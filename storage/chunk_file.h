@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ enum class VerifyPolicy { kFirst, kAlways, kNever };
 struct ChunkFileShape {
   ChunkFileKind kind = ChunkFileKind::kVertexTensor;
   std::uint32_t dtype = 0;
+  std::uint32_t edge_data = 0;
   std::uint64_t rows = 0;
   std::uint64_t cols = 0;
   std::uint64_t block_rows = 0;
@@ -43,11 +45,12 @@ struct ChunkFileInfo {
 };
 
 // Writes under a temporary name; the file appears under its own only when finish() has made it
-// durable. Destroyed before that, it removes what it wrote. One thread.
+// durable. Destroyed before that, it removes what it wrote.
 class ChunkFileWriter {
  public:
   // With `chunk_bytes` (one entry a chunk) the chunks' places are fixed at once and append() may
-  // fill them in any order; without, write_next() puts one chunk behind the other.
+  // fill them in any order, different chunks from different threads; without, write_next() puts one
+  // chunk behind the other, from one thread.
   ChunkFileWriter(FileSystem& files, std::string path, const ChunkFileShape& shape,
                   std::span<const std::uint64_t> chunk_bytes = {});
   ~ChunkFileWriter();
@@ -56,19 +59,22 @@ class ChunkFileWriter {
 
   // Continues a chunk where its last append() ended.
   void append(std::uint64_t chunk, std::span<const std::byte> data, std::uint64_t items);
-  // The next chunk, whole; empty chunks take no space.
-  void write_next(std::span<const std::byte> payload, std::uint64_t items);
-  // Every chunk must be complete.
-  ChunkFileInfo finish();
+  // The next chunk, whole, in parts; empty chunks take no space.
+  void write_next(std::span<const std::span<const std::byte>> parts, std::uint64_t items);
+  // Every chunk must be complete. Where the number of columns was not known before, the shape's is
+  // replaced.
+  ChunkFileInfo finish(std::optional<std::uint64_t> cols = std::nullopt);
+  // A writer of the file `path` that has been given what this one has (with write_next()).
+  std::unique_ptr<ChunkFileWriter> fork(std::string path) const;
 
  private:
   FileSystem& files_;
   std::string path_;
-  ChunkFileHeader header_;
+  ChunkFileShape shape_;
   std::unique_ptr<WritableFile> file_;
   std::vector<ChunkIndexEntry> index_;
   std::vector<std::uint64_t> written_;  // bytes of each chunk so far, where places are fixed
-  std::vector<Checksum> checksums_;     // likewise
+  std::vector<std::optional<Checksum>> checksums_;  // of chunks that are begun, likewise
   std::uint64_t next_chunk_ = 0;
   std::uint64_t end_ = kChunkAlignment;
   bool finished_ = false;

@@ -1,11 +1,9 @@
 #include "storage/dataset_writer.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-#include <tbb/parallel_sort.h>
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "storage/errors.h"
@@ -16,10 +14,9 @@ namespace {
 constexpr const char* kScratchDirectory = "scratch";
 constexpr const char* kLockFile = ".ooc-lock";
 
-void swap_ends(std::vector<Edge>& edges) {
-  tbb::parallel_for(std::size_t{0}, edges.size(),
-                    [&](std::size_t i) { std::swap(edges[i].source, edges[i].destination); });
-}
+constexpr std::int64_t kIdsAtOnce = 1 << 20;
+// Far more than edges held in memory need.
+constexpr std::int64_t kJoinMemory = std::int64_t{1} << 40;
 
 }  // namespace
 
@@ -82,58 +79,22 @@ std::string DatasetWriter::scratch_path(const std::string& name) const {
   return join_path(join_path(directory_, kScratchDirectory), name);
 }
 
-void DatasetWriter::write_degrees(const std::vector<Edge>& edges) {
-  const auto vertices = static_cast<std::size_t>(manifest_.edges.vertices);
-  std::vector<std::int32_t> degrees(vertices * kDegreeColumns, 0);
-  const auto count = [&](VertexId vertex, std::int64_t column) {
-    std::int32_t& degree = degrees[static_cast<std::size_t>(vertex * kDegreeColumns + column)];
-    if (degree == std::numeric_limits<std::int32_t>::max()) {
-      throw DataError("a vertex with more than 2^31 - 1 edges", fmt::format("vertex {}", vertex),
-                      "merge duplicate edges with --coalesce first");
-    }
-    ++degree;
-  };
-  for (const Edge& edge : edges) {
-    if (edge.source == edge.destination) {
-      count(edge.source, kSelfLoops);
-    } else {
-      count(edge.source, kOutDegree);
-      count(edge.destination, kInDegree);
-    }
-  }
-  VertexTensorWriter writer(files_, join_path(directory_, "degrees"), DType::kI32,
-                            {manifest_.edges.vertices, kDegreeColumns, manifest_.edges.block_rows});
-  writer.append_rows(degrees.data(), manifest_.edges.vertices);
-  manifest_.files["degrees"] = writer.finish();
-}
-
-void DatasetWriter::write_direction(const std::string& name, const std::vector<Edge>& edges,
-                                    const Control& control) {
-  constexpr std::size_t kEdgesAStep = 1 << 16;
-  EdgeFileWriter writer(files_, join_path(directory_, name), manifest_.edges);
-  for (std::size_t begin = 0; begin < edges.size(); begin += kEdgesAStep) {
-    control.step("writing " + name, static_cast<double>(begin), static_cast<double>(edges.size()));
-    const std::size_t end = std::min(begin + kEdgesAStep, edges.size());
-    for (std::size_t i = begin; i < end; ++i) writer.add(edges[i]);
-  }
-  manifest_.files[name] = writer.finish();
-}
-
-void DatasetWriter::write_edges(std::vector<Edge>& edges, const Control& control) {
-  manifest_.edges =
+EdgeCounts DatasetWriter::write_edges(std::span<const Edge> edges) {
+  const EdgeLayout layout =
       choose_edge_layout(manifest_.edges.vertices, static_cast<std::int64_t>(edges.size()),
                          manifest_.edges.block_rows);
-  write_degrees(edges);
-  const EdgeFileOrder order(manifest_.edges.span_rows);
-  control.step("sorting edges", 0, 2);
-  tbb::parallel_sort(edges.begin(), edges.end(), order);
-  control.step("sorting edges", 1, 2);
-  std::vector<Edge> reversed(edges);
-  swap_ends(reversed);
-  tbb::parallel_sort(reversed.begin(), reversed.end(), order);
-  manifest_.symmetric = edges == reversed;
-  write_direction("edges.in", edges, control);
-  if (!manifest_.symmetric) write_direction("edges.out", reversed, control);
+  EdgeSorter sorter(files_, scratch_path("edges"), {layout.vertices, layout.span_rows}, {});
+  sorter.add(0, edges, {});
+  sorter.finish();
+  return write_edges(sorter, {.layout = layout, .transforms = {}, .memory_bytes = kJoinMemory}, {});
+}
+
+EdgeCounts DatasetWriter::write_edges(const EdgeSorter& edges, const JoinOptions& options,
+                                      const Control& control) {
+  EdgeOutput output(files_, directory_, options.layout);
+  join_edges(
+      edges, options, [&](JoinedUnit unit) { output.add(std::move(unit)); }, control);
+  return output.finish(manifest_);
 }
 
 VertexTensorWriter& DatasetWriter::features(std::int64_t cols) {
@@ -171,7 +132,23 @@ void DatasetWriter::write_splits(std::span<const std::uint8_t> splits) {
   write_column("splits", splits);
 }
 
-void DatasetWriter::write_ids(std::span<const std::int64_t> ids) { write_column("ids", ids); }
+void DatasetWriter::write_ids(std::span<const std::uint32_t> ids) {
+  const std::int64_t vertices = manifest_.edges.vertices;
+  OOC_CHECK(ids.empty() || static_cast<std::int64_t>(ids.size()) == vertices);
+  VertexTensorWriter writer(files_, join_path(directory_, "ids"), DType::kI64,
+                            {vertices, 1, manifest_.edges.block_rows});
+  std::vector<std::int64_t> wide;
+  for (std::int64_t begin = 0; begin < vertices; begin += kIdsAtOnce) {
+    wide.resize(static_cast<std::size_t>(std::min(kIdsAtOnce, vertices - begin)));
+    if (ids.empty()) {
+      std::iota(wide.begin(), wide.end(), begin);
+    } else {
+      std::copy_n(ids.begin() + begin, wide.size(), wide.begin());
+    }
+    writer.append_rows(wide.data(), static_cast<std::int64_t>(wide.size()));
+  }
+  manifest_.files["ids"] = writer.finish();
+}
 
 void DatasetWriter::commit() {
   OOC_CHECK(manifest_.files.contains("edges.in") && manifest_.files.contains("ids"));

@@ -1,5 +1,5 @@
-// Writes a dataset: under a temporary name beside it until commit(). One thread drives it; the
-// sorts run on all of TBB's.
+// Writes a dataset: under a temporary name beside it until commit(). One thread drives it; the work
+// runs on all of TBB's.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "storage/control.h"
 #include "storage/dataset.h"
+#include "storage/edge_output.h"
 #include "storage/file.h"
 
 namespace ooc {
@@ -18,6 +19,7 @@ class DatasetWriter {
  public:
   // UsageError if `path` exists and `force` is not set, if it is set and `path` is no dataset, and
   // if `path`.partial is another writer's at work or something that no writer left there.
+  // `vertices` may be 0 until set_vertices().
   DatasetWriter(FileSystem& files, std::string path, bool force, std::int64_t vertices,
                 std::int64_t block_rows);
   // Without commit(): removes what was written.
@@ -25,16 +27,21 @@ class DatasetWriter {
   DatasetWriter(const DatasetWriter&) = delete;
   DatasetWriter& operator=(const DatasetWriter&) = delete;
 
-  // All edges, ids in the dataset's own order; the vector's order is lost. Writes edges.in,
-  // edges.out unless the graph is symmetric, and degrees. Memory: one more copy of the edges.
-  void write_edges(std::vector<Edge>& edges, const Control& control = {});
+  void set_vertices(std::int64_t vertices) { manifest_.edges.vertices = vertices; }
+  // Edges whose ids are in the dataset's own order, in memory, as they are.
+  EdgeCounts write_edges(std::span<const Edge> edges);
+  // Edges that were sorted, transformed as options.transforms says. Writes edges.in, edges.out
+  // unless the graph is symmetric, and degrees.
+  EdgeCounts write_edges(const EdgeSorter& edges, const JoinOptions& options,
+                         const Control& control);
   // Features row by row: writer.append_rows(...) until all are there, then finish_features().
   VertexTensorWriter& features(std::int64_t cols);
   void finish_features();
   // One element a vertex, in the dataset's order. Labels are below `classes`; −1: unlabelled.
   void write_labels(std::span<const std::int32_t> labels, std::int64_t classes);
   void write_splits(std::span<const std::uint8_t> splits);
-  void write_ids(std::span<const std::int64_t> ids);
+  // The original id of each row; empty: as the rows are.
+  void write_ids(std::span<const std::uint32_t> ids);
 
   // The parts of the manifest that describe how the dataset came about.
   Manifest& manifest() { return manifest_; }
@@ -46,9 +53,6 @@ class DatasetWriter {
  private:
   template <class T>
   void write_column(const std::string& name, std::span<const T> values);
-  void write_direction(const std::string& name, const std::vector<Edge>& edges,
-                       const Control& control);
-  void write_degrees(const std::vector<Edge>& edges);
   void take_directory();
   void remove_directory();
 

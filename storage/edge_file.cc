@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "storage/errors.h"
 
@@ -23,13 +24,15 @@ ChunkFileShape shape_of(const EdgeLayout& layout) {
   shape.blocks_per_chunk = static_cast<std::uint64_t>(layout.panel_blocks);
   shape.span_rows = static_cast<std::uint64_t>(layout.span_rows);
   shape.chunk_count = static_cast<std::uint64_t>(layout.chunk_count());
+  shape.edge_data = (layout.data.weights ? kEdgeWeights : 0) | (layout.data.types ? kEdgeTypes : 0);
+  shape.slice_width = static_cast<std::uint64_t>(layout.data.feature_cols);
   return shape;
 }
 
 }  // namespace
 
 EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::int64_t block_rows) {
-  EdgeLayout layout{vertices, edges, block_rows, 0, 0};
+  EdgeLayout layout{vertices, edges, block_rows, 0, 0, {}};
   // S = the power of two at or above 4 V / degree = 4 V^2 / E (the design's measurements).
   const double wanted = edges == 0 ? static_cast<double>(kMaxBlockRows)
                                    : 4.0 * static_cast<double>(vertices) *
@@ -46,75 +49,97 @@ EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::in
   return layout;
 }
 
-EdgeFileWriter::EdgeFileWriter(FileSystem& files, const std::string& path, const EdgeLayout& layout)
+TileEncoder::TileEncoder(const EdgeLayout& layout)
     : layout_(layout),
-      file_(files, path, shape_of(layout)),
-      block_bits_(std::countr_zero(static_cast<std::uint64_t>(layout.block_rows))),
-      span_bits_(std::countr_zero(static_cast<std::uint64_t>(layout.span_rows))) {
+      block_bits_(std::countr_zero(static_cast<std::uint64_t>(layout.block_rows))) {}
+
+void TileEncoder::add(const Edge& edge, const std::byte* data) {
+  const std::int64_t block = (edge.destination >> block_bits_) % layout_.panel_blocks;
+  if (block != block_) {
+    end_tile();
+    block_ = block;
+  }
+  edges_.push_back({static_cast<std::uint16_t>(edge.destination & (layout_.block_rows - 1)),
+                    static_cast<std::uint16_t>(edge.source & (layout_.span_rows - 1))});
+  data_.insert(data_.end(), data, data + layout_.data.bytes());
+}
+
+void TileEncoder::end_tile() {
+  if (edges_.empty()) return;
+  TileHeader header{};
+  header.offset = tiles_.bytes.size();
+  const TileView tile = encode_tile(edges_, tiles_.bytes);
+  encode_tile_data(data_, layout_.data, tiles_.bytes);
+  header.block = static_cast<std::uint16_t>(block_);
+  header.encoding = static_cast<std::uint16_t>(tile.encoding);
+  header.edge_count = tile.edge_count;
+  header.row_count = tile.row_count;
+  header.escape_count = tile.escape_count;
+  tiles_.headers.push_back(header);
+  tiles_.edges += tile.edge_count;
+  edges_.clear();
+  data_.clear();
+}
+
+EncodedTiles TileEncoder::finish() {
+  end_tile();
+  return std::exchange(tiles_, {});
+}
+
+EdgeFileWriter::EdgeFileWriter(FileSystem& files, const std::string& path, const EdgeLayout& layout)
+    : EdgeFileWriter(layout, std::make_unique<ChunkFileWriter>(files, path, shape_of(layout))) {}
+
+EdgeFileWriter::EdgeFileWriter(const EdgeLayout& layout, std::unique_ptr<ChunkFileWriter> file)
+    : layout_(layout), file_(std::move(file)) {
   OOC_CHECK(std::has_single_bit(static_cast<std::uint64_t>(layout.block_rows)) &&
             std::has_single_bit(static_cast<std::uint64_t>(layout.span_rows)) &&
             layout.span_rows >= layout.block_rows && layout.span_rows <= kMaxBlockRows);
 }
 
-void EdgeFileWriter::add(const Edge& edge) {
-  const std::int64_t block = edge.destination >> block_bits_;
-  const std::int64_t chunk =
-      (edge.source >> span_bits_) * layout_.panel_count() + block / layout_.panel_blocks;
+void EdgeFileWriter::add(std::int64_t chunk, EncodedTiles tiles) {
   OOC_CHECK(chunk >= next_chunk_ && chunk < layout_.chunk_count());
-  if (chunk != next_chunk_ || block != tile_block_) end_tile();
   while (next_chunk_ < chunk) end_chunk();
-  tile_block_ = block;
-  tile_edges_.push_back({static_cast<std::uint16_t>(edge.destination & (layout_.block_rows - 1)),
-                         static_cast<std::uint16_t>(edge.source & (layout_.span_rows - 1))});
-  ++added_;
-}
-
-void EdgeFileWriter::end_tile() {
-  if (tile_edges_.empty()) return;
-  TileHeader header{};
-  header.offset = tiles_.size();
-  const TileView tile = encode_tile(tile_edges_, tiles_);
-  header.block = static_cast<std::uint16_t>(tile_block_ % layout_.panel_blocks);
-  header.encoding = static_cast<std::uint16_t>(tile.encoding);
-  header.edge_count = tile.edge_count;
-  header.row_count = tile.row_count;
-  header.escape_count = tile.escape_count;
-  const auto bytes = std::as_bytes(std::span(&header, 1));
-  headers_.insert(headers_.end(), bytes.begin(), bytes.end());
-  chunk_edges_ += tile.edge_count;
-  tile_edges_.clear();
+  edges_ += tiles.edges;
+  if (!tiles.headers.empty()) pieces_.push_back(std::move(tiles));
 }
 
 void EdgeFileWriter::end_chunk() {
-  std::vector<std::byte> payload;
-  if (!headers_.empty()) {
-    const std::size_t count = headers_.size() / sizeof(TileHeader);
-    const EdgeChunkHeader chunk{static_cast<std::uint32_t>(count), 0};
-    const std::uint64_t first_tile = sizeof(chunk) + headers_.size();
-    payload.reserve(first_tile + tiles_.size());
-    const auto bytes = std::as_bytes(std::span(&chunk, 1));
-    payload.assign(bytes.begin(), bytes.end());
-    for (std::size_t i = 0; i < count; ++i) {
-      TileHeader header;
-      std::memcpy(&header, headers_.data() + i * sizeof(header), sizeof(header));
-      header.offset += first_tile;
-      const auto header_bytes = std::as_bytes(std::span(&header, 1));
-      payload.insert(payload.end(), header_bytes.begin(), header_bytes.end());
-    }
-    payload.insert(payload.end(), tiles_.begin(), tiles_.end());
+  EdgeChunkHeader chunk{};
+  std::vector<TileHeader> headers;
+  std::uint64_t edges = 0;
+  for (const EncodedTiles& piece : pieces_) {
+    chunk.tile_count += static_cast<std::uint32_t>(piece.headers.size());
+    edges += static_cast<std::uint64_t>(piece.edges);
   }
-  file_.write_next(payload, static_cast<std::uint64_t>(chunk_edges_));
-  headers_.clear();
-  tiles_.clear();
-  chunk_edges_ = 0;
+  headers.reserve(chunk.tile_count);
+  std::uint64_t offset = sizeof(chunk) + chunk.tile_count * sizeof(TileHeader);
+  std::vector<std::span<const std::byte>> parts;
+  if (!pieces_.empty()) parts = {std::as_bytes(std::span(&chunk, 1)), {}};
+  for (const EncodedTiles& piece : pieces_) {
+    for (TileHeader header : piece.headers) {
+      header.offset += offset;
+      headers.push_back(header);
+    }
+    offset += piece.bytes.size();
+    parts.emplace_back(piece.bytes);
+  }
+  if (!pieces_.empty()) parts[1] = std::as_bytes(std::span(headers));
+  file_->write_next(parts, edges);
+  pieces_.clear();
   ++next_chunk_;
 }
 
 ChunkFileInfo EdgeFileWriter::finish() {
-  OOC_CHECK(added_ == layout_.edges);
-  end_tile();
   while (next_chunk_ < layout_.chunk_count()) end_chunk();
-  return file_.finish();
+  return file_->finish(static_cast<std::uint64_t>(edges_));
+}
+
+std::unique_ptr<EdgeFileWriter> EdgeFileWriter::fork(const std::string& path) const {
+  std::unique_ptr<EdgeFileWriter> copy(new EdgeFileWriter(layout_, file_->fork(path)));
+  copy->next_chunk_ = next_chunk_;
+  copy->pieces_ = pieces_;
+  copy->edges_ = edges_;
+  return copy;
 }
 
 EdgeFile::EdgeFile(FileSystem& files, const std::string& path, VerifyPolicy verify,
@@ -170,12 +195,13 @@ std::vector<PanelTile> EdgeFile::tiles(std::int64_t span, std::int64_t panel) co
       corrupt("a tile has an unknown encoding", index);
     }
     const std::uint64_t bytes =
-        tile_bytes(tile.encoding, found.edge_count, found.row_count, found.escape_count);
+        tile_bytes(tile.encoding, found.edge_count, found.row_count, found.escape_count) +
+        tile_data_bytes(layout_.data, found.edge_count);
     if (found.offset % 8 != 0 || found.offset > payload.size() ||
         bytes > payload.size() - found.offset) {
       corrupt("a tile lies outside its chunk", index);
     }
-    attach_tile(tile, payload.data() + found.offset);
+    attach_tile(tile, payload.data() + found.offset, layout_.data);
     tiles.push_back({panel * layout_.panel_blocks + found.block, tile});
   }
   if (check) check_structure(index, tiles);

@@ -3,24 +3,19 @@
 // In edges.out, which serves the gradients of src, "source" and "destination" are swapped.
 #pragma once
 
-#include <bit>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "storage/chunk_file.h"
+#include "storage/edge_key.h"
+#include "storage/format.h"
 #include "storage/tensor_layout.h"
 #include "storage/tile.h"
 
 namespace ooc {
-
-struct Edge {
-  VertexId source = 0;
-  VertexId destination = 0;
-
-  bool operator==(const Edge&) const = default;
-};
 
 // How the edges of a dataset are cut; the same for both directions.
 struct EdgeLayout {
@@ -29,6 +24,7 @@ struct EdgeLayout {
   std::int64_t block_rows = 0;    // a power of two
   std::int64_t span_rows = 0;     // block_rows times a power of two, at most 65,536
   std::int64_t panel_blocks = 0;  // destination blocks in a panel
+  EdgeData data = {};             // what every edge carries
 
   std::int64_t span_count() const { return ceil_div(vertices, span_rows); }
   std::int64_t block_count() const { return ceil_div(vertices, block_rows); }
@@ -41,44 +37,56 @@ struct EdgeLayout {
 // The sparser the graph, the wider the span; panels such that an average edge chunk has 4 MiB.
 EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::int64_t block_rows);
 
-// The order of edges in a file: by source span, then destination, then source.
-class EdgeFileOrder {
- public:
-  // `span_rows` is a power of two, so a span is a shift.
-  explicit EdgeFileOrder(std::int64_t span_rows)
-      : span_bits_(std::countr_zero(static_cast<std::uint64_t>(span_rows))) {}
-  bool operator()(const Edge& a, const Edge& b) const {
-    const std::int64_t span_a = a.source >> span_bits_, span_b = b.source >> span_bits_;
-    if (span_a != span_b) return span_a < span_b;
-    if (a.destination != b.destination) return a.destination < b.destination;
-    return a.source < b.source;
-  }
+// Encoded tiles of one edge chunk, beside each other.
+struct EncodedTiles {
+  std::vector<TileHeader> headers;  // offsets count from the start of `bytes`
+  std::vector<std::byte> bytes;
+  std::int64_t edges = 0;
 
- private:
-  int span_bits_;
+  bool operator==(const EncodedTiles&) const = default;
 };
 
-// Writes edges that arrive in EdgeFileOrder. One thread.
-class EdgeFileWriter {
+// Cuts the edges of one chunk, which arrive in order of their keys, into encoded tiles.
+class TileEncoder {
  public:
-  EdgeFileWriter(FileSystem& files, const std::string& path, const EdgeLayout& layout);
-  void add(const Edge& edge);
-  ChunkFileInfo finish();
+  // The layout must outlive it.
+  explicit TileEncoder(const EdgeLayout& layout);
+  // `data`: layout.data.bytes() that the edge carries.
+  void add(const Edge& edge, const std::byte* data);
+  EncodedTiles finish();
 
  private:
   void end_tile();
+
+  const EdgeLayout& layout_;
+  int block_bits_;
+  std::int64_t block_ = -1;  // of the tile being filled, within the panel
+  std::vector<LocalEdge> edges_;
+  std::vector<std::byte> data_;
+  EncodedTiles tiles_;
+};
+
+// Writes chunk after chunk from encoded tiles. One thread.
+class EdgeFileWriter {
+ public:
+  // `layout.edges` need not be known yet.
+  EdgeFileWriter(FileSystem& files, const std::string& path, const EdgeLayout& layout);
+  // Tiles of `chunk`, or more of them; chunks ascend, and the tiles' blocks inside a chunk.
+  void add(std::int64_t chunk, EncodedTiles tiles);
+  ChunkFileInfo finish();
+  std::int64_t edges() const { return edges_; }  // added so far
+  // A writer of the file `path` that has been given what this one has.
+  std::unique_ptr<EdgeFileWriter> fork(const std::string& path) const;
+
+ private:
+  EdgeFileWriter(const EdgeLayout& layout, std::unique_ptr<ChunkFileWriter> file);
   void end_chunk();
 
   EdgeLayout layout_;
-  ChunkFileWriter file_;
-  int block_bits_, span_bits_;
-  std::int64_t next_chunk_ = 0;   // the chunk being filled
-  std::int64_t tile_block_ = -1;  // destination block of the tile being filled
-  std::int64_t added_ = 0;
-  std::int64_t chunk_edges_ = 0;
-  std::vector<LocalEdge> tile_edges_;
-  std::vector<std::byte> headers_;  // TileHeaders, offsets counted from the first tile
-  std::vector<std::byte> tiles_;
+  std::unique_ptr<ChunkFileWriter> file_;
+  std::int64_t next_chunk_ = 0;       // the chunk being filled
+  std::vector<EncodedTiles> pieces_;  // of it
+  std::int64_t edges_ = 0;
 };
 
 // The tiles of one edge chunk; they point into the mapping.

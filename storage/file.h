@@ -3,7 +3,8 @@
 // (tests/support/fake_file_system.h).
 //
 // Errors: IoError with the path and, where there is one, the offset; a missing file is a DataError.
-// Threads: a FileSystem and a ReadableFile may be used by many threads; a WritableFile by one.
+// Threads: a FileSystem and a ReadableFile may be used by many threads; so may write_at() of a
+// WritableFile, for ranges that don't overlap; its other methods by one.
 #pragma once
 
 #include <cstddef>

@@ -20,16 +20,20 @@ inline constexpr char kFooterMagic[8] = {'O', 'O', 'C', 'F', 'O', 'O', 'T', '1'}
 
 enum class ChunkFileKind : std::uint32_t { kVertexTensor = 1, kEdges = 2 };
 
+// Bits of ChunkFileHeader::edge_data.
+inline constexpr std::uint32_t kEdgeWeights = 1;
+inline constexpr std::uint32_t kEdgeTypes = 2;
+
 struct ChunkFileHeader {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t kind;      // ChunkFileKind
-  std::uint32_t dtype;     // DType; 0 for edges
-  std::uint32_t reserved;  // zero
-  std::uint64_t rows;      // vertices
-  std::uint64_t cols;      // columns; for edges the number of edges
+  std::uint32_t kind;       // ChunkFileKind
+  std::uint32_t dtype;      // DType; 0 for edges
+  std::uint32_t edge_data;  // edges: kEdgeWeights | kEdgeTypes; 0 for vertex tensors
+  std::uint64_t rows;       // vertices
+  std::uint64_t cols;       // columns; for edges the number of edges
   std::uint64_t block_rows;
-  std::uint64_t slice_width;       // vertex tensors; 0 for edges
+  std::uint64_t slice_width;       // vertex tensors; for edges: columns of edge features
   std::uint64_t blocks_per_chunk;  // vertex tensors; for edges: blocks in a panel
   std::uint64_t span_rows;         // edges; 0 for vertex tensors
   std::uint64_t chunk_count;
@@ -71,6 +75,8 @@ struct TileHeader {
   std::uint32_t row_count;     // runs; 0 for pairs
   std::uint32_t escape_count;  // pairs; 0 for runs
   std::uint64_t offset;        // of the tile from the start of the payload, multiple of 8
+
+  bool operator==(const TileHeader&) const = default;
 };
 static_assert(sizeof(TileHeader) == 24);
 

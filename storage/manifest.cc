@@ -34,7 +34,9 @@ void check_layout(const Manifest& manifest, const std::string& path) {
   if (e.vertices <= 0 || e.edges < 0 || !power_of_two || e.block_rows > kMaxBlockRows ||
       e.span_rows < e.block_rows || e.span_rows > kMaxBlockRows ||
       !std::has_single_bit(static_cast<std::uint64_t>(e.span_rows)) || e.panel_blocks <= 0 ||
-      e.panel_blocks > 65536 || manifest.feature_cols < 0 || manifest.classes < 0) {
+      e.panel_blocks > 65536 || e.vertices > kMaxVertices || e.data.feature_cols < 0 ||
+      e.data.feature_cols > kMaxEdgeFeatureCols || manifest.edge_types < 0 ||
+      manifest.edge_types > kMaxEdgeTypes || manifest.feature_cols < 0 || manifest.classes < 0) {
     throw DataError("manifest with impossible counts", path, "import the dataset again");
   }
 }
@@ -53,6 +55,9 @@ std::string manifest_to_text(const Manifest& manifest) {
   json["panel_blocks"] = manifest.edges.panel_blocks;
   json["symmetric"] = manifest.symmetric;
   json["features"] = {{"cols", manifest.feature_cols}, {"dtype", dtype_name(DType::kF32)}};
+  json["edge_data"] = {{"weights", manifest.edges.data.weights},
+                       {"types", manifest.edge_types},
+                       {"feature_cols", manifest.edges.data.feature_cols}};
   json["classes"] = manifest.classes;
   json["splits"] = {{"train", manifest.split_counts[0]},
                     {"valid", manifest.split_counts[1]},
@@ -96,6 +101,11 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.edges.panel_blocks = json.at("panel_blocks");
     manifest.symmetric = json.at("symmetric");
     manifest.feature_cols = json.at("features").at("cols");
+    const Json& edge_data = json.at("edge_data");
+    manifest.edges.data.weights = edge_data.at("weights");
+    manifest.edge_types = edge_data.at("types");
+    manifest.edges.data.types = manifest.edge_types > 0;
+    manifest.edges.data.feature_cols = edge_data.at("feature_cols");
     manifest.classes = json.at("classes");
     manifest.split_counts[0] = json.at("splits").at("train");
     manifest.split_counts[1] = json.at("splits").at("valid");

@@ -11,9 +11,13 @@
 
 namespace ooc {
 
+inline constexpr std::int64_t kMaxEdgeTypes = 65536;
+inline constexpr std::int64_t kMaxEdgeFeatureCols = 65536;
+
 struct Manifest {
-  EdgeLayout edges;        // vertices, edges and how both directions are cut
-  bool symmetric = false;  // edges.in serves both directions
+  EdgeLayout edges;             // vertices, edges and how both directions are cut
+  std::int64_t edge_types = 0;  // types are below this; 0: edges have none
+  bool symmetric = false;       // edges.in serves both directions
   std::int64_t feature_cols = 0;
   std::int64_t classes = 0;  // 0: no labels
   // Vertices in train, valid and test; all zero: no splits.

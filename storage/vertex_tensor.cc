@@ -1,6 +1,7 @@
 #include "storage/vertex_tensor.h"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cstring>
@@ -61,34 +62,42 @@ VertexTensorWriter::VertexTensorWriter(FileSystem& files, const std::string& pat
 
 void VertexTensorWriter::append_rows(const void* data, std::int64_t row_count) {
   OOC_CHECK(next_row_ + row_count <= layout_.rows);
-  auto* bytes = static_cast<const std::byte*>(data);
-  while (row_count > 0) {
-    const std::int64_t in_block = next_row_ % layout_.block_rows;
-    const std::int64_t count = std::min(row_count, layout_.block_rows - in_block);
-    append_within_block(bytes, count);
-    bytes += static_cast<std::size_t>(count * layout_.cols) * element_bytes_;
-    next_row_ += count;
-    row_count -= count;
+  const std::int64_t chunk_rows = layout_.block_rows * blocks_per_chunk_;
+  std::vector<Piece> pieces;  // of different chunks
+  for (std::int64_t row = next_row_; row < next_row_ + row_count;) {
+    const std::int64_t count =
+        std::min(next_row_ + row_count, (row / chunk_rows + 1) * chunk_rows) - row;
+    for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
+      pieces.push_back({row, count, slice});
+    }
+    row += count;
   }
+  const auto row_size = static_cast<std::size_t>(layout_.cols) * element_bytes_;
+  tbb::parallel_for(std::size_t{0}, pieces.size(), [&](std::size_t i) {
+    const auto row = static_cast<std::size_t>(pieces[i].begin - next_row_);
+    append_piece(pieces[i], static_cast<const std::byte*>(data) + row * row_size);
+  });
+  next_row_ += row_count;
 }
 
-void VertexTensorWriter::append_within_block(const std::byte* data, std::int64_t row_count) {
+void VertexTensorWriter::append_piece(const Piece& piece, const std::byte* rows) {
   const std::int64_t chunk_rows = layout_.block_rows * blocks_per_chunk_;
   const std::int64_t chunks_per_slice = ceil_div(layout_.rows, chunk_rows);
   const auto in_row_bytes = static_cast<std::size_t>(layout_.cols) * element_bytes_;
-  for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
-    const auto copy_bytes = static_cast<std::size_t>(layout_.slice_cols(slice)) * element_bytes_;
-    const auto out_row_bytes =
-        static_cast<std::size_t>(layout_.slice_stride(slice)) * element_bytes_;
-    const auto column = static_cast<std::size_t>(slice * kSliceWidth) * element_bytes_;
-    slice_rows_.assign(out_row_bytes * static_cast<std::size_t>(row_count), std::byte{0});
-    for (std::size_t row = 0; row < static_cast<std::size_t>(row_count); ++row) {
-      std::memcpy(slice_rows_.data() + row * out_row_bytes, data + row * in_row_bytes + column,
-                  copy_bytes);
-    }
-    file_.append(static_cast<std::uint64_t>(slice * chunks_per_slice + next_row_ / chunk_rows),
-                 slice_rows_, static_cast<std::uint64_t>(row_count));
+  const auto copy_bytes =
+      static_cast<std::size_t>(layout_.slice_cols(piece.slice)) * element_bytes_;
+  const auto out_row_bytes =
+      static_cast<std::size_t>(layout_.slice_stride(piece.slice)) * element_bytes_;
+  const auto column = static_cast<std::size_t>(piece.slice * kSliceWidth) * element_bytes_;
+  const auto count = static_cast<std::size_t>(piece.count);
+  std::vector<std::byte> slice_rows(out_row_bytes * count);
+  for (std::size_t row = 0; row < count; ++row) {
+    std::memcpy(slice_rows.data() + row * out_row_bytes, rows + row * in_row_bytes + column,
+                copy_bytes);
   }
+  file_.append(
+      static_cast<std::uint64_t>(piece.slice * chunks_per_slice + piece.begin / chunk_rows),
+      slice_rows, static_cast<std::uint64_t>(piece.count));
 }
 
 ChunkFileInfo VertexTensorWriter::finish() {

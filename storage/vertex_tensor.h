@@ -13,7 +13,7 @@
 
 namespace ooc {
 
-// Writes a tensor from rows in order. One thread.
+// Writes a tensor from rows in order. One thread drives it; the work runs on all of TBB's.
 class VertexTensorWriter {
  public:
   VertexTensorWriter(FileSystem& files, const std::string& path, DType dtype,
@@ -23,13 +23,17 @@ class VertexTensorWriter {
   ChunkFileInfo finish();  // every row must be there
 
  private:
-  void append_within_block(const std::byte* data, std::int64_t row_count);
+  struct Piece {
+    std::int64_t begin;  // row, within one chunk's rows
+    std::int64_t count;
+    std::int64_t slice;
+  };
+  void append_piece(const Piece& piece, const std::byte* rows);
 
   TensorLayout layout_;
   std::size_t element_bytes_;
   std::int64_t blocks_per_chunk_;
   std::int64_t next_row_ = 0;
-  std::vector<std::byte> slice_rows_;
   ChunkFileWriter file_;
 };
 

@@ -1,23 +1,31 @@
-// Streams features into a dataset, block by block, in any vertex order.
+// Streams features into a dataset, in any vertex order, within a given memory.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
 
-#include "storage/dataset_writer.h"
 #include "storage/control.h"
+#include "storage/dataset_writer.h"
+#include "storage/import/vertex_order.h"
 
 namespace ooc {
 
-// Fills the buffer with the next rows, row-major; returns how many, fewer than fit only at the end.
-using NextRows = std::function<std::int64_t(std::span<float> out)>;
+struct FeatureRows {
+  std::int64_t vertices = 0;
+  std::int64_t cols = 0;
+  // Fills the buffer with the next rows, row-major; returns how many, fewer than fit only at the
+  // end. Called by one thread at a time.
+  std::function<std::int64_t(std::span<float> out)> next;
+  // Works on rows that next() gave, in place; many threads. May be empty.
+  std::function<void(std::span<float> rows)> transform;
+};
 
-// Writes `vertices` rows of `cols` columns. `order` holds the input row of each dataset row; empty:
-// as they come. With an order the rows go through a dense file in the writer's scratch directory
-// (vertices x cols x 4 bytes), which is gone afterwards.
-void write_features(FileSystem& files, DatasetWriter& writer, std::int64_t vertices,
-                    std::int64_t cols, const NextRows& next_rows, std::span<const VertexId> order,
+// Writes the rows as the dataset's features. `new_ids` holds the dataset's row of each input row;
+// empty: as they come. With an order, rows are first thrown into buckets, each a run of the
+// dataset's rows that fits the memory, in a file in the writer's scratch directory.
+void write_features(FileSystem& files, DatasetWriter& writer, const FeatureRows& rows,
+                    std::span<const VertexIndex> new_ids, std::int64_t memory_bytes,
                     const Control& control);
 
 }  // namespace ooc

@@ -28,12 +28,14 @@ class FeatureStream {
   FeatureStream(TableReader& table, FeatureNorm norm, const Control& control);
 
   std::int64_t cols() const { return table_.cols(); }
-  // The next rows, as TableReader::read() gives them. Throws DataError (row, column) for NaN and
-  // infinities.
+  // The next rows as they are, as TableReader::read() gives them. Throws DataError (row, column)
+  // for NaN and infinities. One thread.
   std::int64_t read(std::span<float> out);
+  // Normalises rows that read() gave, in place. Many threads.
+  void normalise(std::span<float> rows) const;
 
  private:
-  std::int64_t read_finite(std::span<float> out);
+  [[noreturn]] void refuse_infinite(std::span<const float> values);
   void measure(const Control& control);
 
   TableReader& table_;
@@ -42,8 +44,5 @@ class FeatureStream {
   std::vector<double> mean_;   // kStandard
   std::vector<double> scale_;  // kStandard: 1 / deviation
 };
-
-// Rows that make a buffer of about 4 MiB.
-std::int64_t feature_rows_at_once(std::int64_t cols);
 
 }  // namespace ooc

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/import/edge_transforms.h"
+#include "storage/edge_transforms.h"
 
 namespace ooc {
 

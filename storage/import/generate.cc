@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "storage/dataset_writer.h"
 #include "storage/errors.h"
 #include "storage/import/counter_random.h"
 #include "storage/import/feature_writer.h"
+#include "storage/import/import_memory.h"
 #include "storage/import/importer.h"
 #include "storage/import/vertex_order.h"
 
@@ -103,7 +103,7 @@ class FeatureGenerator {
 };
 
 std::vector<std::uint8_t> draw_splits(const GenerateOptions& options) {
-  const std::vector<VertexId> shuffled = random_order(options.vertices, ~options.seed);
+  const std::vector<VertexIndex> shuffled = random_order(options.vertices, ~options.seed);
   std::vector<std::uint8_t> splits(shuffled.size());
   for (std::size_t i = 0; i < shuffled.size(); ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(shuffled.size());
@@ -115,16 +115,15 @@ std::vector<std::uint8_t> draw_splits(const GenerateOptions& options) {
   return splits;
 }
 
-Findings findings_of(const GenerateOptions& options, const GeneratedGraph& graph,
+Findings findings_of(const GenerateOptions& options, const EdgeCounts& edges,
                      const std::vector<std::uint8_t>& splits) {
   Findings findings;
   findings.vertices = options.vertices;
   findings.vertices_from = "--vertices";
-  findings.input.edges = static_cast<std::int64_t>(graph.edges.size());
-  findings.input.distinct = findings.input.reciprocal = findings.input.edges;
-  findings.stored_edges = findings.input.edges;
-  findings.input_without_in_edges = count_without_in_edges(graph.edges, options.vertices);
-  findings.stored_without_in_edges = findings.input_without_in_edges;
+  findings.input = edges.given;
+  findings.stored_edges = edges.stored;
+  findings.input_without_in_edges = edges.given_without_in_edges;
+  findings.stored_without_in_edges = edges.stored_without_in_edges;
   findings.feature_cols = options.features;
   findings.classes = options.classes;
   for (const std::uint8_t split : splits) ++findings.split_counts[split - 1];
@@ -139,19 +138,17 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   DatasetWriter writer(files, output, options.force, options.vertices, options.block_rows);
   GeneratedGraph graph = generate_graph(options, control);
   const std::vector<std::uint8_t> splits = draw_splits(options);
-  const Findings findings = findings_of(options, graph, splits);
-
-  writer.write_edges(graph.edges, control);
+  const Findings findings = findings_of(options, writer.write_edges(graph.edges), splits);
   graph.edges = {};
   FeatureGenerator features(options, graph.labels);
-  write_features(
-      files, writer, options.vertices, options.features,
-      [&](std::span<float> out) { return features.next(out); }, {}, control);
+  const FeatureRows rows{options.vertices,
+                         options.features,
+                         [&](std::span<float> out) { return features.next(out); },
+                         {}};
+  write_features(files, writer, rows, {}, default_import_memory(), control);
   writer.write_labels(graph.labels, options.classes);
   writer.write_splits(splits);
-  std::vector<VertexId> ids(static_cast<std::size_t>(options.vertices));
-  std::iota(ids.begin(), ids.end(), VertexId{0});
-  writer.write_ids(ids);
+  writer.write_ids({});
 
   Manifest& manifest = writer.manifest();
   manifest.transforms = {{"generated", kGraphKindNames[static_cast<std::size_t>(options.kind)]},

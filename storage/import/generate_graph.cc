@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
+#include <tbb/parallel_sort.h>
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +9,6 @@
 
 #include "storage/errors.h"
 #include "storage/import/counter_random.h"
-#include "storage/import/edge_transforms.h"
 #include "storage/import/generate.h"
 #include "storage/import/vertex_order.h"
 
@@ -89,6 +89,9 @@ std::vector<Edge> distinct_edges(const GenerateOptions& options, const DrawEdge&
                                  const Control& control) {
   const auto wanted = static_cast<std::size_t>(options.edges);
   const auto is_loop = [](const Edge& edge) { return edge.source == edge.destination; };
+  const auto by_pair = [](const Edge& a, const Edge& b) {
+    return a.source != b.source ? a.source < b.source : a.destination < b.destination;
+  };
   std::vector<Edge> edges;
   edges.reserve(2 * wanted);  // the reverse edges follow
   std::size_t drawn = 0;
@@ -104,13 +107,10 @@ std::vector<Edge> distinct_edges(const GenerateOptions& options, const DrawEdge&
     }
     drawn += wanted - begin;
     std::erase_if(edges, is_loop);
-    sort_by_pair(edges);
+    tbb::parallel_sort(edges.begin(), edges.end(), by_pair);
     edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   }
   const auto sorted_end = static_cast<std::ptrdiff_t>(edges.size());
-  const auto by_pair = [](const Edge& a, const Edge& b) {
-    return a.source != b.source ? a.source < b.source : a.destination < b.destination;
-  };
   std::unordered_set<Edge, EdgeHash> added;
   for (; edges.size() < wanted; ++drawn) {
     if (drawn >= max_draws) refuse_density(options);
@@ -133,7 +133,7 @@ GeneratedGraph generate_graph(const GenerateOptions& options, const Control& con
   GeneratedGraph graph;
   graph.edges = distinct_edges(options, draw, control);
   control.step("shuffling vertices", 0, 1);
-  const std::vector<VertexId> shuffled = random_order(options.vertices, options.seed);
+  const std::vector<VertexIndex> shuffled = random_order(options.vertices, options.seed);
   renumber_edges(graph.edges, shuffled);
   const std::size_t count = graph.edges.size();
   graph.edges.resize(2 * count);

@@ -10,8 +10,10 @@
 
 #include "storage/dataset_writer.h"
 #include "storage/errors.h"
-#include "storage/import/edges_input.h"
+#include "storage/import/edge_import.h"
+#include "storage/import/edge_source.h"
 #include "storage/import/feature_writer.h"
+#include "storage/import/import_memory.h"
 #include "storage/import/labels_input.h"
 #include "storage/import/table_reader.h"
 
@@ -25,11 +27,11 @@ std::string_view name_of(const std::array<std::string_view, N>& names, Enum valu
 
 // One value a vertex, in the dataset's order.
 template <class T>
-std::vector<T> reorder(const std::vector<T>& values, const std::vector<VertexId>& order) {
+std::vector<T> reorder(const std::vector<T>& values, const std::vector<VertexIndex>& order) {
   if (order.empty()) return values;
   std::vector<T> out(values.size());
   std::transform(order.begin(), order.end(), out.begin(),
-                 [&](VertexId old) { return values[old]; });
+                 [&](VertexIndex old) { return values[old]; });
   return out;
 }
 
@@ -38,18 +40,26 @@ class Import {
  public:
   Import(FileSystem& files, const ImportOptions& options, const std::string& output,
          const Control& control)
-      : files_(files), options_(options), output_(output), control_(control) {}
+      : files_(files),
+        options_(options),
+        output_(output),
+        control_(control),
+        memory_(options.memory_bytes > 0 ? options.memory_bytes : default_import_memory()) {}
 
   Findings run() {
     check_block_rows(options_.block_rows);
     open_tables();
     count_vertices();
-    if (findings_.vertices > 0) create_writer();
-    read_edge_list();
-    if (!writer_) create_writer();
+    writer_ = std::make_unique<DatasetWriter>(files_, output_, options_.force, findings_.vertices,
+                                              options_.block_rows);
+    open_edges();
     read_vertex_values();
-    transform();
-    write();
+    choose_order();
+    write_edges();
+    write_vertices();
+    describe(writer_->manifest());
+    control_.check();
+    writer_->commit();
     return findings_;
   }
 
@@ -64,7 +74,8 @@ class Import {
       throw DataError("there are no edges", "command line",
                       "give --edges FILE, or a directory with edges.npy");
     }
-    edge_table_ = open(inputs.edges);
+    edge_tables_ = {open(inputs.edges), open(inputs.edge_weights), open(inputs.edge_types),
+                    open(inputs.edge_features)};
     feature_table_ = open(inputs.features);
     if (feature_table_) check_feature_cols(*feature_table_);
     label_table_ = open(inputs.labels);
@@ -101,23 +112,34 @@ class Import {
     }
   }
 
-  void create_writer() {
-    writer_ = std::make_unique<DatasetWriter>(files_, output_, options_.force, findings_.vertices,
-                                              options_.block_rows);
-  }
-
-  void read_edge_list() {
-    const bool known = findings_.vertices > 0;
-    edges_ = read_edges(*edge_table_, known ? std::optional(findings_.vertices) : std::nullopt,
-                        control_);
-    if (edges_.empty()) findings_.warnings.push_back("there are no edges");
-    if (known) return;
-    findings_.vertices = vertices_of_edges(edges_, edge_table_->name());
-    findings_.vertices_from = fmt::format("the largest id in {}", edge_table_->name());
+  // Edges of unknown number, or that alone tell the number of vertices, are read once beforehand.
+  void open_edges() {
+    const bool counted = findings_.vertices > 0;
+    auto table = std::make_unique<TableEdgeSource>(
+        std::move(edge_tables_), counted ? std::optional(findings_.vertices) : std::nullopt);
+    table_edges_ = table.get();
+    edges_ = std::move(table);
+    if (!counted || !edges_->known_edges()) {
+      table_owner_ = std::move(edges_);
+      edges_ =
+          std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), *table_owner_,
+                                              table_edges_->data().bytes(), control_);
+    }
+    if (!counted) {
+      findings_.vertices = vertices_of_largest_id(table_edges_->largest_id(),
+                                                  *edges_->known_edges(), table_edges_->name());
+      findings_.vertices_from = fmt::format("the largest id in {}", table_edges_->name());
+    }
     if (findings_.vertices == 0) {
-      throw DataError("there are neither edges nor vertices", edge_table_->name(),
+      throw DataError("there are neither edges nor vertices", table_edges_->name(),
                       "give --vertices if the graph has no edges");
     }
+    if (findings_.vertices > kMaxVertices) {
+      throw DataError(fmt::format("{} vertices", findings_.vertices), findings_.vertices_from,
+                      fmt::format("at most {} are possible", kMaxVertices));
+    }
+    writer_->set_vertices(findings_.vertices);
+    memory_.take(5 * findings_.vertices, "a label and a split for each vertex");
   }
 
   void read_vertex_values() {
@@ -148,60 +170,107 @@ class Import {
         fmt::format("{} of the {} classes have no vertex", empty, findings_.classes));
   }
 
-  void transform() {
-    findings_.input_without_in_edges = count_without_in_edges(edges_, findings_.vertices);
-    findings_.input = transform_edges(edges_, findings_.vertices, options_.edges, control_);
-    findings_.stored_edges = static_cast<std::int64_t>(edges_.size());
-    findings_.stored_without_in_edges = count_without_in_edges(edges_, findings_.vertices);
-    if (findings_.input.distinct > 0 && findings_.input.reciprocal == 0 &&
-        !options_.edges.undirected) {
+  void choose_order() {
+    if (options_.order == VertexOrder::kNatural) return;
+    memory_.take(8 * findings_.vertices, "the new order of vertices");
+    if (options_.order == VertexOrder::kRandom) {
+      order_ = random_order(findings_.vertices, options_.seed);
+    } else {
+      order_by_edges();
+    }
+    new_ids_ = inverse_order(order_);
+  }
+
+  // Orders that depend on what edges will be stored: sorts and joins them as they are first.
+  void order_by_edges() {
+    const bool metis = options_.order == VertexOrder::kMetis;
+    const std::int64_t held = metis
+                                  ? metis_memory(findings_.vertices, 2 * expected_edges())
+                                  : static_cast<std::int64_t>(sizeof(Degrees)) * findings_.vertices;
+    memory_.take(held, metis ? "METIS" : "the degrees of all vertices");
+    std::vector<Degrees> degrees;
+    std::vector<Edge> pairs;
+    JoinOptions join = join_options();
+    join.encode = false;
+    join.pairs = metis;
+    {
+      const auto sorter = sort();
+      DegreeCollector collector(join.layout, [&](std::span<const Degrees> rows) {
+        if (!metis) degrees.insert(degrees.end(), rows.begin(), rows.end());
+      });
+      if (!metis) degrees.reserve(static_cast<std::size_t>(findings_.vertices));
+      join_edges(
+          *sorter, join,
+          [&](const JoinedUnit& unit) {
+            collector.add(unit);
+            pairs.insert(pairs.end(), unit.pairs.begin(), unit.pairs.end());
+          },
+          control_);
+      stored_edges_ = collector.finish().stored;
+    }
+    control_.check();
+    order_ = metis ? metis_order(findings_.vertices, pairs, options_.block_rows)
+             : options_.order == VertexOrder::kDegree
+                 ? degree_order(degrees)
+                 : balanced_order(degrees, options_.block_rows);
+    memory_.give_back(held);
+    edges_->rewind();
+  }
+
+  // Of what is stored, as well as it is known: the cut of the dataset follows it.
+  std::int64_t expected_edges() const {
+    if (stored_edges_) return *stored_edges_;
+    const std::int64_t given = *edges_->known_edges();
+    return (options_.edges.undirected ? 2 * given : given) +
+           (options_.edges.self_loops == SelfLoops::kAddRemaining ? findings_.vertices : 0);
+  }
+
+  JoinOptions join_options() const {
+    JoinOptions join;
+    join.layout = choose_edge_layout(findings_.vertices, expected_edges(), options_.block_rows);
+    join.layout.data = table_edges_->data();
+    join.transforms = options_.edges;
+    join.memory_bytes = memory_.free();
+    return join;
+  }
+
+  std::unique_ptr<EdgeSorter> sort() {
+    const EdgeLayout layout = join_options().layout;
+    const EdgeKeys keys(layout.vertices, layout.span_rows);
+    auto sorter =
+        std::make_unique<EdgeSorter>(files_, writer_->scratch_path("sorted"), keys, layout.data);
+    sort_edges(*edges_, new_ids_, layout.data.bytes(), memory_.free(), *sorter, control_);
+    return sorter;
+  }
+
+  void write_edges() {
+    const EdgeCounts counts = [&] {
+      const auto sorter = sort();
+      return writer_->write_edges(*sorter, join_options(), control_);
+    }();
+    if (table_owner_) edges_.reset();  // the spool
+    findings_.input = counts.given;
+    findings_.input_without_in_edges = counts.given_without_in_edges;
+    findings_.stored_edges = counts.stored;
+    findings_.stored_without_in_edges = counts.stored_without_in_edges;
+    if (counts.given.edges == 0) findings_.warnings.push_back("there are no edges");
+    if (counts.given.distinct > 0 && counts.given.reciprocal == 0 && !options_.edges.undirected) {
       findings_.warnings.push_back(
           "no edge has its reverse: if the graph is undirected, import it with --undirected");
     }
-    choose_order();
-    control_.check();
-    if (!order_.empty()) renumber_edges(edges_, inverse_order(order_));
   }
 
-  void choose_order() {
-    switch (options_.order) {
-      case VertexOrder::kNatural:
-        break;
-      case VertexOrder::kRandom:
-        order_ = random_order(findings_.vertices, options_.seed);
-        break;
-      case VertexOrder::kDegree:
-        order_ = degree_order(edges_, findings_.vertices);
-        break;
-      case VertexOrder::kBalanced:
-        order_ = balanced_order(edges_, findings_.vertices, options_.block_rows);
-        break;
-    }
-  }
-
-  void write() {
-    writer_->write_edges(edges_, control_);
-    edges_ = {};
+  void write_vertices() {
     if (feature_table_) {
       FeatureStream features(*feature_table_, options_.feature_norm, control_);
       findings_.feature_cols = features.cols();
-      write_features(
-          files_, *writer_, findings_.vertices, features.cols(),
-          [&](std::span<float> out) { return features.read(out); }, order_, control_);
+      const FeatureRows rows{findings_.vertices, features.cols(),
+                             [&](std::span<float> out) { return features.read(out); },
+                             [&](std::span<float> values) { features.normalise(values); }};
+      write_features(files_, *writer_, rows, new_ids_, memory_.free(), control_);
     }
     if (findings_.classes > 0) writer_->write_labels(reorder(labels_, order_), findings_.classes);
     if (!splits_.empty()) writer_->write_splits(reorder(splits_, order_));
-    write_ids();
-    describe(writer_->manifest());
-    control_.check();
-    writer_->commit();
-  }
-
-  void write_ids() {
-    if (order_.empty()) {
-      order_.resize(static_cast<std::size_t>(findings_.vertices));
-      std::iota(order_.begin(), order_.end(), VertexId{0});
-    }
     writer_->write_ids(order_);
   }
 
@@ -214,6 +283,9 @@ class Import {
         {"feature_norm", name_of(kFeatureNormNames, options_.feature_norm)},
     };
     if (options_.order == VertexOrder::kRandom) manifest.transforms["seed"] = options_.seed;
+    if (manifest.edges.data.types) {
+      manifest.edge_types = std::max<std::int64_t>(1, table_edges_->largest_type() + 1);
+    }
     manifest.findings = findings_to_json(findings_);
   }
 
@@ -221,13 +293,18 @@ class Import {
   const ImportOptions& options_;
   const std::string& output_;
   const Control& control_;
-  std::unique_ptr<TableReader> edge_table_, feature_table_, label_table_;
+  ImportMemory memory_;
+  EdgeTables edge_tables_;
+  std::unique_ptr<TableReader> feature_table_, label_table_;
   SplitTables split_tables_;
   std::unique_ptr<DatasetWriter> writer_;
-  std::vector<Edge> edges_;
+  std::unique_ptr<EdgeSource> edges_;
+  std::unique_ptr<EdgeSource> table_owner_;  // while edges_ is a spool
+  TableEdgeSource* table_edges_ = nullptr;
+  std::optional<std::int64_t> stored_edges_;  // where they were counted beforehand
   std::vector<std::int32_t> labels_;
   std::vector<std::uint8_t> splits_;
-  std::vector<VertexId> order_;  // empty: natural
+  std::vector<VertexIndex> order_, new_ids_;  // empty: natural
   Findings findings_;
 };
 

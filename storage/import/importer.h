@@ -1,8 +1,9 @@
 // `ooc-prep import`: users' arrays become a dataset.
 //
-// Edges and one value per vertex (labels, splits, ids) are held in memory; features stream through.
-// Peak memory is about twice the stored edges at 16 bytes each, plus some 40 bytes a vertex. What
-// the input holds is checked before the dataset appears under its name; a failure leaves nothing.
+// Works within a given memory, whatever the size of the input: edges are sorted outside memory, in
+// both directions, and joined (storage/edge_join.h); features stream. Held all the time are a label
+// and a split for each vertex and, with an order, 8 bytes. What the input holds is checked before
+// the dataset appears under its name; a failure leaves nothing.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 #include <string_view>
 
 #include "storage/control.h"
-#include "storage/import/edge_transforms.h"
+#include "storage/edge_transforms.h"
 #include "storage/import/features_input.h"
 #include "storage/import/findings.h"
 #include "storage/import/inputs.h"
@@ -28,8 +29,8 @@ inline constexpr std::array<std::string_view, 5> kCoalesceNames = {"keep", "firs
                                                                    "max"};
 inline constexpr std::array<std::string_view, 4> kFeatureNormNames = {"none", "row", "l2",
                                                                       "standard"};
-inline constexpr std::array<std::string_view, 4> kVertexOrderNames = {"natural", "random", "degree",
-                                                                      "balanced"};
+inline constexpr std::array<std::string_view, 5> kVertexOrderNames = {"natural", "random", "degree",
+                                                                      "balanced", "metis"};
 
 struct ImportOptions {
   ImportInputs inputs;  // only edges must be there
@@ -40,11 +41,13 @@ struct ImportOptions {
   VertexOrder order = VertexOrder::kNatural;
   std::uint64_t seed = 0;                       // of the random order
   std::int64_t block_rows = kDefaultBlockRows;  // a power of two, at most kMaxBlockRows
+  std::int64_t memory_bytes = 0;                // 0: default_import_memory()
   bool force = false;                           // replace a dataset that is there
 };
 
 // Writes the dataset `output`. Throws UsageError for options that make no sense and an output that
-// exists, DataError for the input, IoError for the disk, Interrupted.
+// exists, DataError for the input, BudgetError where memory_bytes do not suffice, IoError for the
+// disk, Interrupted.
 Findings import_dataset(FileSystem& files, const ImportOptions& options, const std::string& output,
                         const Control& control);
 

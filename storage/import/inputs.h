@@ -11,6 +11,9 @@ namespace ooc {
 // Paths, or "path.npz:member"; empty where there is none.
 struct ImportInputs {
   std::string edges;
+  std::string edge_weights;
+  std::string edge_types;
+  std::string edge_features;
   std::string features;
   std::string labels;
   std::string train;

@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "storage/file.h"
 #include "storage/control.h"
+#include "storage/file.h"
 
 namespace ooc {
 

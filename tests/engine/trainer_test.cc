@@ -318,7 +318,7 @@ TEST_CASE("trainer: what cannot be trained on says why") {
   std::vector<Edge> edges{{0, 1}};
   DatasetWriter writer(files, "/d", false, 2, 16);
   writer.write_edges(edges);
-  writer.write_ids(std::vector<std::int64_t>{0, 1});
+  writer.write_ids({});
   const std::vector<float> features(4);
   writer.features(2).append_rows(features.data(), 2);
   writer.finish_features();

@@ -26,12 +26,18 @@ ChunkFileShape edges_shape(std::uint64_t chunks) {
   return shape;
 }
 
+void write_chunk(ChunkFileWriter& writer, const std::vector<std::byte>& bytes,
+                 std::uint64_t items) {
+  const std::span<const std::byte> part(bytes);
+  writer.write_next({&part, 1}, items);
+}
+
 // Three chunks: 10,000 bytes, none, 5 bytes.
 ChunkFileInfo write_three(FileSystem& files) {
   ChunkFileWriter writer(files, kPath, edges_shape(3));
-  writer.write_next(pattern(10000, 1), 7);
+  write_chunk(writer, pattern(10000, 1), 7);
   writer.write_next({}, 0);
-  writer.write_next(pattern(5, 2), 1);
+  write_chunk(writer, pattern(5, 2), 1);
   return writer.finish();
 }
 
@@ -128,7 +134,7 @@ TEST_CASE("chunk_file: nothing appears under the final name before finish") {
   MemoryFileSystem files;
   {
     ChunkFileWriter writer(files, kPath, edges_shape(1));
-    writer.write_next(pattern(100, 1), 1);
+    write_chunk(writer, pattern(100, 1), 1);
     CHECK_FALSE(files.exists(kPath));
   }
   CHECK(files.list("/").empty());  // and an abandoned writer cleans up

@@ -32,11 +32,9 @@ void write_dataset(FileSystem& files, std::vector<Edge> edges, bool force = fals
   splits[3] = 1;
   splits[4] = 2;
   splits[5] = splits[6] = 3;
-  std::vector<std::int64_t> ids(kVertices);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i);
   writer.write_labels(labels, 2);
   writer.write_splits(splits);
-  writer.write_ids(ids);
+  writer.write_ids({});
   writer.commit();
 }
 

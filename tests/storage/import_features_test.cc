@@ -36,7 +36,9 @@ std::vector<float> stream(const std::vector<float>& values, FeatureNorm norm) {
   FeatureStream features(*table, norm, Control{});
   std::vector<float> out, block(17 * kCols);
   while (const std::int64_t count = features.read(block)) {
-    out.insert(out.end(), block.begin(), block.begin() + count * kCols);
+    const std::span<float> rows(block.data(), static_cast<std::size_t>(count * kCols));
+    features.normalise(rows);
+    out.insert(out.end(), rows.begin(), rows.end());
   }
   return out;
 }

@@ -1,7 +1,8 @@
 #include <catch2/catch.hpp>
+#include <cstring>
 
 #include "storage/errors.h"
-#include "storage/import/edges_input.h"
+#include "storage/import/edge_source.h"
 #include "storage/import/inputs.h"
 #include "storage/import/labels_input.h"
 #include "tests/support/fake_file_system.h"
@@ -21,7 +22,15 @@ std::vector<Edge> edges_of(const std::string& name, const std::string& bytes,
                            std::optional<std::int64_t> vertices = std::nullopt) {
   MemoryFileSystem files;
   put_file(files, name, bytes);
-  return read_edges(*open_table(files, name), vertices, Control{});
+  EdgeTables tables;
+  tables.edges = open_table(files, name);
+  TableEdgeSource source(std::move(tables), vertices);
+  std::vector<Edge> edges;
+  EdgeBlock block;
+  while (source.next(1000, block)) {
+    edges.insert(edges.end(), block.edges.begin(), block.edges.end());
+  }
+  return edges;
 }
 
 std::string edges_error(const std::string& name, const std::string& bytes,
@@ -52,7 +61,7 @@ TEST_CASE("edges: the wrong number of columns is refused") {
   CHECK_THAT(edges_error("e.npy", npy<std::int32_t>({4, 1}, {0, 1, 2, 3})),
              Contains("save them as [E, 2] or [2, E]"));
   CHECK_THAT(edges_error("e.csv", "0,1,0.5\n1,2,0.5\n"),
-             Contains("not 3, e.csv") && Contains("keep the first two columns: edge weights"));
+             Contains("not 3, e.csv") && Contains("keep the first two columns"));
   CHECK_THAT(edges_error("e.txt", "0\n1\n"), Contains("not 1, e.txt") && !Contains("[2, E]"));
 }
 
@@ -73,19 +82,82 @@ TEST_CASE("edges: a bad id is named with its row or line and the vertex count") 
 }
 
 TEST_CASE("edges: the vertex count follows the largest id, unless that is not credible") {
-  CHECK(vertices_of_edges({{0, 7}, {9, 2}}, "e.npy") == 10);
-  CHECK(vertices_of_edges({}, "e.npy") == 0);
-  CHECK_THAT(error_of<DataError>([] {
-               vertices_of_edges({{0, 1LL << 40}}, "e.npy");
-             }),
+  CHECK(vertices_of_largest_id(9, 2, "e.npy") == 10);
+  CHECK(vertices_of_largest_id(-1, 0, "e.npy") == 0);
+  CHECK_THAT(error_of<DataError>([] { vertices_of_largest_id(1LL << 40, 1, "e.npy"); }),
              Contains("1099511627776 does not fit 1 edges, e.npy") && Contains("--vertices"));
 }
 
-TEST_CASE("edges: an interruption is noticed while reading") {
+// The tables of a graph with three edges that carry everything.
+EdgeTables loaded_tables(FileSystem& files) {
+  put_file(files, "e.npy", npy<std::int32_t>({3, 2}, {0, 1, 2, 3, 4, 5}));
+  put_file(files, "w.npy", npy<double>({3}, {0.5, -1, 2}));
+  put_file(files, "t.csv", "type\n7\n0\n65535\n");
+  put_file(files, "f.npy", npy<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  EdgeTables tables;
+  tables.edges = open_table(files, "e.npy");
+  tables.weights = open_table(files, "w.npy");
+  tables.types = open_table(files, "t.csv");
+  tables.features = open_table(files, "f.npy");
+  return tables;
+}
+
+TEST_CASE("edges: weights, types and features follow their edges, directly and spooled") {
   MemoryFileSystem files;
-  put_file(files, "e.npy", npy<std::int32_t>({2, 2}, {0, 1, 2, 3}));
-  const std::atomic<bool> stop{true};
-  CHECK_THROWS_AS(read_edges(*open_table(files, "e.npy"), 5, Control{{}, &stop}), Interrupted);
+  TableEdgeSource source(loaded_tables(files), std::nullopt);
+  CHECK(source.data() == EdgeData{true, true, 2});
+  EdgeBlock direct, spooled;
+  REQUIRE(source.next(10, direct));
+  CHECK_FALSE(source.next(10, spooled));
+  CHECK(source.largest_id() == 5);
+  CHECK(source.largest_type() == 65535);
+  source.rewind();
+  SpooledEdgeSource spool(files, "spool", source, source.data().bytes(), Control{});
+  CHECK(spool.known_edges() == 3);
+  for (int round = 0; round < 2; ++round) {
+    REQUIRE(spool.next(10, spooled));
+    CHECK(spooled.edges == direct.edges);
+    CHECK(spooled.data == direct.data);
+    CHECK_FALSE(spool.next(10, spooled));
+    spool.rewind();
+  }
+  const std::byte* const second = direct.data.data() + source.data().bytes();
+  float weight = 0, features[2] = {};
+  std::uint16_t type = 1;
+  std::memcpy(&weight, second, sizeof(weight));
+  std::memcpy(&type, second + source.data().type_offset(), sizeof(type));
+  std::memcpy(features, second + source.data().feature_offset(), sizeof(features));
+  CHECK(weight == -1);
+  CHECK(type == 0);
+  CHECK((features[0] == 3 && features[1] == 4));
+}
+
+TEST_CASE("edges: what edges carry is checked against them") {
+  MemoryFileSystem files;
+  const auto error = [&](const char* role, const std::string& name, const std::string& bytes) {
+    EdgeTables tables = loaded_tables(files);
+    put_file(files, name, bytes);
+    (role[0] == 'w'   ? tables.weights
+     : role[0] == 't' ? tables.types
+                      : tables.features) = open_table(files, name);
+    return error_of<DataError>([&] {
+      TableEdgeSource source(std::move(tables), 6);
+      EdgeBlock block;
+      while (source.next(2, block)) {
+      }
+    });
+  };
+  CHECK_THAT(error("w", "a.npy", npy<float>({2}, {1, 2})),
+             Contains("not as many rows as there are edges, a.npy; give one row"));
+  CHECK_THAT(error("w", "a.csv", "1\n2\n"), Contains("not as many rows"));
+  CHECK_THAT(error("w", "a.csv", "1\n2\n3\n4\n"), Contains("not as many rows"));
+  CHECK_THAT(error("w", "a.npy", npy<float>({3, 2}, {1, 2, 3, 4, 5, 6})), Contains("2 columns"));
+  CHECK_THAT(error("w", "a.csv", "1\n2\ninf\n"),
+             Contains("inf is no finite number, a.csv, line 3"));
+  CHECK_THAT(error("t", "a.npy", npy<std::int32_t>({3}, {0, 1, 65536})),
+             Contains("65536 is no edge type, a.npy, row 2"));
+  CHECK_THAT(error("t", "a.npy", npy<std::int32_t>({3}, {0, -1, 3})),
+             Contains("-1 is no edge type"));
 }
 
 std::string labels_error(const std::string& name, const std::string& bytes) {

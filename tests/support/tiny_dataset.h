@@ -32,12 +32,12 @@ inline float tiny_feature(const TinyDataset& spec, std::int64_t vertex, std::int
 // Every vertex has a label; 40 % train, 20 % valid, 20 % test, 20 % in no split.
 inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
                                   const std::string& path = "/tiny.ooc") {
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(spec.vertices));
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i);
+  std::vector<std::uint32_t> ids(static_cast<std::size_t>(spec.vertices));
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(i);
   if (spec.permute) std::shuffle(ids.begin(), ids.end(), std::mt19937_64(spec.seed + 17));
   std::vector<std::int64_t> place(ids.size());  // natural id -> row
   for (std::size_t row = 0; row < ids.size(); ++row) {
-    place[static_cast<std::size_t>(ids[row])] = static_cast<std::int64_t>(row);
+    place[ids[row]] = static_cast<std::int64_t>(row);
   }
   std::vector<Edge> edges = spec.edges;
   for (Edge& edge : edges) {

@@ -1,0 +1,106 @@
+// Streams an edge list and what its edges carry: [E, 2] (source, destination), or [2, E] in an
+// array, as PyG saves edge_index. A [2, 2] array is read as [E, 2].
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/control.h"
+#include "storage/edge_key.h"
+#include "storage/file.h"
+#include "storage/import/table_reader.h"
+#include "storage/tile.h"
+
+namespace ooc {
+
+struct EdgeBlock {
+  std::uint64_t number = 0;  // of the blocks since the start
+  std::vector<Edge> edges;
+  std::vector<std::byte> data;  // EdgeData::bytes() for each edge
+};
+
+// One thread at a time.
+class EdgeSource {
+ public:
+  virtual ~EdgeSource() = default;
+  // Empty where only reading to the end tells.
+  virtual std::optional<std::int64_t> known_edges() const = 0;
+  // Fills `block` with the next edges, at most `max_edges`. False at the end.
+  virtual bool next(std::int64_t max_edges, EdgeBlock& block) = 0;
+  virtual void rewind() = 0;
+};
+
+// The tables of a graph's edges; all but `edges` may be null.
+struct EdgeTables {
+  std::unique_ptr<TableReader> edges;
+  std::unique_ptr<TableReader> weights;   // [E], finite
+  std::unique_ptr<TableReader> types;     // [E], 0 to 65,535
+  std::unique_ptr<TableReader> features;  // [E, F], finite
+};
+
+// Reads tables; checks everything in them. DataError (row or line, value) for a negative id, an id
+// at or above `vertices` where that is given and for tables of other shapes.
+class TableEdgeSource final : public EdgeSource {
+ public:
+  TableEdgeSource(EdgeTables tables, std::optional<std::int64_t> vertices);
+
+  const EdgeData& data() const { return data_; }
+  const std::string& name() const { return tables_.edges->name(); }
+  std::optional<std::int64_t> known_edges() const override;
+  bool next(std::int64_t max_edges, EdgeBlock& block) override;
+  void rewind() override;
+
+  // Of what was read so far.
+  VertexId largest_id() const { return largest_id_; }
+  std::int64_t largest_type() const { return largest_type_; }
+
+ private:
+  void check_ids(std::span<const Edge> edges);
+  [[noreturn]] void refuse_id(VertexId id, std::int64_t row) const;
+  void read_data(EdgeBlock& block);
+  void check_ends();
+  std::int64_t read_floats(TableReader& table, std::int64_t cols, std::int64_t wanted);
+
+  EdgeTables tables_;
+  EdgeData data_;
+  std::optional<std::int64_t> vertices_;
+  std::int64_t row_ = 0;
+  std::uint64_t number_ = 0;
+  VertexId largest_id_ = -1;
+  std::int64_t largest_type_ = -1;
+  std::vector<float> floats_;
+  std::vector<std::int64_t> types_;
+};
+
+// Edges kept in a scratch file, for inputs that are dear to read again or whose counts must be
+// known first.
+class SpooledEdgeSource final : public EdgeSource {
+ public:
+  // Writes all of `source` to `path`, which the destructor removes.
+  SpooledEdgeSource(FileSystem& files, std::string path, EdgeSource& source, std::size_t data_bytes,
+                    const Control& control);
+  ~SpooledEdgeSource() override;
+
+  std::optional<std::int64_t> known_edges() const override { return edges_; }
+  bool next(std::int64_t max_edges, EdgeBlock& block) override;
+  void rewind() override;
+
+ private:
+  FileSystem& files_;
+  std::string path_;
+  std::unique_ptr<ReadableFile> file_;
+  std::size_t data_bytes_;
+  std::int64_t edges_ = 0;
+  std::int64_t row_ = 0;
+  std::uint64_t number_ = 0;
+};
+
+// The number of vertices in a graph with this largest id. DataError where that is not credible for
+// so few edges.
+std::int64_t vertices_of_largest_id(VertexId largest, std::int64_t edges, const std::string& name);
+
+}  // namespace ooc

@@ -1,0 +1,56 @@
+#include "storage/import/import_memory.h"
+
+#include <fmt/format.h>
+#include <tbb/task_arena.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "storage/byte_size.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kProcessBytes = 96 * kMiB;  // code, libraries, readers' buffers
+constexpr std::int64_t kThreadBytes = 4 * kMiB;    // stacks, the heap's own caches
+constexpr std::int64_t kLeastBuffers = 64 * kMiB;
+
+// The limit of this process's control group (version 2, then 1); 0 where there is none.
+std::int64_t control_group_limit() {
+  for (const char* const path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    std::int64_t limit = 0;
+    if (file >> limit && limit > 0) return limit;  // "max" is no number
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::int64_t default_import_memory() {
+  const std::int64_t ram = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  const std::int64_t limit = control_group_limit();
+  return (limit > 0 ? std::min(ram, limit) : ram) / 4;
+}
+
+ImportMemory::ImportMemory(std::int64_t total_bytes) : total_(total_bytes), free_(total_bytes) {
+  take(kProcessBytes + kThreadBytes * tbb::this_task_arena::max_concurrency(),
+       "the program itself");
+}
+
+void ImportMemory::take(std::int64_t bytes, std::string_view what) {
+  free_ -= bytes;
+  if (free_ >= kLeastBuffers) return;
+  const std::int64_t needed = (total_ - free_ + kLeastBuffers + kMiB - 1) / kMiB;
+  throw BudgetError(
+      fmt::format("{} takes {} of the memory for this import", what, format_byte_size(bytes)),
+      fmt::format("--memory {}", format_byte_size(total_)),
+      fmt::format("give --memory {}MiB or more", needed));
+}
+
+}  // namespace ooc
