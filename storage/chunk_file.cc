@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "storage/aligned_vector.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -100,14 +101,13 @@ void ChunkFileWriter::write_next(std::span<const std::span<const std::byte>> par
   OOC_CHECK(written_.empty() && next_chunk_ < index_.size());
   ChunkIndexEntry& entry = index_[next_chunk_++];
   entry.items = items;
-  Checksum checksum;
-  for (const auto& part : parts) {
-    file_->write_at(end_ + entry.bytes, part);
-    checksum.update(part);
-    entry.bytes += part.size();
-  }
-  entry.checksum = checksum.digest();
+  AlignedVector<std::byte> payload;
+  for (const auto& part : parts) entry.bytes += part.size();
+  payload.reserve(entry.bytes);
+  for (const auto& part : parts) payload.insert(payload.end(), part.begin(), part.end());
+  entry.checksum = checksum64(payload);
   if (entry.bytes == 0) return;
+  file_->write_at(end_, payload);
   entry.offset = end_;
   end_ = aligned(end_ + entry.bytes);
 }

@@ -22,15 +22,7 @@ void for_each_float(const EdgeData& data, Visit&& visit) {
 
 }  // namespace
 
-std::uint64_t EdgeGroups::least_key(std::size_t i, std::size_t j, VertexId loop) const {
-  std::uint64_t key = ~std::uint64_t{0};
-  if (i < in_.size()) key = std::min(key, in_.keys[i]);
-  if (j < out_.size()) key = std::min(key, out_.keys[j]);
-  if (loop < loops_.second) key = std::min(key, keys_.key_of({loop, loop}));
-  return key;
-}
-
-void EdgeGroups::transform(EdgeGroup& group) {
+void EdgeGroups::transform_given(EdgeGroup& group) {
   const bool loop = group.edge.source == group.edge.destination;
   EdgeCopies& in = group.stored_in;
   EdgeCopies& out = group.stored_out;

@@ -33,7 +33,13 @@ struct EdgeGroup {
 class EdgeGroups {
  public:
   EdgeGroups(const EdgeKeys& keys, const EdgeData& data, const EdgeTransforms& transforms)
-      : keys_(keys), data_(data), bytes_(data.bytes()), transforms_(transforms) {}
+      : keys_(keys),
+        data_(data),
+        bytes_(data.bytes()),
+        transforms_(transforms),
+        as_given_(bytes_ == 0 && !transforms.undirected &&
+                  transforms.self_loops == SelfLoops::kKeep &&
+                  transforms.coalesce == Coalesce::kKeep) {}
 
   // To be filled, sorted: edges by their keys, and reversed edges.
   Records& in() { return in_; }
@@ -66,8 +72,18 @@ class EdgeGroups {
   }
 
  private:
-  std::uint64_t least_key(std::size_t i, std::size_t j, VertexId loop) const;
-  void transform(EdgeGroup& group);
+  std::uint64_t least_key(std::size_t i, std::size_t j, VertexId loop) const {
+    std::uint64_t key = ~std::uint64_t{0};
+    if (i < in_.size()) key = in_.keys[i];
+    if (j < out_.size()) key = std::min(key, out_.keys[j]);
+    if (loop < loops_.second) key = std::min(key, keys_.key_of({loop, loop}));
+    return key;
+  }
+  void transform(EdgeGroup& group) {
+    if (!as_given_) return transform_given(group);
+    group.symmetric = group.given_in == group.given_out;
+  }
+  void transform_given(EdgeGroup& group);
   EdgeCopies coalesce(const EdgeCopies& copies, std::vector<std::byte>& merged) const;
   void merge(const std::byte* from, std::byte* into) const;
   void divide(std::byte* record, std::size_t count) const;
@@ -76,6 +92,7 @@ class EdgeGroups {
   EdgeData data_;
   std::size_t bytes_;
   EdgeTransforms transforms_;
+  bool as_given_;  // nothing to transform, no data to compare
   Records in_, out_;
   std::pair<VertexId, VertexId> loops_{0, 0};
   std::vector<std::byte> merged_in_, merged_out_, loop_;

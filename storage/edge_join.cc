@@ -5,6 +5,7 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kMaxUnitRecords = 4 << 20;
+constexpr std::int64_t kKeyBytes = 8;
 constexpr std::int64_t kEncodedEdgeBytes = 5;  // of 2.2 to 3, and the growth of vectors
 
 // The edges from a span into the blocks [begin, end) of one panel.
@@ -35,7 +37,7 @@ class Join {
         tokens_(static_cast<std::size_t>(tbb::this_task_arena::max_concurrency()) + 1) {
     const auto data = static_cast<std::int64_t>(layout_.data.bytes());
     stored_bytes_ = options.encode ? kEncodedEdgeBytes + 2 * data : 0;
-    record_bytes_ = sort_memory(layout_.data.bytes()) + stored_bytes_;
+    record_bytes_ = kKeyBytes + data + sort_memory(layout_.data.bytes()) + stored_bytes_;
     divide_memory();
   }
 
@@ -156,18 +158,24 @@ class Join {
         static_cast<std::size_t>(std::min(layout_.span_rows, layout_.vertices - first));
     unit.degrees.resize(rows);
     unit.had_in_edge.resize(rows);
-    TileEncoder encoder(layout_);
+    // Once a unit was not symmetric, most others will not be: then both ways are encoded at once.
+    const bool both = asymmetric_.load(std::memory_order_relaxed);
+    TileEncoder in(layout_), out(layout_);
     groups.for_each([&](const EdgeGroup& group) {
       count(group, static_cast<std::size_t>(group.edge.source - first), unit);
-      if (options_.encode) add(group.edge, group.stored_in, encoder);
+      if (options_.encode) add(group.edge, group.stored_in, in);
+      if (options_.encode && both) add(group.edge, group.stored_out, out);
       if (options_.pairs && group.edge.source != group.edge.destination) {
         unit.pairs.push_back(group.edge);
       }
     });
-    unit.in = encoder.finish();
+    unit.in = in.finish();
     if (unit.symmetric || !options_.encode) return unit;
-    groups.for_each([&](const EdgeGroup& group) { add(group.edge, group.stored_out, encoder); });
-    unit.out = encoder.finish();
+    asymmetric_.store(true, std::memory_order_relaxed);
+    if (!both) {
+      groups.for_each([&](const EdgeGroup& group) { add(group.edge, group.stored_out, out); });
+    }
+    unit.out = out.finish();
     return unit;
   }
 
@@ -207,6 +215,7 @@ class Join {
   std::int64_t units_bytes_ = 0;   // for all units at work
   std::int64_t unit_records_ = 0;  // of both directions
   std::int64_t next_chunk_ = 0;
+  mutable std::atomic<bool> asymmetric_{false};
   std::vector<UnitRange> pending_;  // parts of the chunk before, last first
 };
 

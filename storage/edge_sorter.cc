@@ -1,7 +1,5 @@
 #include "storage/edge_sorter.h"
 
-#include <algorithm>
-
 namespace ooc {
 
 EdgeSorter::EdgeSorter(FileSystem& files, const std::string& scratch, const EdgeKeys& keys,
@@ -10,19 +8,32 @@ EdgeSorter::EdgeSorter(FileSystem& files, const std::string& scratch, const Edge
       in_(files, scratch + ".in", data.bytes()),
       out_(files, scratch + ".out", data.bytes()) {}
 
+void EdgeSorter::sort(std::uint64_t number, std::span<const Edge> edges,
+                      std::span<const std::byte> data, Block& block) const {
+  block.number = number;
+  for (Records* const records : {&block.in, &block.out}) {
+    records->keys.resize(edges.size());
+    records->data.assign(data.begin(), data.end());
+  }
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const auto [source, destination] = edges[i];
+    block.in.keys[i] = keys_.key_of({source, destination});
+    block.out.keys[i] = keys_.key_of({destination, source});
+  }
+  sort_records(block.in, in_.data_bytes());
+  sort_records(block.out, out_.data_bytes());
+}
+
+void EdgeSorter::write(const Block& block) {
+  in_.write(block.number, block.in);
+  out_.write(block.number, block.out);
+}
+
 void EdgeSorter::add(std::uint64_t number, std::span<const Edge> edges,
                      std::span<const std::byte> data) {
-  Records records;
-  records.keys.resize(edges.size());
-  records.data.assign(data.begin(), data.end());
-  std::transform(edges.begin(), edges.end(), records.keys.begin(),
-                 [&](const Edge& edge) { return keys_.key_of(edge); });
-  in_.add(number, records);
-  records.data.assign(data.begin(), data.end());
-  std::transform(edges.begin(), edges.end(), records.keys.begin(), [&](const Edge& edge) {
-    return keys_.key_of({edge.destination, edge.source});
-  });
-  out_.add(number, records);
+  Block block;
+  sort(number, edges, data, block);
+  write(block);
 }
 
 void EdgeSorter::finish() {
@@ -31,9 +42,8 @@ void EdgeSorter::finish() {
 }
 
 std::int64_t sort_memory(std::size_t data_bytes) {
-  constexpr std::int64_t kKeyBytes = 8, kPlaceBytes = 16;
-  const auto data = static_cast<std::int64_t>(data_bytes);
-  return data == 0 ? kKeyBytes : kKeyBytes + kPlaceBytes + 2 * data;  // data before and after
+  constexpr std::int64_t kPlaceBytes = 16;
+  return data_bytes == 0 ? 0 : kPlaceBytes + static_cast<std::int64_t>(data_bytes);
 }
 
 }  // namespace ooc

@@ -103,21 +103,24 @@ class PosixReadableFile final : public ReadableFile {
 
 class PosixWritableFile final : public WritableFile {
  public:
-  PosixWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  // `direct_fd`: the same file, opened to bypass the page cache; -1 where it cannot.
+  PosixWritableFile(std::string path, int fd, int direct_fd)
+      : path_(std::move(path)), fd_(fd), direct_fd_(direct_fd) {}
 
   const std::string& path() const override { return path_; }
 
+  // What is large and aligned bypasses the page cache: it would be copied there, page by page, only
+  // to be written and never read again.
   void write_at(std::uint64_t offset, std::span<const std::byte> data) override {
-    std::size_t done = 0;
-    while (done < data.size()) {
-      const ssize_t count = ::pwrite(fd_.get(), data.data() + done, data.size() - done,
-                                     static_cast<off_t>(offset + done));
-      if (count > 0) {
-        done += static_cast<std::size_t>(count);
-      } else if (count == 0 || errno != EINTR) {
-        throw_file_error(count == 0 ? EIO : errno, "cannot write", path_, offset + done);
-      }
+    const bool aligned = offset % kDirectAlignment == 0 &&
+                         reinterpret_cast<std::uintptr_t>(data.data()) % kDirectAlignment == 0;
+    if (aligned && data.size() >= kLeastDirectBytes && direct_fd_.get() >= 0) {
+      const std::size_t body = data.size() / kDirectAlignment * kDirectAlignment;
+      write_all(direct_fd_.get(), offset, data.first(body));
+      offset += body;
+      data = data.subspan(body);
     }
+    write_all(fd_.get(), offset, data);
   }
 
   void sync() override {
@@ -127,14 +130,32 @@ class PosixWritableFile final : public WritableFile {
   }
 
   void close() override {
+    if (direct_fd_.get() >= 0) direct_fd_.close();
     if (fd_.get() >= 0 && fd_.close() != 0 && errno != EINTR) {
       throw_file_error(errno, "cannot close", path_);
     }
   }
 
  private:
+  static constexpr std::size_t kDirectAlignment = 4096;
+  static constexpr std::size_t kLeastDirectBytes = 1 << 20;
+
+  void write_all(int fd, std::uint64_t offset, std::span<const std::byte> data) {
+    std::size_t done = 0;
+    while (done < data.size()) {
+      const ssize_t count =
+          ::pwrite(fd, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
+      if (count > 0) {
+        done += static_cast<std::size_t>(count);
+      } else if (count == 0 || errno != EINTR) {
+        throw_file_error(count == 0 ? EIO : errno, "cannot write", path_, offset + done);
+      }
+    }
+  }
+
   std::string path_;
   FileDescriptor fd_;
+  FileDescriptor direct_fd_;
 };
 
 int open_retrying(const std::string& path, int flags) {
@@ -176,13 +197,14 @@ class PosixFileSystem final : public FileSystem {
       throw IoError("cannot create file: its directory does not exist", path, "create it first");
     }
     if (fd < 0) throw_file_error(errno, "cannot create file", path);
-    return std::make_unique<PosixWritableFile>(path, fd);
+    const int direct = open_retrying(path, O_WRONLY | O_DIRECT);  // EINVAL where that is unknown
+    return std::make_unique<PosixWritableFile>(path, fd, direct);
   }
 
   std::unique_ptr<WritableFile> update(const std::string& path) override {
     const int fd = open_retrying(path, O_WRONLY);
     if (fd < 0) throw_file_error(errno, "cannot open file to write", path);
-    return std::make_unique<PosixWritableFile>(path, fd);
+    return std::make_unique<PosixWritableFile>(path, fd, -1);
   }
 
   bool exists(const std::string& path) override {

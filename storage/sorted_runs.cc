@@ -8,14 +8,15 @@
 #include <utility>
 
 #include "storage/errors.h"
+#include "storage/format.h"
 
 namespace ooc {
 namespace {
 
 constexpr std::uint64_t kRunStride = 2048;
 
-std::span<const std::byte> bytes_of(const std::vector<std::uint64_t>& keys) {
-  return std::as_bytes(std::span(keys));
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ void sort_records(Records& records, std::size_t data_bytes) {
     places[i].lo = i;
   }
   sorter(places.data(), places.size(), hwy::SortAscending());
-  std::vector<std::byte> data(records.data.size());
+  AlignedVector<std::byte> data(records.data.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
     records.keys[i] = places[i].hi;
     std::memcpy(data.data() + i * data_bytes, records.data.data() + places[i].lo * data_bytes,
@@ -57,20 +58,20 @@ SortedRuns::~SortedRuns() {
   }
 }
 
-void SortedRuns::add(std::uint64_t number, Records& records) {
+void SortedRuns::write(std::uint64_t number, const Records& records) {
   OOC_CHECK(records.data.size() == records.size() * data_bytes_);
   if (records.size() == 0) return;
-  sort_records(records, data_bytes_);
   Run run;
   run.number = number;
   run.size = records.size();
-  const auto keys = bytes_of(records.keys);
-  run.offset = end_.fetch_add(keys.size() + records.data.size());
+  const auto keys = std::as_bytes(std::span(records.keys));
+  run.offset = end_.fetch_add(aligned(keys.size()) + aligned(records.data.size()));
+  run.data_offset = run.offset + aligned(keys.size());
   for (std::size_t i = 0; i < records.size(); i += kRunStride) {
     run.strides.push_back(records.keys[i]);
   }
   writer_->write_at(run.offset, keys);
-  if (!records.data.empty()) writer_->write_at(run.offset + keys.size(), records.data);
+  if (!records.data.empty()) writer_->write_at(run.data_offset, records.data);
   const std::lock_guard lock(mutex_);
   size_ += run.size;
   runs_.push_back(std::move(run));
@@ -119,8 +120,7 @@ void SortedRuns::append(const Run& run, std::uint64_t first, std::uint64_t last,
   out.keys.resize(before + wanted);
   if (data_bytes_ == 0 || wanted == 0) return;
   out.data.resize((before + wanted) * data_bytes_);
-  read_exact(*reader_,
-             run.offset + run.size * sizeof(std::uint64_t) + (range.begin + skipped) * data_bytes_,
+  read_exact(*reader_, run.data_offset + (range.begin + skipped) * data_bytes_,
              std::span(out.data).subspan(before * data_bytes_));
 }
 

@@ -1,5 +1,5 @@
-// Records of a 64-bit key and a fixed number of bytes, sorted outside memory: each add() sorts what
-// it is given and writes it as one run; read() brings the records of a range of keys together from
+// Records of a 64-bit key and a fixed number of bytes, sorted outside memory: each write() makes
+// one run of what was sorted in memory; read() brings the records of a range of keys together from
 // all runs. How the runs were cut never shows: records of equal keys keep the order of the runs'
 // numbers and, within a run, the order they were given in.
 //
@@ -14,13 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "storage/aligned_vector.h"
 #include "storage/file.h"
 
 namespace ooc {
 
 struct Records {
-  std::vector<std::uint64_t> keys;
-  std::vector<std::byte> data;  // data_bytes() each, in the order of `keys`
+  AlignedVector<std::uint64_t> keys;
+  AlignedVector<std::byte> data;  // data_bytes() each, in the order of `keys`
 
   std::size_t size() const { return keys.size(); }
   void clear() {
@@ -38,9 +39,9 @@ class SortedRuns {
 
   std::size_t data_bytes() const { return data_bytes_; }  // of a record, without its key
 
-  // Sorts `records` in place and writes them as run `number`; each number once. Many threads.
-  void add(std::uint64_t number, Records& records);
-  // After the last add(), before the first read.
+  // Writes sorted records as run `number`; each number once. Many threads.
+  void write(std::uint64_t number, const Records& records);
+  // After the last write(), before the first read().
   void finish();
 
   std::uint64_t size() const { return size_; }
@@ -51,10 +52,11 @@ class SortedRuns {
   void read(std::uint64_t first, std::uint64_t last, Records& out) const;
 
  private:
-  // Sorted keys from `offset` on, their data behind them.
+  // Sorted keys from `offset` on, their data behind them, both at multiples of kChunkAlignment.
   struct Run {
     std::uint64_t number = 0;
     std::uint64_t offset = 0;
+    std::uint64_t data_offset = 0;
     std::uint64_t size = 0;
     std::vector<std::uint64_t> strides;  // every 2,048th key
   };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "storage/aligned_vector.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -90,7 +91,8 @@ void VertexTensorWriter::append_piece(const Piece& piece, const std::byte* rows)
       static_cast<std::size_t>(layout_.slice_stride(piece.slice)) * element_bytes_;
   const auto column = static_cast<std::size_t>(piece.slice * kSliceWidth) * element_bytes_;
   const auto count = static_cast<std::size_t>(piece.count);
-  std::vector<std::byte> slice_rows(out_row_bytes * count);
+  AlignedVector<std::byte> slice_rows(out_row_bytes * count);
+  if (out_row_bytes > copy_bytes) std::fill(slice_rows.begin(), slice_rows.end(), std::byte{0});
   for (std::size_t row = 0; row < count; ++row) {
     std::memcpy(slice_rows.data() + row * out_row_bytes, rows + row * in_row_bytes + column,
                 copy_bytes);

@@ -1,51 +1,111 @@
 #include "storage/import/edge_import.h"
 
-#include <tbb/concurrent_queue.h>
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <future>
 #include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "storage/io_threads.h"
 
 namespace ooc {
 namespace {
 
 constexpr std::int64_t kLeastBlockEdges = 64 << 10;
 constexpr std::int64_t kMostBlockEdges = 8 << 20;
+constexpr std::size_t kBlocksOnTheWay = 3;  // one being read, two being written
+
+// A block of edges on its way: read, sorted, written.
+struct Work {
+  EdgeBlock read;
+  EdgeSorter::Block sorted;
+};
+
+// Blocks in use and blocks to use again. The reader waits where all are in use: then the disk is
+// what limits.
+class WorkPool {
+ public:
+  explicit WorkPool(std::size_t most) : free_(most) {}
+  std::shared_ptr<Work> take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return free_ > 0; });
+    --free_;
+    if (idle_.empty()) return std::make_shared<Work>();
+    auto work = std::move(idle_.back());
+    idle_.pop_back();
+    return work;
+  }
+  void give_back(std::shared_ptr<Work> work) {
+    {
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(std::move(work));
+      ++free_;
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t free_;
+  std::vector<std::shared_ptr<Work>> idle_;
+};
+
+// Gives the block back however the write ends.
+struct ReturnTo {
+  WorkPool& pool;
+  const std::shared_ptr<Work>& work;
+  ~ReturnTo() { pool.give_back(work); }
+};
 
 }  // namespace
 
 void sort_edges(EdgeSource& source, std::span<const VertexIndex> new_ids, std::size_t data_bytes,
                 std::int64_t memory_bytes, EdgeSorter& sorter, const Control& control) {
-  const auto tokens = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency()) + 1;
-  const std::int64_t edge_bytes =
-      static_cast<std::int64_t>(sizeof(Edge) + 2 * data_bytes) + sort_memory(data_bytes);
+  const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+  const std::size_t blocks = threads + kBlocksOnTheWay;
+  const auto edge_bytes =
+      static_cast<std::int64_t>(sizeof(Edge) + 2 * sizeof(std::uint64_t) + 3 * data_bytes) +
+      sort_memory(data_bytes);
   const std::int64_t block_edges =
-      std::clamp(memory_bytes / edge_bytes / static_cast<std::int64_t>(tokens), kLeastBlockEdges,
+      std::clamp(memory_bytes / edge_bytes / static_cast<std::int64_t>(blocks), kLeastBlockEdges,
                  kMostBlockEdges);
   const auto total = static_cast<double>(source.known_edges().value_or(0));
   std::int64_t read = 0;
-  tbb::concurrent_queue<std::shared_ptr<EdgeBlock>> idle;  // buffers to use again
-  const auto next = [&](tbb::flow_control& flow) {
-    std::shared_ptr<EdgeBlock> block;
-    if (!idle.try_pop(block)) block = std::make_shared<EdgeBlock>();
-    if (!source.next(block_edges, *block)) {
+  WorkPool pool(blocks);
+  std::mutex writes_mutex;
+  std::vector<std::future<void>> writes;
+  IoThreads io;
+  using Token = std::shared_ptr<Work>;
+  const auto next = [&](tbb::flow_control& flow) -> Token {
+    Token work = pool.take();
+    if (!source.next(block_edges, work->read)) {
       flow.stop();
-      return std::shared_ptr<EdgeBlock>();
+      return nullptr;
     }
-    read += static_cast<std::int64_t>(block->edges.size());
+    read += static_cast<std::int64_t>(work->read.edges.size());
     control.step("sorting edges", static_cast<double>(read), total);
-    return block;
+    return work;
   };
-  const auto sort = [&](const std::shared_ptr<EdgeBlock>& block) {
-    if (!new_ids.empty()) renumber_edges(block->edges, new_ids);
-    sorter.add(block->number, block->edges, block->data);
-    idle.push(block);
+  const auto sort = [&](const Token& work) {
+    if (!new_ids.empty()) renumber_edges(work->read.edges, new_ids);
+    sorter.sort(work->read.number, work->read.edges, work->read.data, work->sorted);
+    auto written = io.submit([&sorter, &pool, work] {
+      const ReturnTo owner{pool, work};
+      sorter.write(work->sorted);
+    });
+    const std::lock_guard lock(writes_mutex);
+    writes.push_back(std::move(written));
   };
-  tbb::parallel_pipeline(
-      tokens,
-      tbb::make_filter<void, std::shared_ptr<EdgeBlock>>(tbb::filter_mode::serial_in_order, next) &
-          tbb::make_filter<std::shared_ptr<EdgeBlock>, void>(tbb::filter_mode::parallel, sort));
+  tbb::parallel_pipeline(blocks,
+                         tbb::make_filter<void, Token>(tbb::filter_mode::serial_in_order, next) &
+                             tbb::make_filter<Token, void>(tbb::filter_mode::parallel, sort));
+  for (std::future<void>& write : writes) write.get();
   sorter.finish();
 }
 

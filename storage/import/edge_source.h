@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/aligned_vector.h"
 #include "storage/control.h"
 #include "storage/edge_key.h"
 #include "storage/file.h"
@@ -19,8 +20,8 @@ namespace ooc {
 
 struct EdgeBlock {
   std::uint64_t number = 0;  // of the blocks since the start
-  std::vector<Edge> edges;
-  std::vector<std::byte> data;  // EdgeData::bytes() for each edge
+  AlignedVector<Edge> edges;
+  AlignedVector<std::byte> data;  // EdgeData::bytes() for each edge
 };
 
 // One thread at a time.

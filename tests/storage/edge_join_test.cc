@@ -267,7 +267,7 @@ TEST_CASE("edge_join: the same bytes whatever the memory, the runs and the threa
   const Graph given = random_graph(300, 8000, 3, true);
   const EdgeTransforms transforms{true, SelfLoops::kAddRemaining, Coalesce::kSum};
   const Stored whole = store(given, 300, transforms, kAll, given.size());
-  CHECK(store(given, 300, transforms, kAll, 50, 2'000'000).in_bytes == whole.in_bytes);
+  CHECK(store(given, 300, transforms, kAll, 50, 4'000'000).in_bytes == whole.in_bytes);
   const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);
   CHECK(store(given, 300, transforms, kAll, 1000).in_bytes == whole.in_bytes);
 }

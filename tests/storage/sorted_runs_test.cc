@@ -61,7 +61,8 @@ TEST_CASE("sorted_runs: any range holds what a stable sort puts there, however t
         const std::size_t begin = run * run_size;
         Records records =
             records_of(std::span(all).subspan(begin, std::min(run_size, count - begin)), with_data);
-        runs.add(run, records);
+        sort_records(records, runs.data_bytes());
+        runs.write(run, records);
       });
       runs.finish();
       CHECK(runs.size() == count);
@@ -91,9 +92,10 @@ TEST_CASE("sorted_runs: the file is gone with its owner, and a failing write is 
   {
     SortedRuns runs(files, "/runs", 0);
     Records records = records_of(std::vector<Record>{{3, 0}, {1, 0}}, false);
-    runs.add(0, records);
+    sort_records(records, 0);
+    runs.write(0, records);
     files.faults.first_failing_write = files.counts.writes + 1;
-    CHECK_THROWS_AS(runs.add(1, records), IoError);
+    CHECK_THROWS_AS(runs.write(1, records), IoError);
   }
   CHECK_FALSE(memory.exists("/runs"));
 }

@@ -1,0 +1,45 @@
+#include "storage/io_threads.h"
+
+#include <utility>
+
+namespace ooc {
+
+IoThreads::IoThreads(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+}
+
+IoThreads::~IoThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+std::future<void> IoThreads::submit(std::function<void()> task) {
+  std::packaged_task<void()> packaged(std::move(task));
+  std::future<void> done = packaged.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(packaged));
+  }
+  changed_.notify_one();
+  return done;
+}
+
+void IoThreads::work() {
+  for (;;) {
+    std::packaged_task<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ended_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+}
+
+}  // namespace ooc

@@ -1,0 +1,37 @@
+// A few threads that do nothing but wait for files, so that those which compute never do.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ooc {
+
+class IoThreads {
+ public:
+  explicit IoThreads(std::size_t count = 4);
+  // Runs what was submitted to its end.
+  ~IoThreads();
+  IoThreads(const IoThreads&) = delete;
+  IoThreads& operator=(const IoThreads&) = delete;
+
+  // Runs `task` soon, in order of submission; get() of the future throws what it threw. What it
+  // refers to must live until then. Many threads.
+  std::future<void> submit(std::function<void()> task);
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::packaged_task<void()>> tasks_;
+  bool ended_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ooc
