@@ -92,7 +92,7 @@ enum class BlockIoKind {
 
 struct BlockIoOptions {
   BlockIoKind kind = BlockIoKind::kBest;
-  // Reads that the kernel has at once, and writes.
+  // Reads that the kernel has at once, and writes; threads are 8 of each at most.
   unsigned depth = 16;
   // Memory that most buffers lie in (BufferPool::memory()); must outlive the BlockIo. It is
   // registered with the ring where the limit on locked memory allows it; the kernel then keeps all

@@ -11,7 +11,7 @@
 namespace ooc {
 namespace {
 
-constexpr unsigned kMostThreads = 16;  // of each kind; more would only wait for the disk together
+constexpr unsigned kMostThreads = 8;  // of each kind: enough for a disk, few to have
 
 ssize_t call_kernel(const BlockTransfer& transfer) {
   const int fd = static_cast<const DirectFile*>(transfer.request().file)->fd();

@@ -22,7 +22,7 @@ class PoolBuffer {
   ~PoolBuffer();
 
   std::byte* data() const { return memory_.data(); }
-  std::size_t size() const { return memory_.size(); }  // what was asked for, up to kIoAlignment
+  std::size_t size() const { return memory_.size(); }  // asked for, rounded up to kIoAlignment
   std::span<std::byte> memory() const { return memory_; }
 
  private:

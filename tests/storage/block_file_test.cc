@@ -25,6 +25,7 @@ using test::AlignedBuffer;
 using test::error_of;
 using test::FaultyBlockIo;
 using test::fill_pattern;
+using test::is_zero;
 using test::MemoryBlockIo;
 using test::MemoryFileSystem;
 using test::pattern_mismatch;
@@ -183,7 +184,7 @@ TEMPLATE_TEST_CASE("block_file: a temporary file is zero, written, rewritten and
   };
   all(kRead, 0, 1);
   for (const AlignedBuffer& buffer : buffers) {
-    for (const std::byte byte : buffer.first(kUnit)) REQUIRE(byte == std::byte{0});
+    CHECK(is_zero(buffer.first(kUnit)));
   }
   const auto fill = [&](std::uint64_t version) {
     for (std::size_t i = 0; i < kUnits; ++i) {

@@ -1,6 +1,7 @@
 // Memory that requests of a BlockIo may use, with helpers to fill and compare it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -40,6 +41,10 @@ inline std::byte pattern_byte(std::uint64_t offset, std::uint64_t version = 0) {
 inline void fill_pattern(std::span<std::byte> out, std::uint64_t offset,
                          std::uint64_t version = 0) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = pattern_byte(offset + i, version);
+}
+
+inline bool is_zero(std::span<const std::byte> data) {
+  return std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 // Where `data`, read at `offset`, differs first; data.size() if nowhere.
