@@ -9,11 +9,7 @@ namespace ooc {
 
 ScratchTensor::ScratchTensor(BlockIo& io, const std::string& directory, DType dtype,
                              const TensorLayout& layout)
-    : io_(io),
-      dtype_(dtype),
-      layout_(layout),
-      blocks_per_chunk_(vertex_blocks_per_chunk(layout, dtype)),
-      bytes_(vertex_chunk_bytes(layout, dtype)) {
+    : io_(io), dtype_(dtype), layout_(layout), bytes_(vertex_chunk_bytes(layout, dtype)) {
   std::uint64_t end = 0;
   for (const std::uint64_t bytes : bytes_) {
     offsets_.push_back(end);

@@ -25,13 +25,8 @@ class ScratchTensor {
   DType dtype() const { return dtype_; }
   const TensorLayout& layout() const { return layout_; }
 
-  // Chunks lie slice after slice, block after block.
+  // Chunks are numbered as in a vertex tensor's file: vertex_chunk_of(), vertex_blocks_per_chunk().
   std::int64_t chunk_count() const { return static_cast<std::int64_t>(bytes_.size()); }
-  // The chunk with this block's rows of this slice. Below 8 columns it has more blocks than one.
-  std::int64_t chunk_of(std::int64_t block, std::int64_t slice) const {
-    return slice * ceil_div(layout_.block_count(), blocks_per_chunk_) + block / blocks_per_chunk_;
-  }
-  std::int64_t blocks_per_chunk() const { return blocks_per_chunk_; }
   // Of its rows; `data` below needs room for io_aligned() of it.
   std::size_t chunk_bytes(std::int64_t chunk) const { return bytes_[index(chunk)]; }
 
@@ -47,7 +42,6 @@ class ScratchTensor {
   BlockIo& io_;
   DType dtype_;
   TensorLayout layout_;
-  std::int64_t blocks_per_chunk_;
   std::vector<std::uint64_t> bytes_;    // per chunk
   std::vector<std::uint64_t> offsets_;  // per chunk
   std::unique_ptr<BlockFile> file_;
