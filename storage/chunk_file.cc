@@ -160,11 +160,29 @@ void ChunkFileReader::corrupt(std::string_view what, std::uint64_t offset) const
   throw DataError(what, fmt::format("{}, offset {}", path(), offset), kImportAgain);
 }
 
-void ChunkFileReader::read_footer(ChunkFileFooter& footer) const {
-  const std::uint64_t size = bytes_.size();
+ChunkFileHeader ChunkFileReader::read_header(ChunkFileKind kind) const {
+  if (file_->size() < kChunkAlignment) corrupt("truncated chunk file", file_->size());
+  ChunkFileHeader header;
+  read_exact(*file_, 0, std::as_writable_bytes(std::span(&header, 1)));
+  if (std::memcmp(header.magic, kHeaderMagic, sizeof(header.magic)) != 0) {
+    corrupt("not a chunk file", 0);
+  }
+  if (header.version > kFormatVersion) {
+    throw DataError(fmt::format("chunk file format version {} is newer than this ooc knows ({})",
+                                header.version, kFormatVersion),
+                    path(), "use a newer ooc");
+  }
+  if (header.checksum != checksum_before(header)) corrupt("chunk file header is corrupt", 0);
+  if (header.kind != static_cast<std::uint32_t>(kind)) corrupt("wrong kind of chunk file", 12);
+  return header;
+}
+
+ChunkFileFooter ChunkFileReader::read_footer() const {
+  const std::uint64_t size = file_->size();
+  ChunkFileFooter footer;
   if (size < kChunkAlignment + sizeof(footer)) corrupt("truncated chunk file", size);
   const std::uint64_t at = size - sizeof(footer);
-  std::memcpy(&footer, bytes_.data() + at, sizeof(footer));
+  read_exact(*file_, at, std::as_writable_bytes(std::span(&footer, 1)));
   if (std::memcmp(footer.magic, kFooterMagic, sizeof(footer.magic)) != 0) {
     corrupt("chunk file without its footer (truncated or not finished)", at);
   }
@@ -174,35 +192,16 @@ void ChunkFileReader::read_footer(ChunkFileFooter& footer) const {
       footer.index_bytes != at - footer.index_offset) {
     corrupt("chunk file index lies in the wrong place", at);
   }
+  return footer;
 }
 
-ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, ChunkFileKind kind,
-                                 VerifyPolicy verify)
-    : file_(files.open(path)), bytes_(file_->map()), verify_(verify) {
-  ChunkFileHeader header;
-  if (bytes_.size() < kChunkAlignment) corrupt("truncated chunk file", bytes_.size());
-  std::memcpy(&header, bytes_.data(), sizeof(header));
-  if (std::memcmp(header.magic, kHeaderMagic, sizeof(header.magic)) != 0) {
-    corrupt("not a chunk file", 0);
-  }
-  if (header.version > kFormatVersion) {
-    throw DataError(fmt::format("chunk file format version {} is newer than this ooc knows ({})",
-                                header.version, kFormatVersion),
-                    path, "use a newer ooc");
-  }
-  if (header.checksum != checksum_before(header)) corrupt("chunk file header is corrupt", 0);
-  if (header.kind != static_cast<std::uint32_t>(kind)) corrupt("wrong kind of chunk file", 12);
-  ChunkFileFooter footer;
-  read_footer(footer);
-  if (footer.header_checksum != header.checksum ||
-      footer.index_bytes != header.chunk_count * sizeof(ChunkIndexEntry)) {
-    corrupt("chunk file header and footer disagree", 0);
-  }
-  const auto index_bytes = bytes_.subspan(footer.index_offset, footer.index_bytes);
+void ChunkFileReader::read_index(const ChunkFileFooter& footer, std::uint64_t chunk_count) {
+  index_.resize(chunk_count);
+  const auto index_bytes = std::as_writable_bytes(std::span(index_));
+  read_exact(*file_, footer.index_offset, index_bytes);
   if (checksum64(index_bytes) != footer.index_checksum) {
     corrupt("chunk file index is corrupt", footer.index_offset);
   }
-  index_ = {reinterpret_cast<const ChunkIndexEntry*>(index_bytes.data()), header.chunk_count};
   for (const ChunkIndexEntry& entry : index_) {
     if (entry.offset % kChunkAlignment != 0 || entry.offset > footer.index_offset ||
         entry.bytes > footer.index_offset - entry.offset ||
@@ -210,6 +209,20 @@ ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, Chu
       corrupt("a chunk lies outside its file", footer.index_offset);
     }
   }
+}
+
+ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, ChunkFileKind kind,
+                                 VerifyPolicy verify)
+    : file_(files.open(path)), verify_(verify) {
+  const ChunkFileHeader header = read_header(kind);
+  const ChunkFileFooter footer = read_footer();
+  // Compared by division: a count that overflows is refused too.
+  if (footer.header_checksum != header.checksum ||
+      footer.index_bytes % sizeof(ChunkIndexEntry) != 0 ||
+      footer.index_bytes / sizeof(ChunkIndexEntry) != header.chunk_count) {
+    corrupt("chunk file header and footer disagree", 0);
+  }
+  read_index(footer, header.chunk_count);
   shape_ = {kind,
             header.dtype,
             header.edge_data,
@@ -226,15 +239,19 @@ ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, Chu
 
 std::span<const std::byte> ChunkFileReader::chunk(std::uint64_t chunk) const {
   const ChunkIndexEntry& entry = index_[chunk];
-  const auto payload = bytes_.subspan(entry.offset, entry.bytes);
-  if (verify_ == VerifyPolicy::kNever) return payload;
+  const auto payload = file_->map().subspan(entry.offset, entry.bytes);
+  verify(chunk, payload);
+  return payload;
+}
+
+void ChunkFileReader::verify(std::uint64_t chunk, std::span<const std::byte> payload) const {
+  if (verify_ == VerifyPolicy::kNever) return;
   std::atomic<bool>& seen = verified_[chunk];
-  if (verify_ == VerifyPolicy::kFirst && seen.load(std::memory_order_acquire)) return payload;
-  if (checksum64(payload) != entry.checksum) {
-    corrupt(fmt::format("chunk {} has the wrong checksum", chunk), entry.offset);
+  if (verify_ == VerifyPolicy::kFirst && seen.load(std::memory_order_acquire)) return;
+  if (checksum64(payload) != index_[chunk].checksum) {
+    corrupt(fmt::format("chunk {} has the wrong checksum", chunk), index_[chunk].offset);
   }
   seen.store(true, std::memory_order_release);
-  return payload;
 }
 
 bool ChunkFileReader::verified(std::uint64_t chunk) const {
@@ -242,8 +259,12 @@ bool ChunkFileReader::verified(std::uint64_t chunk) const {
 }
 
 void ChunkFileReader::check_zero(std::uint64_t begin, std::uint64_t end) const {
-  for (std::uint64_t at = begin; at < end; ++at) {
-    if (bytes_[at] != std::byte{0}) corrupt("a gap between chunks is not zero", at);
+  const auto gap = file_->map().subspan(begin, end - begin);
+  const auto found =
+      std::find_if(gap.begin(), gap.end(), [](std::byte b) { return b != std::byte{0}; });
+  if (found != gap.end()) {
+    corrupt("a gap between chunks is not zero",
+            begin + static_cast<std::uint64_t>(found - gap.begin()));
   }
 }
 
@@ -263,9 +284,7 @@ void ChunkFileReader::verify_all(const Control& control) const {
     check_zero(end, chunk_begin);
     end = chunk_end;
   }
-  const auto index_offset =
-      static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(index_.data()) - bytes_.data());
-  check_zero(end, index_offset);
+  check_zero(end, info_.bytes - sizeof(ChunkFileFooter) - index_.size() * sizeof(ChunkIndexEntry));
 }
 
 }  // namespace ooc

@@ -80,7 +80,8 @@ class ChunkFileWriter {
   bool finished_ = false;
 };
 
-// Reads by mapping. All methods may be called from many threads.
+// Reads header and index, and chunks by mapping; storage/direct_chunk_reader.h is the other way to
+// the chunks. All methods may be called from many threads.
 class ChunkFileReader {
  public:
   // Checks header, footer and index: DataError names the file and what is wrong with it.
@@ -91,23 +92,28 @@ class ChunkFileReader {
   const ChunkFileShape& shape() const { return shape_; }
   const ChunkFileInfo& info() const { return info_; }
   const ChunkIndexEntry& entry(std::uint64_t chunk) const { return index_[chunk]; }
-  // The payload, 4 KiB aligned; valid as long as the reader. DataError if its checksum is wrong.
+  // The payload, 4 KiB aligned and verified; valid as long as the reader. The first call maps the
+  // file.
   std::span<const std::byte> chunk(std::uint64_t chunk) const;
-  // Whether chunk() has verified it before.
+  // Compares the checksum of a chunk's payload, however it was read, where the policy asks for it:
+  // DataError if it is wrong.
+  void verify(std::uint64_t chunk, std::span<const std::byte> payload) const;
+  // Whether it was found right before.
   bool verified(std::uint64_t chunk) const;
   // Reads everything: all checksums, all gaps.
   void verify_all(const Control& control = {}) const;
 
  private:
   [[noreturn]] void corrupt(std::string_view what, std::uint64_t offset) const;
-  void read_footer(ChunkFileFooter& footer) const;
+  ChunkFileHeader read_header(ChunkFileKind kind) const;
+  ChunkFileFooter read_footer() const;
+  void read_index(const ChunkFileFooter& footer, std::uint64_t chunk_count);
   void check_zero(std::uint64_t begin, std::uint64_t end) const;
 
   std::unique_ptr<ReadableFile> file_;
-  std::span<const std::byte> bytes_;
   ChunkFileShape shape_;
   ChunkFileInfo info_;
-  std::span<const ChunkIndexEntry> index_;
+  std::vector<ChunkIndexEntry> index_;
   VerifyPolicy verify_;
   mutable std::vector<std::atomic<bool>> verified_;
 };

@@ -17,8 +17,8 @@ class EdgeSorter {
   EdgeSorter(FileSystem& files, const std::string& scratch, const EdgeKeys& keys,
              const EdgeData& data);
 
-  // Block `number` of the edges, each number once; `data`: EdgeData::bytes() for each edge. Parallel
-  // edges keep the order of the blocks. Many threads.
+  // Block `number` of the edges, each number once; `data`: EdgeData::bytes() for each edge.
+  // Parallel edges keep the order of the blocks. Many threads.
   void add(std::uint64_t number, std::span<const Edge> edges, std::span<const std::byte> data);
   // The same in two steps, so that sorting need not wait for the disk. Memory: a block holds two
   // keys and twice the data for each edge; sorting takes sort_memory() more.

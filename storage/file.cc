@@ -17,28 +17,13 @@
 #include <utility>
 
 #include "storage/errors.h"
+#include "storage/file_descriptor.h"
 
 namespace ooc {
 namespace {
 
 namespace fs = std::filesystem;
 namespace ipc = boost::interprocess;
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  // Linux frees the descriptor even where close() fails, so it is never tried twice.
-  int close() { return ::close(std::exchange(fd_, -1)); }
-
- private:
-  int fd_;
-};
 
 // What Boost maps: a descriptor that is open already, so that the bytes mapped are those of the
 // file opened even where another has taken its name since.
@@ -51,16 +36,8 @@ struct MappableDescriptor {
 
 class PosixReadableFile final : public ReadableFile {
  public:
-  PosixReadableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
-    struct stat status {};
-    if (::fstat(fd_.get(), &status) != 0) throw_file_error(errno, "cannot open file", path_);
-    if (S_ISDIR(status.st_mode)) throw_file_error(EISDIR, "cannot open file", path_);
-    if (!S_ISREG(status.st_mode)) {
-      throw DataError("not a regular file (a pipe or a device)", path_,
-                      "save it as a file first: sizes and places must be known");
-    }
-    size_ = static_cast<std::uint64_t>(status.st_size);
-  }
+  PosixReadableFile(std::string path, int fd)
+      : path_(std::move(path)), fd_(fd), size_(regular_file_bytes(fd, path_)) {}
 
   const std::string& path() const override { return path_; }
   std::uint64_t size() const override { return size_; }
@@ -96,7 +73,7 @@ class PosixReadableFile final : public ReadableFile {
  private:
   std::string path_;
   FileDescriptor fd_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_;
   std::mutex map_mutex_;
   ipc::mapped_region region_;
 };
@@ -157,14 +134,6 @@ class PosixWritableFile final : public WritableFile {
   FileDescriptor fd_;
   FileDescriptor direct_fd_;
 };
-
-int open_retrying(const std::string& path, int flags) {
-  int fd = -1;
-  do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
-}
 
 class PosixFileLock final : public FileLock {
  public:

@@ -42,6 +42,12 @@ std::int64_t vertex_blocks_per_chunk(const TensorLayout& layout, DType dtype) {
   return std::max<std::int64_t>(1, kNarrowChunkBytes / block_bytes);
 }
 
+std::int64_t vertex_chunk_of(const TensorLayout& layout, DType dtype, std::int64_t block,
+                             std::int64_t slice) {
+  const std::int64_t blocks = vertex_blocks_per_chunk(layout, dtype);
+  return slice * ceil_div(layout.block_count(), blocks) + block / blocks;
+}
+
 std::vector<std::uint64_t> vertex_chunk_bytes(const TensorLayout& layout, DType dtype) {
   const std::int64_t chunk_rows = layout.block_rows * vertex_blocks_per_chunk(layout, dtype);
   std::vector<std::uint64_t> bytes;
@@ -133,8 +139,7 @@ VertexTensorFile::VertexTensorFile(FileSystem& files, const std::string& path, V
 }
 
 const std::byte* VertexTensorFile::chunk(std::int64_t block, std::int64_t slice) const {
-  const std::int64_t chunks_per_slice = ceil_div(layout_.block_count(), blocks_per_chunk_);
-  const std::int64_t index = slice * chunks_per_slice + block / blocks_per_chunk_;
+  const std::int64_t index = vertex_chunk_of(layout_, dtype_, block, slice);
   const std::int64_t first_row = block % blocks_per_chunk_ * layout_.block_rows;
   return file_.chunk(static_cast<std::uint64_t>(index)).data() +
          static_cast<std::uint64_t>(first_row) * row_bytes(layout_, dtype_, slice);

@@ -64,5 +64,8 @@ class VertexTensorFile {
 std::vector<std::uint64_t> vertex_chunk_bytes(const TensorLayout& layout, DType dtype);
 // Blocks that one chunk covers.
 std::int64_t vertex_blocks_per_chunk(const TensorLayout& layout, DType dtype);
+// The chunk, in file order, that holds this block's rows of this slice.
+std::int64_t vertex_chunk_of(const TensorLayout& layout, DType dtype, std::int64_t block,
+                             std::int64_t slice);
 
 }  // namespace ooc

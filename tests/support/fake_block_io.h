@@ -1,0 +1,83 @@
+// BlockIo in memory, and a wrapper that puts faults into any BlockIo.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "storage/block_transfer.h"
+#include "storage/file.h"
+#include "tests/support/aligned_buffer.h"
+
+namespace ooc::test {
+
+// Reads the files of any FileSystem; temporary files are in memory.
+class MemoryBlockIo final : public BlockIo {
+ public:
+  struct Options {
+    // Of all temporary files together.
+    std::uint64_t disk_bytes = std::numeric_limits<std::uint64_t>::max();
+    std::size_t largest_call = std::size_t{1} << 30;
+    // Every call moves at most this many bytes, of however many it is asked for.
+    std::size_t short_call_bytes = std::numeric_limits<std::size_t>::max();
+  };
+  explicit MemoryBlockIo(FileSystem& files) : MemoryBlockIo(files, Options()) {}
+  MemoryBlockIo(FileSystem& files, Options options);
+
+  std::string_view name() const override { return "memory"; }
+  std::unique_ptr<BlockFile> open(const std::string& path) override;
+  std::unique_ptr<BlockFile> create_temporary(const std::string& directory,
+                                              std::uint64_t bytes) override;
+  void submit(BlockRequest request) override { threads_.push(std::move(request)); }
+
+ private:
+  FileSystem& files_;
+  Options options_;
+  std::shared_ptr<std::atomic<std::uint64_t>> free_bytes_;
+  TransferThreads threads_;
+};
+
+// What goes wrong. Counts are from 1; 0: never. A fault stays: every later request of its kind
+// fails too.
+struct BlockFaults {
+  std::int64_t first_failing_read = 0;
+  std::int64_t first_failing_write = 0;
+  bool short_read = false;  // failing reads find that the file ends half-way, instead of EIO
+  bool torn_write = false;  // the first failing write leaves half of its bytes
+  int write_error = ENOSPC;
+};
+
+// Passes everything else on to `base`, which must outlive it. Set the faults while no request is
+// under way.
+class FaultyBlockIo final : public BlockIo {
+ public:
+  explicit FaultyBlockIo(BlockIo& base);
+
+  BlockFaults faults;
+  std::atomic<std::int64_t> reads{0};  // submitted so far
+  std::atomic<std::int64_t> writes{0};
+  std::atomic<std::size_t> largest_read{0};  // bytes
+
+  std::string_view name() const override { return base_.name(); }
+  std::unique_ptr<BlockFile> open(const std::string& path) override { return base_.open(path); }
+  std::unique_ptr<BlockFile> create_temporary(const std::string& directory,
+                                              std::uint64_t bytes) override {
+    return base_.create_temporary(directory, bytes);
+  }
+  void submit(BlockRequest request) override;
+
+ private:
+  ssize_t fail(const BlockTransfer& transfer);
+
+  BlockIo& base_;
+  std::atomic<bool> torn_{false};
+  TransferThreads failing_;
+};
+
+}  // namespace ooc::test
