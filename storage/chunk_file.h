@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "storage/checksum.h"
-#include "storage/control.h"
 #include "storage/file.h"
 #include "storage/format.h"
 #include "storage/types.h"
@@ -89,8 +88,8 @@ class ChunkFileReader {
   std::span<const std::byte> chunk(std::uint64_t chunk) const;
   // Whether chunk() has verified it before.
   bool verified(std::uint64_t chunk) const;
-  // Reads everything: all checksums, all gaps.
-  void verify_all(const Control& control = {}) const;
+  // What lies between the chunks is zero, and no two overlap; DataError.
+  void verify_gaps() const;
 
  private:
   [[noreturn]] void corrupt(std::string_view what, std::uint64_t offset) const;
