@@ -38,15 +38,16 @@ def ceil_div(a, b):
 
 class ChunkFile:
     def __init__(self, path, info):
-        self.name, data = path.name, path.read_bytes()
+        self.name, data = path.name, memoryview(path.read_bytes())
         (magic, version, self.kind, self.dtype, self.edge_parts, self.rows, self.cols,
          self.block_rows, self.slice_width, self.blocks_per_chunk, self.span_rows, chunk_count,
          checksum) = struct.unpack_from("<8s4I8Q", data)  # fmt: skip
         require((magic, version) == (b"OOCCHUNK", 1), f"{self.name}: no chunk file of version 1")
         require_checksum(data[:80], checksum, f"{self.name}: header")
-        index_offset, index_bytes, index_checksum, header_checksum, file_bytes, zero, footer, end = (
-            struct.unpack("<7Q8s", data[-64:]))  # fmt: skip
-        require(end == b"OOCFOOT1" and zero == 0 and header_checksum == checksum, "footer")
+        (index_offset, index_bytes, index_checksum, header_checksum, file_bytes, zero, footer,
+         magic) = struct.unpack("<7Q8s", data[-64:])  # fmt: skip
+        require((magic, zero) == (b"OOCFOOT1", 0), f"{self.name}: no footer")
+        require(header_checksum == checksum, f"{self.name}: another header's footer")
         require_checksum(data[-64:-16], footer, f"{self.name}: footer")
         require(file_bytes == len(data) == info["bytes"], f"{self.name}: length")
         require(index_checksum == int(info["index_checksum"], 16), f"{self.name}: another's")
