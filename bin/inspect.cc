@@ -25,7 +25,11 @@ Facts dataset_facts(const std::string& path) {
   facts["edges"] = dataset.edges();
   facts["symmetric"] = manifest.symmetric;
   facts["features"] = manifest.feature_cols;
+  if (manifest.feature_cols > 0) facts["feature_dtype"] = dtype_name(manifest.feature_dtype);
   facts["classes"] = manifest.classes;
+  if (dataset.tensor("labels") != nullptr) {
+    facts["labels"] = kLabelKindNames[static_cast<std::size_t>(manifest.labels)];
+  }
   if (dataset.has_splits()) {
     facts["train"] = manifest.split_counts[0];
     facts["valid"] = manifest.split_counts[1];

@@ -13,12 +13,7 @@ namespace ooc {
 GraphInputs::GraphInputs(const Dataset& dataset, DType real) {
   for (const char* name : {"features", "labels", "splits", "ids"}) {
     const VertexTensorFile* file = dataset.tensor(name);
-    if (file == nullptr) continue;
-    if (file->dtype() == DType::kF32 && real == DType::kF64) {
-      add_converted_features(*file);
-    } else {
-      add(name, std::make_unique<MappedSource>(*file));
-    }
+    if (file != nullptr) add(name, std::make_unique<MappedSource>(*file));
   }
   if (real == DType::kF64) {
     add_factors<double>(dataset);
@@ -39,19 +34,6 @@ std::int64_t GraphInputs::memory_bytes() const {
     if (!source->in_storage()) bytes += resident_bytes(layout, source->dtype());
   }
   return bytes;
-}
-
-void GraphInputs::add_converted_features(const VertexTensorFile& features) {
-  const TensorLayout& layout = features.layout();
-  auto converted = std::make_unique<MemorySource<double>>(layout);
-  std::vector<float> row(static_cast<std::size_t>(layout.cols));
-  for (std::int64_t v = 0; v < layout.rows; ++v) {
-    features.read_rows(v, 1, row.data());
-    for (std::int64_t c = 0; c < layout.cols; ++c) {
-      converted->at(v, c) = row[static_cast<std::size_t>(c)];
-    }
-  }
-  add("features", std::move(converted));
 }
 
 template <class T>

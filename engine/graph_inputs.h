@@ -13,8 +13,7 @@ namespace ooc {
 
 class GraphInputs {
  public:
-  // `real`: fp32 reads features in place; fp64 (tests of gradients) converts them in memory. The
-  // dataset outlives it.
+  // `real`: the type of the row factors. The dataset outlives it.
   GraphInputs(const Dataset& dataset, DType real);
 
   const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
@@ -25,7 +24,6 @@ class GraphInputs {
   void add(const std::string& name, std::unique_ptr<BlockSource> source);
   template <class T>
   void add_factors(const Dataset& dataset);
-  void add_converted_features(const VertexTensorFile& features);
 
   std::map<std::string, const BlockSource*> sources_;
   std::vector<std::unique_ptr<BlockSource>> owned_;

@@ -93,6 +93,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
   Wanted wanted;
   // A graph the model hasn't seen may have no labels, or other classes.
   wanted.loss = dataset.has_splits() && dataset.tensor("labels") != nullptr &&
+                dataset.manifest().labels == LabelKind::kSingle &&
                 dataset.manifest().classes <= checkpoint.classes;
   if (wanted.loss) dataset.check_labels();
   wanted.logits = output != Output::kEmbeddings;

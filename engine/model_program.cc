@@ -16,7 +16,8 @@ GraphCounts counts_of(const Dataset& dataset) {
   return {dataset.manifest().edges,
           static_cast<std::int64_t>(dataset.edge_file(Direction::kIn).payload_bytes()),
           static_cast<std::int64_t>(dataset.edge_file(Direction::kOut).payload_bytes()),
-          {kInFactor, kOutFactor, kLoopFactor}};
+          {kInFactor, kOutFactor, kLoopFactor},
+          {{"features", dataset.manifest().feature_dtype}}};
 }
 
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,

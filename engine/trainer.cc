@@ -21,6 +21,9 @@ const Dataset& check_trainable(const Dataset& dataset) {
           "import it with --features");
   require(dataset.tensor("labels") != nullptr, "dataset without labels, training needs them",
           "import it with --labels");
+  require(dataset.manifest().labels == LabelKind::kSingle,
+          "dataset with multi-label labels, this version trains single-label datasets only",
+          "import it with one class a vertex");
   require(dataset.has_splits(), "dataset without splits, training needs a train split",
           "import it with --train, --valid and --test");
   require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",

@@ -89,6 +89,9 @@ class Backend {
   virtual void adam(const AdamStep& step) = 0;
   // to[i] += from[i] for `count` elements of fp32 or fp64: how partial reductions are merged.
   virtual void accumulate(DType dtype, std::int64_t count, void* to, const void* from) = 0;
+  // to[i] = from[i] for `count` elements: fp32, fp16 or bf16 (storage/half.h) to fp32 or fp64.
+  virtual void widen(DType from_dtype, const void* from, DType to_dtype, void* to,
+                     std::int64_t count) = 0;
 };
 
 }  // namespace ooc

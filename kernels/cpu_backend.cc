@@ -13,6 +13,7 @@
 #include "kernels/optimizer_cpu.h"
 #include "kernels/row_kernels.h"
 #include "storage/errors.h"
+#include "storage/half.h"
 
 namespace ooc {
 namespace {
@@ -159,6 +160,10 @@ class CpuBackend final : public Backend {
     } else {
       add_to(static_cast<double*>(to), static_cast<const double*>(from), count);
     }
+  }
+  void widen(DType from_dtype, const void* from, DType to_dtype, void* to,
+             std::int64_t count) override {
+    ooc::widen(from_dtype, from, to_dtype, to, static_cast<std::size_t>(count));
   }
 
  private:

@@ -69,7 +69,7 @@ void GroupOperands::add_tensors(std::span<void* const> slices, std::int64_t begi
 }
 
 void GroupOperands::add_scratch(std::byte* data, std::int64_t count) {
-  for (const auto& [id, offset] : pass_.pass->scratch) {
+  for (const auto& [id, offset, converted] : pass_.pass->scratch) {
     const Value& value = value_of(program_, id);
     const TensorLayout layout{pass_.pass->group_rows, value.cols, pass_.pass->group_rows};
     void** slices = pointers(layout.slice_count());

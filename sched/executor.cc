@@ -43,6 +43,7 @@ struct Executor::BlockOperands {
   std::int64_t block = 0;
   std::int64_t rows = 0;
   std::vector<void*> slices;
+  std::vector<const void*> stored;  // likewise, of inputs that are converted
 };
 
 // One destination block and slice of a gather, and the panel's tiles by block.
@@ -78,7 +79,7 @@ Executor::Executor(Backend& backend, const Dataset& dataset, Program program, Pl
     if (program_.values[id].kind != ValueKind::kInput) continue;
     const Value& input = program_.values[id];
     const auto found = inputs.find(input.name);
-    OOC_CHECK(found != inputs.end() && found->second->dtype() == input.dtype);
+    OOC_CHECK(found != inputs.end());
     OOC_CHECK(found->second->layout().cols == input.cols &&
               found->second->layout().rows == dataset.vertices());
     inputs_[id] = found->second;
@@ -86,7 +87,13 @@ Executor::Executor(Backend& backend, const Dataset& dataset, Program program, Pl
   for (const Residence& tensor : plan_.residences) {
     residences_[static_cast<std::size_t>(tensor.value)] = &tensor;
   }
-  for (const Pass& pass : plan_.passes) bind(pass);
+  for (const Pass& pass : plan_.passes) {
+    for (const ValueId id : pass.tensors) {
+      const BlockSource* input = inputs_[static_cast<std::size_t>(id)];
+      OOC_CHECK(input == nullptr || input->dtype() == value(id).dtype);
+    }
+    bind(pass);
+  }
 }
 
 Executor::~Executor() = default;
@@ -161,13 +168,44 @@ std::shared_ptr<Executor::BlockOperands> Executor::prepare_block(const BoundPass
       const void* chunk =
           input != nullptr ? input->chunk(block, slice) : output_chunk(id, block, slice);
       operands->slices.push_back(const_cast<void*>(chunk));
-      if (input != nullptr && input->in_storage()) {
-        bytes_read_ += shape.rows_of(block) * shape.slice_stride(slice) *
-                       static_cast<std::int64_t>(dtype_bytes(value(id).dtype));
-      }
+      if (input != nullptr) count_bytes(*input, block, slice);
+    }
+  }
+  for (const Scratch& scratch : pass.pass->scratch) {
+    if (!scratch.converted) continue;
+    const BlockSource& input = *inputs_[static_cast<std::size_t>(scratch.value)];
+    operands->rows = input.layout().rows_of(block);
+    for (std::int64_t slice = 0; slice < input.layout().slice_count(); ++slice) {
+      operands->stored.push_back(input.chunk(block, slice));
+      count_bytes(input, block, slice);
     }
   }
   return operands;
+}
+
+void Executor::count_bytes(const BlockSource& input, std::int64_t block, std::int64_t slice) {
+  if (!input.in_storage()) return;
+  const TensorLayout& shape = input.layout();
+  bytes_read_ += shape.rows_of(block) * shape.slice_stride(slice) *
+                 static_cast<std::int64_t>(dtype_bytes(input.dtype()));
+}
+
+// Rows [begin, begin + count) of the block, padding included, to their places in the scratch.
+void Executor::convert_inputs(const Pass& pass, const BlockOperands& block, std::int64_t begin,
+                              std::int64_t count, std::byte* scratch) {
+  auto stored = block.stored.begin();
+  for (const auto& [id, offset, converted] : pass.scratch) {
+    if (!converted) continue;
+    const DType from = inputs_[static_cast<std::size_t>(id)]->dtype(), to = value(id).dtype;
+    const TensorLayout group{pass.group_rows, value(id).cols, pass.group_rows};
+    for (std::int64_t slice = 0; slice < group.slice_count(); ++slice) {
+      const std::int64_t stride = group.slice_stride(slice);
+      const auto* rows = static_cast<const std::byte*>(*stored++) +
+                         static_cast<std::size_t>(begin * stride) * dtype_bytes(from);
+      backend_.widen(from, rows, to, scratch + offset + resident_slice_offset(group, to, slice),
+                     count * stride);
+    }
+  }
 }
 
 bool Executor::run_rows(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop) {
@@ -209,6 +247,7 @@ void Executor::compute_group(BoundPass& pass, const BlockOperands& block, std::i
   GroupOperands operands(program_, pass);
   operands.add_tensors(block.slices, begin, count);
   operands.add_scratch(scratch->data(), count);
+  convert_inputs(*pass.pass, block, begin, count, scratch->data());
   for (const ValueId id : pass.matrices) {
     if (value(id).kind == ValueKind::kParameter) {
       OOC_CHECK(parameters_[static_cast<std::size_t>(id)] != nullptr);

@@ -70,6 +70,9 @@ class Executor {
   std::shared_ptr<BlockOperands> prepare_block(const BoundPass& pass, std::int64_t block);
   void compute_group(BoundPass& pass, const BlockOperands& block, std::int64_t group,
                      const RunState& state);
+  void convert_inputs(const Pass& pass, const BlockOperands& block, std::int64_t begin,
+                      std::int64_t count, std::byte* scratch);
+  void count_bytes(const BlockSource& input, std::int64_t block, std::int64_t slice);
   std::byte* resident_slice(ValueId value, std::int64_t slice) const;
   const Value& value(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
 

@@ -92,13 +92,36 @@ void place(Plan& plan) {
   }
 }
 
+DType stored_dtype(const Value& value, const GraphCounts& graph) {
+  const auto found = graph.stored_dtypes.find(value.name);
+  return found == graph.stored_dtypes.end() ? value.dtype : found->second;
+}
+
 std::int64_t input_bytes(const Value& value, const GraphCounts& graph) {
   const TensorLayout layout = layout_of(value, graph);
   std::int64_t stride = 0;
   for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
     stride += layout.slice_stride(slice);
   }
-  return stride * layout.rows * static_cast<std::int64_t>(dtype_bytes(value.dtype));
+  return stride * layout.rows * static_cast<std::int64_t>(dtype_bytes(stored_dtype(value, graph)));
+}
+
+bool is_converted(const Value& value, const GraphCounts& graph) {
+  return value.kind == ValueKind::kInput && stored_dtype(value, graph) != value.dtype;
+}
+
+// Rows of a row group. They depend on the program and the block size alone, so that reductions, and
+// with them results, depend neither on the plan nor on the type that inputs are stored in.
+std::int64_t choose_group_rows(const Program& program, const std::set<ValueId>& values,
+                               std::int64_t block_rows) {
+  std::int64_t row_bytes = 0;
+  for (const ValueId id : values) {
+    const Value& value = program.values[static_cast<std::size_t>(id)];
+    row_bytes += resident_bytes({1, value.cols, 1}, value.dtype);
+  }
+  std::int64_t rows = std::min(kMaxGroupRows, block_rows);
+  while (rows > kMinGroupRows && rows * row_bytes > kGroupScratchBytes) rows /= 2;
+  return rows;
 }
 
 Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueId>& resident,
@@ -106,12 +129,16 @@ Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueI
   Pass pass;
   pass.name = stage.name;
   pass.steps = stage.steps;
-  std::set<ValueId> tensors, scratch, reductions;
+  std::set<ValueId> tensors, scratch, reductions, sizing;
   const auto sort_in = [&](ValueId id, bool output) {
     const Value& value = program.values[static_cast<std::size_t>(id)];
     if (value.kind == ValueKind::kReduction && output) reductions.insert(id);
-    if (value.kind == ValueKind::kInput) tensors.insert(id);
-    if (value.kind == ValueKind::kVertex) (resident.contains(id) ? tensors : scratch).insert(id);
+    const bool in_place =
+        value.kind == ValueKind::kInput ? !is_converted(value, graph) : resident.contains(id);
+    if (value.kind == ValueKind::kInput && value.dtype == program.real) sizing.insert(id);
+    if (value.kind == ValueKind::kInput || value.kind == ValueKind::kVertex) {
+      (in_place ? tensors : scratch).insert(id);
+    }
   };
   for (const RowStep& step : stage.steps) {
     for (const ValueId id : step.inputs) sort_in(id, false);
@@ -119,29 +146,21 @@ Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueI
   }
   pass.tensors.assign(tensors.begin(), tensors.end());
   pass.reductions.assign(reductions.begin(), reductions.end());
-  std::int64_t row_bytes = 0;
+  for (const ValueId id : scratch) sizing.insert(id);
+  pass.group_rows = choose_group_rows(program, sizing, graph.edges.block_rows);
   for (const ValueId id : scratch) {
     const Value& value = program.values[static_cast<std::size_t>(id)];
-    const TensorLayout one_row{1, value.cols, 1};
-    row_bytes += resident_bytes(one_row, value.dtype);
-  }
-  // The group depends on the program and the block size alone, so that reductions do not depend
-  // on the plan.
-  pass.group_rows = std::min(kMaxGroupRows, graph.edges.block_rows);
-  while (pass.group_rows > kMinGroupRows && pass.group_rows * row_bytes > kGroupScratchBytes) {
-    pass.group_rows /= 2;
-  }
-  for (const ValueId id : scratch) {
-    const Value& value = program.values[static_cast<std::size_t>(id)];
-    pass.scratch.push_back({id, pass.scratch_bytes});
+    pass.scratch.push_back({id, pass.scratch_bytes, is_converted(value, graph)});
     pass.scratch_bytes +=
         round_up(resident_bytes({pass.group_rows, value.cols, pass.group_rows}, value.dtype),
                  kTensorAlignment);
   }
-  for (const ValueId id : pass.tensors) {
-    const Value& value = program.values[static_cast<std::size_t>(id)];
-    if (value.kind == ValueKind::kInput && !graph.memory_inputs.contains(value.name)) {
-      pass.bytes_read += input_bytes(value, graph);
+  for (const std::set<ValueId>* values : {&tensors, &scratch}) {
+    for (const ValueId id : *values) {
+      const Value& value = program.values[static_cast<std::size_t>(id)];
+      if (value.kind == ValueKind::kInput && !graph.memory_inputs.contains(value.name)) {
+        pass.bytes_read += input_bytes(value, graph);
+      }
     }
   }
   return pass;

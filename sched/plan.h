@@ -6,6 +6,7 @@
 // stays in memory, at a place it shares with tensors of other lifetimes; dataset files are mapped.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -23,6 +24,7 @@ enum class PassKind { kRow, kPropagate };
 struct Scratch {
   ValueId value = -1;
   std::int64_t offset = 0;
+  bool converted = false;  // an input: its rows are converted from the type they are stored in
 };
 
 // One streaming loop over chunks.
@@ -32,8 +34,8 @@ struct Pass {
   Propagation propagation;          // kPropagate
   std::int64_t span_group = 1;      // source spans whose tiles a destination block takes at once
   std::vector<RowStep> steps;       // the row-wise work, block after block
-  std::vector<ValueId> tensors;     // inputs and resident tensors that the steps touch
-  std::vector<Scratch> scratch;     // vertex values that live within one row group only
+  std::vector<ValueId> tensors;     // inputs and resident tensors that the steps touch in place
+  std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
   std::vector<ValueId> reductions;  // summed by this pass
   std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
   std::int64_t scratch_bytes = 0;  // per worker
@@ -63,8 +65,9 @@ struct GraphCounts {
   EdgeLayout edges;
   std::int64_t edge_bytes_in = 0;
   std::int64_t edge_bytes_out = 0;
-  std::set<std::string> memory_inputs =
-      {};  // inputs that are computed at start-up, not read from files
+  std::set<std::string> memory_inputs = {};  // computed at start-up, not read from files
+  // The type of inputs that may be stored in another than the program reads.
+  std::map<std::string, DType> stored_dtypes = {};
 };
 
 // Options that shape passes. `span_group` 0: all spans at once, since all of them are in memory.

@@ -268,14 +268,10 @@ void ChunkFileReader::check_zero(std::uint64_t begin, std::uint64_t end) const {
   }
 }
 
-void ChunkFileReader::verify_all(const Control& control) const {
-  const std::string phase = "checking " + base_name(path());
+void ChunkFileReader::verify_gaps() const {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used;  // [begin, end) of each payload
-  for (std::uint64_t i = 0; i < index_.size(); ++i) {
-    control.step(phase, static_cast<double>(i), static_cast<double>(index_.size()));
-    chunk(i);
-    if (index_[i].bytes != 0)
-      used.emplace_back(index_[i].offset, index_[i].offset + index_[i].bytes);
+  for (const ChunkIndexEntry& entry : index_) {
+    if (entry.bytes != 0) used.emplace_back(entry.offset, entry.offset + entry.bytes);
   }
   std::sort(used.begin(), used.end());
   std::uint64_t end = sizeof(ChunkFileHeader);

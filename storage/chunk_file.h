@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "storage/checksum.h"
-#include "storage/control.h"
 #include "storage/file.h"
 #include "storage/format.h"
 #include "storage/types.h"
@@ -100,8 +99,8 @@ class ChunkFileReader {
   void verify(std::uint64_t chunk, std::span<const std::byte> payload) const;
   // Whether it was found right before.
   bool verified(std::uint64_t chunk) const;
-  // Reads everything: all checksums, all gaps.
-  void verify_all(const Control& control = {}) const;
+  // What lies between the chunks is zero, and no two overlap; DataError.
+  void verify_gaps() const;
 
  private:
   [[noreturn]] void corrupt(std::string_view what, std::uint64_t offset) const;

@@ -1,8 +1,12 @@
 // A dataset: the directory NAME.ooc that ooc-prep makes (storage/README.md). Immutable.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "storage/control.h"
 #include "storage/edge_file.h"
@@ -23,6 +27,19 @@ inline constexpr std::int64_t kSelfLoops = 2;
 
 inline constexpr const char* kManifestFile = "manifest.json";
 
+// The vertex tensors that a dataset of this manifest may have. `cols` and `dtype` are what they
+// must be.
+struct TensorSpec {
+  std::string name;
+  DType dtype;
+  std::int64_t cols;
+  bool required;
+};
+std::vector<TensorSpec> tensor_specs(const Manifest& manifest);
+
+// DataError if there is no dataset directory of this name.
+void check_is_dataset(FileSystem& files, const std::string& path);
+
 // All methods may be called from many threads.
 class Dataset {
  public:
@@ -34,32 +51,29 @@ class Dataset {
   const Manifest& manifest() const { return manifest_; }
   std::int64_t vertices() const { return manifest_.edges.vertices; }
   std::int64_t edges() const { return manifest_.edges.edges; }
-  bool has_splits() const { return splits_ != nullptr; }
+  bool has_splits() const { return tensor("splits") != nullptr; }
 
   // The edges that a propagation in this direction follows.
   const EdgeFile& edge_file(Direction direction) const;
-  // Vertex tensors by file name: "features" (fp32), "labels" (int32), "splits" (uint8), "ids"
-  // (int64: the original id of each vertex), "degrees" (int32 x 3). Null where there is none.
+  // Vertex tensors by file name: "features" (fp32, fp16 or bf16), "labels" (int32, or uint8 with a
+  // column a class), "splits" (uint8), "ids" (int64: the original id of each vertex), "degrees"
+  // (int32 x 3). Null where there is none.
   const VertexTensorFile* tensor(std::string_view name) const;
 
   // Reads labels and splits and checks that they are what the manifest says: DataError. For whoever
   // indexes by them, since a checksum says nothing about what was written.
   void check_labels() const;
-  // Reads every byte and checks every checksum, gap and invariant; DataError at the first fault.
+  // Throws the first fault that verify_dataset() finds (storage/dataset_verify.h).
   void verify(const Control& control = {}) const;
 
  private:
-  void verify_edges(const Control& control) const;
-  void verify_ids() const;
-  std::unique_ptr<VertexTensorFile> open_tensor(FileSystem& files, VerifyPolicy verify,
-                                                const std::string& name, DType dtype,
-                                                std::int64_t cols);
   void check_info(const std::string& name, const ChunkFileReader& file) const;
 
+  FileSystem* files_ = nullptr;
   std::string path_;
   Manifest manifest_;
   std::unique_ptr<EdgeFile> in_, out_;
-  std::unique_ptr<VertexTensorFile> features_, labels_, splits_, ids_, degrees_;
+  std::map<std::string, VertexTensorFile, std::less<>> tensors_;
 };
 
 }  // namespace ooc

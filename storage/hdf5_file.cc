@@ -48,6 +48,9 @@ hid_t native_type(DType dtype) {
       return H5T_NATIVE_INT64;
     case DType::kU8:
       return H5T_NATIVE_UINT8;
+    case DType::kF16:  // never written
+    case DType::kBF16:
+      break;
   }
   return H5I_INVALID_HID;
 }

@@ -41,6 +41,20 @@ void check_layout(const Manifest& manifest, const std::string& path) {
   }
 }
 
+DType feature_dtype_of(const std::string& name, const std::string& path) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (dtype_name(dtype) == name) return dtype;
+  }
+  throw DataError(fmt::format("features of the unknown type '{}'", name), path, "use a newer ooc");
+}
+
+LabelKind label_kind_of(const std::string& name, const std::string& path) {
+  for (std::size_t i = 0; i < kLabelKindNames.size(); ++i) {
+    if (kLabelKindNames[i] == name) return static_cast<LabelKind>(i);
+  }
+  throw DataError(fmt::format("labels of the unknown kind '{}'", name), path, "use a newer ooc");
+}
+
 }  // namespace
 
 std::string manifest_to_text(const Manifest& manifest) {
@@ -54,11 +68,13 @@ std::string manifest_to_text(const Manifest& manifest) {
   json["span_rows"] = manifest.edges.span_rows;
   json["panel_blocks"] = manifest.edges.panel_blocks;
   json["symmetric"] = manifest.symmetric;
-  json["features"] = {{"cols", manifest.feature_cols}, {"dtype", dtype_name(DType::kF32)}};
+  json["features"] = {{"cols", manifest.feature_cols},
+                      {"dtype", dtype_name(manifest.feature_dtype)}};
   json["edge_data"] = {{"weights", manifest.edges.data.weights},
                        {"types", manifest.edge_types},
                        {"feature_cols", manifest.edges.data.feature_cols}};
   json["classes"] = manifest.classes;
+  json["labels"] = kLabelKindNames[static_cast<std::size_t>(manifest.labels)];
   json["splits"] = {{"train", manifest.split_counts[0]},
                     {"valid", manifest.split_counts[1]},
                     {"test", manifest.split_counts[2]}};
@@ -70,6 +86,10 @@ std::string manifest_to_text(const Manifest& manifest) {
   }
   json["checksum"] = checksum_of(json);
   return text_of(json, 2) + "\n";
+}
+
+bool manifest_text_is_canonical(const std::string& text) {
+  return text_of(Json::parse(text), 2) + "\n" == text;
 }
 
 Manifest manifest_from_text(const std::string& text, const std::string& path) {
@@ -101,12 +121,14 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.edges.panel_blocks = json.at("panel_blocks");
     manifest.symmetric = json.at("symmetric");
     manifest.feature_cols = json.at("features").at("cols");
+    manifest.feature_dtype = feature_dtype_of(json.at("features").at("dtype"), path);
     const Json& edge_data = json.at("edge_data");
     manifest.edges.data.weights = edge_data.at("weights");
     manifest.edge_types = edge_data.at("types");
     manifest.edges.data.types = manifest.edge_types > 0;
     manifest.edges.data.feature_cols = edge_data.at("feature_cols");
     manifest.classes = json.at("classes");
+    manifest.labels = label_kind_of(json.at("labels"), path);
     manifest.split_counts[0] = json.at("splits").at("train");
     manifest.split_counts[1] = json.at("splits").at("valid");
     manifest.split_counts[2] = json.at("splits").at("test");

@@ -2,9 +2,11 @@
 // is the XXH3-64 of everything before it.
 #pragma once
 
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "storage/chunk_file.h"
 #include "storage/edge_file.h"
@@ -14,12 +16,21 @@ namespace ooc {
 inline constexpr std::int64_t kMaxEdgeTypes = 65536;
 inline constexpr std::int64_t kMaxEdgeFeatureCols = 65536;
 
+// The labels file: one class a vertex (int32), or any number of them (uint8, a column a class).
+enum class LabelKind { kSingle, kMulti };
+inline constexpr std::array<std::string_view, 2> kLabelKindNames{"single", "multi"};
+
+// In a multi-label row of an unlabelled vertex, every element.
+inline constexpr std::uint8_t kUnlabelled = 255;
+
 struct Manifest {
   EdgeLayout edges;             // vertices, edges and how both directions are cut
   std::int64_t edge_types = 0;  // types are below this; 0: edges have none
   bool symmetric = false;       // edges.in serves both directions
   std::int64_t feature_cols = 0;
-  std::int64_t classes = 0;  // 0: no labels
+  DType feature_dtype = DType::kF32;  // or fp16, bf16
+  std::int64_t classes = 0;           // 0: no labels
+  LabelKind labels = LabelKind::kSingle;
   // Vertices in train, valid and test; all zero: no splits.
   std::int64_t split_counts[3] = {0, 0, 0};
   std::string order = "natural";
@@ -30,6 +41,8 @@ struct Manifest {
 };
 
 std::string manifest_to_text(const Manifest& manifest);
+// Whether the text of a manifest is byte for byte as one is written: blanks are in no checksum.
+bool manifest_text_is_canonical(const std::string& text);
 // DataError: not a manifest, another format version, a wrong checksum, a member missing or wrong.
 Manifest manifest_from_text(const std::string& text, const std::string& path);
 

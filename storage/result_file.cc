@@ -7,29 +7,18 @@
 #include <utility>
 
 #include "storage/errors.h"
+#include "storage/npy_file.h"
 
 namespace ooc {
 namespace {
-
-constexpr std::size_t kNpyAlignment = 64;
 
 std::size_t row_bytes(const ResultShape& shape) {
   return static_cast<std::size_t>(std::max<std::int64_t>(1, shape.cols)) * dtype_bytes(shape.dtype);
 }
 
-// NumPy's format version 1.0: magic, version, header length, a Python literal padded with spaces.
-std::string npy_header(const ResultShape& shape) {
-  const std::string extents = shape.cols == 0 ? fmt::format("({},)", shape.rows)
-                                              : fmt::format("({}, {})", shape.rows, shape.cols);
-  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}",
-                                 shape.dtype == DType::kF32 ? "<f4" : "<i8", extents);
-  constexpr std::size_t kPreamble = 10;
-  dict.append(kNpyAlignment - (kPreamble + dict.size() + 1) % kNpyAlignment, ' ');
-  dict.push_back('\n');
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header.push_back(static_cast<char>(dict.size() & 0xFF));
-  header.push_back(static_cast<char>(dict.size() >> 8));
-  return header + dict;
+NpyShape npy_shape(const ResultShape& shape) {
+  return {shape.dtype == DType::kF32 ? "<f4" : "<i8",
+          static_cast<std::int64_t>(dtype_bytes(shape.dtype)), shape.rows, shape.cols};
 }
 
 class NpyFile final : public ResultFile {
@@ -46,7 +35,7 @@ class NpyFile final : public ResultFile {
 
   void append(const void* data, std::int64_t row_count) override {
     if (end_ == 0) {
-      const std::string header = npy_header(shape_);
+      const std::string header = npy_header(npy_shape(shape_));
       file_->write_at(0, std::as_bytes(std::span(header)));
       end_ = header.size();
     }

@@ -17,6 +17,8 @@ enum class DType : std::uint32_t {
   kI32 = 3,
   kI64 = 4,
   kU8 = 5,
+  kF16 = 6,  // storage/half.h
+  kBF16 = 7,
 };
 
 constexpr std::size_t dtype_bytes(DType dtype) {
@@ -29,6 +31,9 @@ constexpr std::size_t dtype_bytes(DType dtype) {
       return 8;
     case DType::kU8:
       return 1;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
   }
   return 0;
 }
@@ -45,6 +50,10 @@ constexpr std::string_view dtype_name(DType dtype) {
       return "int64";
     case DType::kU8:
       return "uint8";
+    case DType::kF16:
+      return "fp16";
+    case DType::kBF16:
+      return "bf16";
   }
   return "?";
 }

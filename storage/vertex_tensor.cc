@@ -8,6 +8,7 @@
 
 #include "storage/aligned_vector.h"
 #include "storage/errors.h"
+#include "storage/half.h"
 
 namespace ooc {
 namespace {
@@ -145,11 +146,34 @@ const std::byte* VertexTensorFile::chunk(std::int64_t block, std::int64_t slice)
          static_cast<std::uint64_t>(first_row) * row_bytes(layout_, dtype_, slice);
 }
 
-void VertexTensorFile::read_rows(std::int64_t begin, std::int64_t count, void* out) const {
+void VertexTensorFile::check_chunk(std::uint64_t index) const {
+  const std::int64_t chunks_per_slice = ceil_div(layout_.block_count(), blocks_per_chunk_);
+  const std::int64_t slice = static_cast<std::int64_t>(index) / chunks_per_slice;
+  const std::int64_t chunk_rows = blocks_per_chunk_ * layout_.block_rows;
+  const std::int64_t first = static_cast<std::int64_t>(index) % chunks_per_slice * chunk_rows;
+  const auto rows = static_cast<std::uint64_t>(std::min(chunk_rows, layout_.rows - first));
+  const auto refuse = [&](std::string_view what, std::uint64_t at) {
+    throw DataError(fmt::format("vertex chunk {}: {}", index, what),
+                    fmt::format("{}, offset {}", file_.path(), file_.entry(index).offset + at),
+                    "import the dataset again");
+  };
+  if (file_.entry(index).items != rows) refuse("its index has another number of rows", 0);
+  const std::span<const std::byte> bytes = file_.chunk(index);
+  const std::size_t stride = row_bytes(layout_, dtype_, slice);
+  const auto used = static_cast<std::size_t>(layout_.slice_cols(slice)) * dtype_bytes(dtype_);
+  if (used == stride) return;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::size_t at = row * stride + used; at < (row + 1) * stride; ++at) {
+      if (bytes[at] != std::byte{0}) refuse("its padding is not zero", at);
+    }
+  }
+}
+
+// Calls visit(place of the first element among those asked for, the stored elements, their number)
+// for each row of each slice.
+template <class Visit>
+void VertexTensorFile::visit_rows(std::int64_t begin, std::int64_t count, Visit&& visit) const {
   OOC_CHECK(begin >= 0 && begin + count <= layout_.rows);
-  const std::size_t element = dtype_bytes(dtype_);
-  auto* to = static_cast<std::byte*>(out);
-  const auto to_row_bytes = static_cast<std::size_t>(layout_.cols) * element;
   for (std::int64_t row = begin; row < begin + count;) {
     const std::int64_t block = row / layout_.block_rows;
     const std::int64_t in_block = row % layout_.block_rows;
@@ -157,15 +181,27 @@ void VertexTensorFile::read_rows(std::int64_t begin, std::int64_t count, void* o
     for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
       const std::size_t stride = row_bytes(layout_, dtype_, slice);
       const std::byte* from = chunk(block, slice) + static_cast<std::size_t>(in_block) * stride;
-      const auto column = static_cast<std::size_t>(slice * kSliceWidth) * element;
-      const auto copy_bytes = static_cast<std::size_t>(layout_.slice_cols(slice)) * element;
+      const auto cols = static_cast<std::size_t>(layout_.slice_cols(slice));
       for (std::int64_t i = 0; i < part; ++i) {
-        std::memcpy(to + static_cast<std::size_t>(row - begin + i) * to_row_bytes + column,
-                    from + static_cast<std::size_t>(i) * stride, copy_bytes);
+        const std::int64_t place = (row - begin + i) * layout_.cols + slice * kSliceWidth;
+        visit(static_cast<std::size_t>(place), from + static_cast<std::size_t>(i) * stride, cols);
       }
     }
     row += part;
   }
+}
+
+void VertexTensorFile::read_rows(std::int64_t begin, std::int64_t count, void* out) const {
+  const std::size_t element = dtype_bytes(dtype_);
+  visit_rows(begin, count, [&](std::size_t place, const std::byte* from, std::size_t cols) {
+    std::memcpy(static_cast<std::byte*>(out) + place * element, from, cols * element);
+  });
+}
+
+void VertexTensorFile::read_rows_f32(std::int64_t begin, std::int64_t count, float* out) const {
+  visit_rows(begin, count, [&](std::size_t place, const std::byte* from, std::size_t cols) {
+    widen(dtype_, from, DType::kF32, out + place, cols);
+  });
 }
 
 }  // namespace ooc

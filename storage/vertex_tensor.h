@@ -50,10 +50,18 @@ class VertexTensorFile {
   const ChunkFileReader& file() const { return file_; }
   // Row-major chunk: layout().rows_of(block) rows of layout().slice_stride(slice) elements.
   const std::byte* chunk(std::int64_t block, std::int64_t slice) const;
+  // DataError where chunk `index` of the file has another number of rows than belong there, or
+  // padding that is not zero.
+  void check_chunk(std::uint64_t index) const;
   // Copies rows [begin, begin + count) without padding into `out`, row-major.
   void read_rows(std::int64_t begin, std::int64_t count, void* out) const;
+  // The same as fp32, of a tensor of fp32, fp16 or bf16.
+  void read_rows_f32(std::int64_t begin, std::int64_t count, float* out) const;
 
  private:
+  template <class Visit>
+  void visit_rows(std::int64_t begin, std::int64_t count, Visit&& visit) const;
+
   ChunkFileReader file_;
   DType dtype_;
   TensorLayout layout_;

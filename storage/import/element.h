@@ -2,30 +2,14 @@
 // masks, fp32 for features. Shared by the arrays' readers.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
 
+#include "storage/half.h"
+
 namespace ooc {
-
-// NumPy's float16 as it is stored.
-struct Half {
-  std::uint16_t bits;
-};
-
-inline float to_float(Half half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half.bits & 0x8000u) << 16;
-  const std::uint32_t exponent = (half.bits >> 10) & 0x1fu;
-  const std::uint32_t mantissa = half.bits & 0x3ffu;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign == 0 ? magnitude : -magnitude;
-  }
-  const std::uint32_t wide = exponent == 31 ? 0xffu : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
-}
 
 enum class Conversion { kOk, kNotInteger, kTooLarge };
 

@@ -58,7 +58,9 @@ class GraphHarness {
   Result run(const TensorGraph& graph, const std::vector<TensorId>& roots,
              const PlanOptions& options = {}) {
     const StagedGraph staged = make_stages(graph, "test", roots);
-    const Plan plan = make_plan(staged.program, {dataset_.manifest().edges, 0, 0}, options);
+    GraphCounts counts{dataset_.manifest().edges, 0, 0};
+    for (const auto& [name, source] : sources_) counts.stored_dtypes[name] = source->dtype();
+    const Plan plan = make_plan(staged.program, counts, options);
     Arena arena = backend_->allocate(static_cast<std::size_t>(plan.arena_bytes));
     Executor executor(*backend_, dataset_, staged.program, plan, arena, sources_);
     for (std::size_t id = 0; id < graph.tensors().size(); ++id) {

@@ -1,5 +1,6 @@
 #include "sched/plan.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 using namespace ooc;
@@ -84,6 +85,36 @@ TEST_CASE("plan: bytes read are inputs and the edges of each propagation's direc
   CHECK(plan.passes[1].bytes_read == 1000);
   CHECK(plan.passes[2].bytes_read == 2000);
   CHECK(plan.bytes_read == kVertices * 40 * 4 + 3000);
+}
+
+TEST_CASE(
+    "plan: an input of another stored type is converted in scratch and read as it is stored") {
+  const Chain chain;
+  GraphCounts graph = counts();
+  graph.stored_dtypes["x"] = DType::kF32;
+  const Plan in_place = make_plan(chain.program, graph);
+  CHECK(in_place.passes[0].scratch.empty());
+  graph.stored_dtypes["x"] = DType::kBF16;
+  const Plan plan = make_plan(chain.program, graph);
+  const Pass& pass = plan.passes[0];
+  REQUIRE(pass.scratch.size() == 1);
+  CHECK(pass.scratch[0].value == chain.x);
+  CHECK(pass.scratch[0].converted);
+  CHECK(std::find(pass.tensors.begin(), pass.tensors.end(), chain.x) == pass.tensors.end());
+  CHECK(pass.scratch_bytes >= pass.group_rows * 40 * 4);
+  CHECK(pass.bytes_read == kVertices * 40 * 2);
+  CHECK(plan.bytes_read == in_place.bytes_read - kVertices * 40 * 2);
+}
+
+TEST_CASE("plan: row groups don't depend on the type an input is stored in, however wide") {
+  Chain chain;
+  chain.program.values[static_cast<std::size_t>(chain.x)].cols = 20000;
+  GraphCounts graph = counts();
+  const std::int64_t in_place = make_plan(chain.program, graph).passes[0].group_rows;
+  graph.stored_dtypes["x"] = DType::kF16;
+  const Pass converted = make_plan(chain.program, graph).passes[0];
+  CHECK(converted.group_rows == in_place);
+  CHECK(converted.scratch_bytes <= 32 << 20);
 }
 
 TEST_CASE("plan: row groups shrink for wide scratch and never depend on the span group") {

@@ -45,6 +45,11 @@ ChunkFileReader open(FileSystem& files, VerifyPolicy verify = VerifyPolicy::kFir
   return ChunkFileReader(files, kPath, ChunkFileKind::kEdges, verify);
 }
 
+void verify_all(const ChunkFileReader& reader) {
+  for (std::uint64_t i = 0; i < reader.shape().chunk_count; ++i) reader.chunk(i);
+  reader.verify_gaps();
+}
+
 // The file's bytes after `change` has had them.
 template <class Change>
 void tamper(FileSystem& files, Change&& change) {
@@ -69,7 +74,7 @@ TEST_CASE("chunk_file: chunks come back whole, aligned and with their counts") {
   CHECK(reader.entry(0).items == 7);
   CHECK(reader.entry(0).offset == kChunkAlignment);
   CHECK(reader.entry(2).offset == 4 * kChunkAlignment);
-  CHECK_NOTHROW(reader.verify_all());
+  CHECK_NOTHROW(verify_all(reader));
 }
 
 TEST_CASE("chunk_file: pieces in any order of chunks equal whole chunks") {
@@ -95,10 +100,10 @@ TEST_CASE("chunk_file: every flipped byte is found") {
   for (std::size_t at = 0; at < size; at += at < 100 || at > size - 200 ? 1 : 97) {
     tamper(files, [&](auto& bytes) { bytes[at] ^= std::byte{4}; });
     INFO("byte " << at);
-    CHECK_THROWS_AS(open(files).verify_all(), DataError);
+    CHECK_THROWS_AS(verify_all(open(files)), DataError);
     tamper(files, [&](auto& bytes) { bytes[at] ^= std::byte{4}; });
   }
-  CHECK_NOTHROW(open(files).verify_all());
+  CHECK_NOTHROW(verify_all(open(files)));
 }
 
 TEST_CASE("chunk_file: every truncation is found at opening") {
@@ -149,7 +154,7 @@ TEST_CASE("chunk_file: no space or a failing sync leaves nothing behind") {
     INFO("fault " << n);
     CHECK_THROWS_AS(write_three(files), IoError);
     // The sync of the directory comes after the rename: then the file is whole.
-    if (memory.exists(kPath)) CHECK_NOTHROW(open(memory).verify_all());
+    if (memory.exists(kPath)) CHECK_NOTHROW(verify_all(open(memory)));
     CHECK_FALSE(memory.exists(std::string(kPath) + ".tmp"));
   }
 }

@@ -238,7 +238,7 @@ TEST_CASE("dataset: verify reports each file's chunks and answers to an interrup
   CHECK(phases == std::vector<std::string>{"checking edges.in", "checking edges.out",
                                            "checking features", "checking labels",
                                            "checking splits", "checking ids", "checking degrees",
-                                           "counting in-edges", "counting out-edges"});
+                                           "checking ids and degrees", "checking labels"});
   for (const std::string& last : phases) {
     stop = false;
     control.progress = [&](std::string_view phase, double, double) {

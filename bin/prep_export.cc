@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "bin/cli/facts.h"
+#include "bin/cli/program.h"
+#include "bin/cli/progress.h"
+#include "bin/prep_commands.h"
+#include "storage/dataset_export.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+struct Options {
+  std::string dataset;
+  ExportOptions exporting;
+};
+
+std::int64_t quarter_of_ram() {
+  return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) / 4;
+}
+
+std::string shape_text(const NpyShape& shape) {
+  const char* type = shape.descr == "<f4" ? "fp32" : shape.descr == "<i8" ? "int64" : "int8";
+  return shape.cols == 0 ? fmt::format("{} [{}]", type, shape.rows)
+                         : fmt::format("{} [{}, {}]", type, shape.rows, shape.cols);
+}
+
+}  // namespace
+
+void add_export(cli::Command& program) {
+  const auto options = std::make_shared<Options>();
+  cli::Command& command =
+      program.subcommand("export", "Writes the arrays of a dataset as .npy, in your vertex order");
+  command.positional("NAME.ooc", "dataset", options->dataset, "the dataset to export");
+  command.required();
+  command.path("-o,--output", options->exporting.output, "DIR", "The directory to make");
+  command.required();
+  options->exporting.memory_bytes = quarter_of_ram();
+  command.size("--memory", options->exporting.memory_bytes, "a quarter of RAM",
+               "Memory for buffers");
+  command.flag("--force", options->exporting.force, "Replace what an earlier export wrote");
+  command.example("The arrays of a dataset, for NumPy", "ooc-prep export cora.ooc -o arrays");
+  command.action([options, &command] {
+    cli::Progress progress(cli::Progress::standard_output(command.quiet()));
+    const Control control{progress.callback(), &cli::stop_flag()};
+    const Dataset dataset =
+        Dataset::open(posix_file_system(), options->dataset, VerifyPolicy::kFirst);
+    const std::vector<ExportedArray> arrays =
+        export_dataset(posix_file_system(), dataset, options->exporting, control);
+    progress.finish();
+    cli::Facts facts;
+    facts["directory"] = options->exporting.output;
+    for (const auto& [name, shape] : arrays) facts["arrays"][name] = shape_text(shape);
+    cli::print_facts(facts, false);
+  });
+}
+
+}  // namespace ooc

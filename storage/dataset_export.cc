@@ -1,0 +1,254 @@
+#include "storage/dataset_export.h"
+
+#include <fmt/format.h>
+#include <tbb/parallel_sort.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "storage/byte_size.h"
+#include "storage/errors.h"
+#include "storage/output_directory.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::array<const char*, 3> kSplitFiles{"train_idx.npy", "valid_idx.npy", "test_idx.npy"};
+constexpr std::int64_t kStepRows = 1 << 14;      // read between two looks at the control
+constexpr std::int64_t kWriteBytes = 256 << 10;  // of one write, where places are consecutive
+
+bool is_exported_name(const std::string& name) {
+  const auto is = [&](const char* known) { return name == known; };
+  return is("edges.npy") || is("features.npy") || is("labels.npy") ||
+         std::any_of(kSplitFiles.begin(), kSplitFiles.end(), is);
+}
+
+class Exporter {
+ public:
+  Exporter(FileSystem& files, const Dataset& dataset, const ExportOptions& options,
+           const Control& control)
+      : files_(files),
+        dataset_(dataset),
+        ids_(*dataset.tensor("ids")),
+        control_(control),
+        memory_bytes_(options.memory_bytes),
+        output_(files, options.output, options.force, is_exported_name) {
+    if (memory_bytes_ < kLeastExportBytes) refuse_memory(kLeastExportBytes);
+  }
+
+  std::vector<ExportedArray> run() {
+    write_edges();
+    if (const VertexTensorFile* features = dataset_.tensor("features")) write_features(*features);
+    if (const VertexTensorFile* labels = dataset_.tensor("labels")) write_labels(*labels);
+    for (std::size_t split = 0; split < kSplitFiles.size(); ++split) write_split(split);
+    output_.commit();
+    return std::move(arrays_);
+  }
+
+ private:
+  [[noreturn]] void refuse_memory(std::int64_t needed) const {
+    throw BudgetError(
+        fmt::format("export needs {} of memory for its buffers", format_byte_size(needed)),
+        fmt::format("{} allowed", format_byte_size(memory_bytes_)), "raise --memory");
+  }
+
+  NpyFileWriter create(const std::string& name, std::string descr, std::int64_t item_bytes,
+                       std::int64_t rows, std::int64_t cols) {
+    const NpyShape shape{std::move(descr), item_bytes, rows, cols};
+    arrays_.push_back({name, shape});
+    return {files_, output_.file_path(name), shape};
+  }
+
+  std::int64_t checked_id(std::int64_t id) const {
+    if (id < 0 || id >= dataset_.vertices()) {
+      throw DataError(fmt::format("an original id of {}", id), ids_.file().path(),
+                      "import the dataset again");
+    }
+    return id;
+  }
+
+  // Original ids of rows [begin, begin + count).
+  void read_ids(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
+    ids_.read_rows(begin, count, out);
+    for (std::int64_t i = 0; i < count; ++i) checked_id(out[i]);
+  }
+
+  // Chunk after chunk: whatever belongs to edges is written at the row their chunk begins at. The
+  // ids of a chunk's ends are those of one span and, tile by tile, of one block.
+  void write_edges() {
+    const EdgeFile& file = dataset_.edge_file(Direction::kIn);
+    const EdgeLayout& layout = file.layout();
+    NpyFileWriter writer = create("edges.npy", "<i8", 8, layout.edges, 2);
+    std::vector<std::int64_t> sources;
+    std::vector<Edge> buffer;
+    constexpr std::size_t kBufferEdges = kWriteBytes / sizeof(Edge);
+    static_assert(sizeof(Edge) == 16);
+    std::int64_t written = 0;
+    const auto flush = [&] {
+      writer.write_rows(written, buffer.data(), static_cast<std::int64_t>(buffer.size()));
+      written += static_cast<std::int64_t>(buffer.size());
+      buffer.clear();
+      control_.step("writing edges", static_cast<double>(written),
+                    static_cast<double>(layout.edges));
+    };
+    for (std::int64_t span = 0; span < layout.span_count(); ++span) {
+      const std::int64_t first = span * layout.span_rows;
+      sources.resize(static_cast<std::size_t>(std::min(layout.span_rows, layout.vertices - first)));
+      read_ids(first, static_cast<std::int64_t>(sources.size()), sources.data());
+      for (std::int64_t panel = 0; panel < layout.panel_count(); ++panel) {
+        for (const PanelTile& entry : file.tiles(span, panel)) {
+          const auto* ids = reinterpret_cast<const std::int64_t*>(ids_.chunk(entry.block, 0));
+          for_each_edge(entry.tile, [&](std::uint16_t row, std::uint16_t source) {
+            buffer.push_back({sources[source], checked_id(ids[row])});
+            if (buffer.size() == kBufferEdges) flush();
+          });
+        }
+        control_.check();
+      }
+    }
+    flush();
+    writer.finish();
+  }
+
+  // Rows in the original order: as many as fit the memory are read at a time, sorted by their place
+  // and written there, neighbours together.
+  // `read(begin, count, out)` makes rows of the array from those of the dataset.
+  void write_rows(NpyFileWriter writer, const std::string& phase,
+                  const std::function<void(std::int64_t, std::int64_t, std::byte*)>& read) {
+    using Place = std::pair<std::int64_t, std::int64_t>;  // original id, row of the batch
+    const auto row_bytes = static_cast<std::int64_t>(writer.shape().row_bytes());
+    const std::int64_t cost =
+        row_bytes + static_cast<std::int64_t>(sizeof(Place) + sizeof(std::int64_t));
+    const std::int64_t reserved = kWriteBytes + std::max(kWriteBytes, row_bytes);
+    const std::int64_t budget = memory_bytes_ - reserved;
+    if (budget < cost) refuse_memory(cost + reserved);
+    const std::int64_t batch = std::min(dataset_.vertices(), budget / cost);
+    std::vector<std::byte> rows(static_cast<std::size_t>(batch * row_bytes));
+    std::vector<Place> places(static_cast<std::size_t>(batch));
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min(batch, kStepRows)));
+    for (std::int64_t begin = 0; begin < dataset_.vertices(); begin += batch) {
+      const std::int64_t count = std::min(batch, dataset_.vertices() - begin);
+      for (std::int64_t i = 0; i < count; i += kStepRows) {
+        control_.step(phase, static_cast<double>(begin + i / 2),
+                      static_cast<double>(dataset_.vertices()));
+        const std::int64_t part = std::min(kStepRows, count - i);
+        read(begin + i, part, rows.data() + i * row_bytes);
+        read_ids(begin + i, part, ids.data());
+        for (std::int64_t j = 0; j < part; ++j) {
+          places[static_cast<std::size_t>(i + j)] = {ids[static_cast<std::size_t>(j)], i + j};
+        }
+      }
+      tbb::parallel_sort(places.begin(), places.begin() + count);
+      write_sorted(writer, {places.data(), static_cast<std::size_t>(count)}, rows.data());
+    }
+    control_.step(phase, 1, 1);
+    writer.finish();
+  }
+
+  void write_sorted(NpyFileWriter& writer,
+                    std::span<const std::pair<std::int64_t, std::int64_t>> places,
+                    const std::byte* rows) {
+    const std::uint64_t row_bytes = writer.shape().row_bytes();
+    const std::size_t most = std::max<std::size_t>(1, kWriteBytes / row_bytes);
+    std::vector<std::byte> run;
+    for (std::size_t begin = 0; begin < places.size();) {
+      run.clear();
+      std::size_t end = begin;
+      const std::int64_t first = places[begin].first;
+      for (; end < places.size() && end - begin < most &&
+             places[end].first == first + static_cast<std::int64_t>(end - begin);
+           ++end) {
+        const std::byte* row = rows + static_cast<std::uint64_t>(places[end].second) * row_bytes;
+        run.insert(run.end(), row, row + row_bytes);
+      }
+      writer.write_rows(first, run.data(), static_cast<std::int64_t>(end - begin));
+      control_.check();
+      begin = end;
+    }
+  }
+
+  void write_features(const VertexTensorFile& features) {
+    write_rows(create("features.npy", "<f4", 4, dataset_.vertices(), features.layout().cols),
+               "writing features", [&](std::int64_t begin, std::int64_t count, std::byte* out) {
+                 features.read_rows_f32(begin, count, reinterpret_cast<float*>(out));
+               });
+  }
+
+  void write_labels(const VertexTensorFile& labels) {
+    const bool multi = dataset_.manifest().labels == LabelKind::kMulti;
+    std::vector<std::int32_t> classes(static_cast<std::size_t>(kStepRows));
+    write_rows(multi ? create("labels.npy", "|i1", 1, dataset_.vertices(), labels.layout().cols)
+                     : create("labels.npy", "<i8", 8, dataset_.vertices(), 0),
+               "writing labels", [&](std::int64_t begin, std::int64_t count, std::byte* out) {
+                 if (multi) {  // kUnlabelled is -1 as a signed byte
+                   labels.read_rows(begin, count, out);
+                   return;
+                 }
+                 labels.read_rows(begin, count, classes.data());
+                 std::copy_n(classes.data(), count, reinterpret_cast<std::int64_t*>(out));
+               });
+  }
+
+  // The ids of one split, ascending: a bit for each id, for as many ids at a time as fit.
+  void write_split(std::size_t split) {
+    const std::int64_t size = dataset_.manifest().split_counts[split];
+    if (size == 0 || !dataset_.has_splits()) return;
+    NpyFileWriter writer = create(kSplitFiles[split], "<i8", 8, size, 0);
+    std::vector<std::int64_t> members, ids(static_cast<std::size_t>(kStepRows));
+    std::vector<std::uint8_t> splits(static_cast<std::size_t>(kStepRows));
+    const std::int64_t range = std::min(dataset_.vertices(), memory_bytes_ / 2 * 8);
+    std::vector<bool> marked;
+    std::int64_t written = 0;
+    const auto flush = [&] {
+      const auto count = static_cast<std::int64_t>(members.size());
+      if (written + count > size) {
+        throw DataError("splits disagree with the manifest", dataset_.path(),
+                        "import the dataset again");
+      }
+      writer.write_rows(written, members.data(), count);
+      written += count;
+      members.clear();
+    };
+    for (std::int64_t first = 0; first < dataset_.vertices(); first += range) {
+      marked.assign(static_cast<std::size_t>(std::min(range, dataset_.vertices() - first)), false);
+      for (std::int64_t begin = 0; begin < dataset_.vertices(); begin += kStepRows) {
+        control_.step("writing splits", static_cast<double>(begin),
+                      static_cast<double>(dataset_.vertices()));
+        const std::int64_t count = std::min(kStepRows, dataset_.vertices() - begin);
+        read_ids(begin, count, ids.data());
+        dataset_.tensor("splits")->read_rows(begin, count, splits.data());
+        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+          const auto place = static_cast<std::size_t>(ids[i] - first);
+          if (splits[i] == split + 1 && place < marked.size()) marked[place] = true;
+        }
+      }
+      for (std::size_t i = 0; i < marked.size(); ++i) {
+        if (marked[i]) members.push_back(first + static_cast<std::int64_t>(i));
+        if (members.size() == kWriteBytes / sizeof(std::int64_t)) flush();
+      }
+    }
+    flush();
+    writer.finish();
+  }
+
+  FileSystem& files_;
+  const Dataset& dataset_;
+  const VertexTensorFile& ids_;
+  const Control& control_;
+  std::int64_t memory_bytes_;
+  OutputDirectory output_;
+  std::vector<ExportedArray> arrays_;
+};
+
+}  // namespace
+
+std::vector<ExportedArray> export_dataset(FileSystem& files, const Dataset& dataset,
+                                          const ExportOptions& options, const Control& control) {
+  return Exporter(files, dataset, options, control).run();
+}
+
+}  // namespace ooc

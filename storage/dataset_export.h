@@ -1,0 +1,42 @@
+// `ooc-prep export`: a dataset's arrays as .npy, under the names that import finds by itself:
+//
+//   edges.npy      int64 [E, 2], original ids, in the order the edges are stored in
+//   features.npy   fp32 [V, F], whatever type they are stored in
+//   labels.npy     int64 [V], or int8 [V, C] of 0 and 1 where labels are multi-label; -1:
+//   unlabelled train_idx.npy, valid_idx.npy, test_idx.npy   int64, ascending; one that would be
+//   empty is left out
+//
+// Rows are in the original vertex order. Values are those after import's transforms.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "storage/control.h"
+#include "storage/dataset.h"
+#include "storage/npy_file.h"
+
+namespace ooc {
+
+struct ExportOptions {
+  std::string output;             // the directory to make
+  bool force = false;             // replace one that an earlier export made
+  std::int64_t memory_bytes = 0;  // for buffers; the dataset itself is mapped
+};
+
+struct ExportedArray {
+  std::string name;
+  NpyShape shape;
+};
+
+// The least memory an export takes, besides a few rows of features.
+inline constexpr std::int64_t kLeastExportBytes = 1 << 20;
+
+// The directory appears when it is complete. UsageError: see storage/output_directory.h;
+// BudgetError: too little memory for a row; DataError: the dataset is damaged.
+std::vector<ExportedArray> export_dataset(FileSystem& files, const Dataset& dataset,
+                                          const ExportOptions& options,
+                                          const Control& control = {});
+
+}  // namespace ooc

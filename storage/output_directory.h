@@ -1,0 +1,40 @@
+// A directory of results that appears under its name in one step: until commit() it is built beside
+// it, in `path`.partial, where a lock keeps a second writer out. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "storage/file.h"
+
+namespace ooc {
+
+class OutputDirectory {
+ public:
+  // UsageError if `path` exists and `force` is not set, or if it holds a name that `is_ours` does
+  // not know; if `path`.partial is at work elsewhere, or is something that no writer left there.
+  OutputDirectory(FileSystem& files, std::string path, bool force,
+                  const std::function<bool(const std::string& name)>& is_ours);
+  // Without commit(): removes what was written.
+  ~OutputDirectory();
+  OutputDirectory(const OutputDirectory&) = delete;
+  OutputDirectory& operator=(const OutputDirectory&) = delete;
+
+  // Where to write a file of this name.
+  std::string file_path(const std::string& name) const { return join_path(partial_, name); }
+  // Replaces what was there before. Every file must be durable.
+  void commit();
+
+ private:
+  void take();
+  void remove();
+
+  FileSystem& files_;
+  std::string path_;
+  std::string partial_;
+  std::unique_ptr<FileLock> lock_;  // on a file in it: it is ours, and no other writer's
+  bool committed_ = false;
+};
+
+}  // namespace ooc
