@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <span>
 
@@ -28,10 +29,21 @@ std::string checksum_of(const Json& json) {
   return hex(checksum64(std::as_bytes(std::span(text))));
 }
 
+// Writing JSON takes stack for every level, so a manifest may not have many.
+Json parse_shallow(const std::string& text) {
+  constexpr int kMostLevels = 32;
+  int deepest = 0;
+  Json json = Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
+    deepest = std::max(deepest, depth);
+    return depth <= kMostLevels;
+  });
+  return deepest <= kMostLevels ? json : Json();
+}
+
 void check_layout(const Manifest& manifest, const std::string& path) {
   const EdgeLayout& e = manifest.edges;
   const bool power_of_two = e.block_rows > 0 && (e.block_rows & (e.block_rows - 1)) == 0;
-  if (e.vertices <= 0 || e.edges < 0 || !power_of_two || e.block_rows > kMaxBlockRows ||
+  if (e.vertices <= 0 || e.vertices > kMaxVertices || e.edges < 0 || !power_of_two || e.block_rows > kMaxBlockRows ||
       e.span_rows < e.block_rows || e.span_rows > kMaxBlockRows ||
       !std::has_single_bit(static_cast<std::uint64_t>(e.span_rows)) || e.panel_blocks <= 0 ||
       e.panel_blocks > 65536 || manifest.feature_cols < 0 || manifest.classes < 0) {
@@ -69,7 +81,7 @@ std::string manifest_to_text(const Manifest& manifest) {
 
 Manifest manifest_from_text(const std::string& text, const std::string& path) {
   try {
-    Json json = Json::parse(text);
+    Json json = parse_shallow(text);
     if (json.at("format") != kFormatName) {
       throw DataError("not a dataset's manifest", path, "name a directory that ooc-prep made");
     }

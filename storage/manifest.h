@@ -11,6 +11,9 @@
 
 namespace ooc {
 
+// So that no count of chunks overflows, whatever the cut.
+inline constexpr std::int64_t kMaxVertices = std::int64_t{1} << 48;
+
 struct Manifest {
   EdgeLayout edges;        // vertices, edges and how both directions are cut
   bool symmetric = false;  // edges.in serves both directions
