@@ -44,6 +44,7 @@ class Import {
     check_block_rows(options_.block_rows);
     open_tables();
     count_vertices();
+    take_stated_vertices();
     if (findings_.vertices > 0) create_writer();
     read_edge_list();
     if (!writer_) create_writer();
@@ -101,6 +102,13 @@ class Import {
     }
   }
 
+  void take_stated_vertices() {
+    const auto stated = edge_table_->stated_vertices();
+    if (!stated || !findings_.vertices_from.empty()) return;
+    findings_.vertices = *stated;
+    findings_.vertices_from = fmt::format("the size of the matrix in {}", edge_table_->name());
+  }
+
   void create_writer() {
     writer_ = std::make_unique<DatasetWriter>(files_, output_, options_.force, findings_.vertices,
                                               options_.block_rows);
@@ -130,8 +138,10 @@ class Import {
         label_table_ ? std::count(labels_.begin(), labels_.end(), -1) : findings_.vertices;
     const bool has_splits = std::any_of(split_tables_.begin(), split_tables_.end(),
                                         [](auto& t) { return t != nullptr; });
-    if (!has_splits) return;
-    splits_ = read_splits(split_tables_, findings_.vertices, labels_, control_);
+    if (!has_splits && !options_.split_shares) return;
+    splits_ = options_.split_shares
+                  ? random_split(labels_, *options_.split_shares, options_.split_seed)
+                  : read_splits(split_tables_, findings_.vertices, labels_, control_);
     for (const std::uint8_t split : splits_) {
       if (split > 0) ++findings_.split_counts[split - 1];
     }
@@ -213,6 +223,11 @@ class Import {
         {"coalesce", name_of(kCoalesceNames, options_.edges.coalesce)},
         {"feature_norm", name_of(kFeatureNormNames, options_.feature_norm)},
     };
+    if (const auto& shares = options_.split_shares) {
+      manifest.transforms["split"] =
+          fmt::format("{}/{}/{}", shares->train, shares->valid, shares->test);
+      manifest.transforms["split_seed"] = options_.split_seed;
+    }
     if (options_.order == VertexOrder::kRandom) manifest.transforms["seed"] = options_.seed;
     manifest.findings = findings_to_json(findings_);
   }

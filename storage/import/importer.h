@@ -16,6 +16,7 @@
 #include "storage/import/features_input.h"
 #include "storage/import/findings.h"
 #include "storage/import/inputs.h"
+#include "storage/import/random_split.h"
 #include "storage/import/vertex_order.h"
 #include "storage/tensor_layout.h"
 
@@ -36,6 +37,9 @@ struct ImportOptions {
   // Empty: the rows of the features, else of the labels, else the largest id in the edges + 1.
   std::optional<std::int64_t> vertices;
   EdgeTransforms edges;
+  // Splits made here; not together with split files.
+  std::optional<SplitShares> split_shares;
+  std::uint64_t split_seed = 0;
   FeatureNorm feature_norm = FeatureNorm::kNone;
   VertexOrder order = VertexOrder::kNatural;
   std::uint64_t seed = 0;                       // of the random order

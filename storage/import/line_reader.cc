@@ -24,7 +24,8 @@ std::string_view trim(std::string_view text) {
 }  // namespace
 
 LineReader::LineReader(std::unique_ptr<ByteSource> source, std::size_t buffer_bytes)
-    : source_(std::move(source)), buffer_(buffer_bytes) {}
+    : source_(std::move(source)),
+      buffer_(std::min<std::uint64_t>(buffer_bytes, source_->size().value_or(buffer_bytes) + 1)) {}
 
 void LineReader::seek(std::uint64_t offset, std::int64_t line_number) {
   source_->seek(offset);

@@ -10,7 +10,7 @@
 namespace ooc {
 namespace {
 
-constexpr std::string_view kMagic = "%%MatrixMarket";
+constexpr std::string_view kMagic = "%%matrixmarket";
 constexpr std::uint64_t kLeastEntryBytes = 4;  // "1 1" and the line's end
 constexpr std::uint64_t kLeastValueBytes = 2;
 
@@ -34,9 +34,9 @@ std::vector<std::string> words_of(std::string_view line) {
 
 void parse_kind(MtxLines& lines, MtxHeader& header) {
   std::string_view line;
-  const bool there = lines.reader().next(line) && line.starts_with(kMagic);
-  const std::vector<std::string> words = there ? words_of(line) : std::vector<std::string>{};
-  if (words.size() != 5 || words[1] != "matrix" ||
+  lines.reader().next(line);
+  const std::vector<std::string> words = words_of(line);
+  if (words.size() != 5 || words[0] != kMagic || words[1] != "matrix" ||
       (words[2] != "coordinate" && words[2] != "array")) {
     throw DataError("not a Matrix Market file: its first line is not '%%MatrixMarket matrix ...'",
                     lines.name(), "write the file again, such as with scipy.io.mmwrite");

@@ -63,6 +63,12 @@ std::span<const std::string_view> table_extensions() { return kExtensions; }
 
 bool is_text_name(std::string_view name) { return ends_with_any(name, kText); }
 
+bool is_known_kind(const std::string& input) {
+  std::string_view path;
+  return ends_with_any(input, kExtensions) || raw_suffix(input, path) ||
+         !split_member(input, {".npz", ".h5", ".hdf5", ".mtx", ".mtx.gz"}).path.empty();
+}
+
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input) {
   if (const InputName npz = split_member(input, {".npz"}); !npz.path.empty()) {
     if (npz.member.empty()) return open_npz_table(files, npz.path);

@@ -61,6 +61,9 @@ std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& in
 // Whether `name`, as TableReader::name() gives it, is that of a text file.
 bool is_text_name(std::string_view name);
 
+// Whether open_table() knows the kind of file from the input's name.
+bool is_known_kind(const std::string& input);
+
 // The kinds of file open_table() knows by their ends: ".npy", ".csv.gz" and so on.
 std::span<const std::string_view> table_extensions();
 

@@ -214,9 +214,9 @@ TEST_CASE("inputs: a directory without edges is named") {
 TEST_CASE("inputs: a directory's files find their parts by name") {
   MemoryFileSystem files;
   files.create_directories("d");
-  for (const char* name :
-       {"edge_index.npy", "x.npz", "y.csv.gz", "train_mask.npy", "val_idx.txt", "test_idx.npy",
-        "edge_weights.npy", "SOURCE.txt", "features_a.npz", "graph_id.npy", "valid_edges.npy"}) {
+  for (const char* name : {"edge_index.npy", "x.npz", "y.csv.gz", "train_mask.npy", "val_idx.txt",
+                           "test_idx.npy", "edge_weights.npy", "edge_types.h5", "SOURCE.txt",
+                           "features_a.npz", "graph_id.npy", "valid_edges.npy"}) {
     put_file(files, join_path("d", name), "");
   }
   const ImportInputs inputs = discover_inputs(files, "d", {});
@@ -226,7 +226,9 @@ TEST_CASE("inputs: a directory's files find their parts by name") {
   CHECK(inputs.train == "d/train_mask.npy");
   CHECK(inputs.valid == "d/val_idx.txt");
   CHECK(inputs.test == "d/test_idx.npy");
-  CHECK(inputs.ignored == std::vector<std::string>{"d/edge_weights.npy"});
+  CHECK(inputs.edge_weights == "d/edge_weights.npy");
+  CHECK(inputs.edge_types == "d/edge_types.h5");
+  CHECK(inputs.edge_features.empty());
   ImportInputs named;
   named.edges = "other/e.csv";
   put_file(files, "d/edges.npy", "");
@@ -241,9 +243,9 @@ TEST_CASE("inputs: two files for one part, an unreadable kind, no directory") {
   CHECK_THAT(error_of<DataError>([&] { discover_inputs(files, "d", {}); }),
              Contains("both edge_index.npy and edges.npy could be meant, d"));
   files.create_directories("e");
-  put_file(files, "e/edges.h5", "");
+  put_file(files, "e/edges.pt", "");
   CHECK_THAT(error_of<DataError>([&] { discover_inputs(files, "e", {}); }),
-             Contains("this kind of file is not supported, e/edges.h5"));
+             Contains("this kind of file is not supported, e/edges.pt"));
   put_file(files, "e/edges.npy", "");
   CHECK(discover_inputs(files, "e", {}).edges == "e/edges.npy");
   CHECK_THAT(error_of<DataError>([&] { discover_inputs(files, "missing", {}); }),
