@@ -162,7 +162,8 @@ ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, Chu
   ChunkFileFooter footer;
   read_footer(footer);
   if (footer.header_checksum != header.checksum ||
-      footer.index_bytes != header.chunk_count * sizeof(ChunkIndexEntry)) {
+      footer.index_bytes % sizeof(ChunkIndexEntry) != 0 ||
+      footer.index_bytes / sizeof(ChunkIndexEntry) != header.chunk_count) {
     corrupt("chunk file header and footer disagree", 0);
   }
   const auto index_bytes = bytes_.subspan(footer.index_offset, footer.index_bytes);

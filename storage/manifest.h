@@ -11,9 +11,6 @@
 
 namespace ooc {
 
-// So that no count of chunks overflows, whatever the cut.
-inline constexpr std::int64_t kMaxVertices = std::int64_t{1} << 48;
-
 struct Manifest {
   EdgeLayout edges;        // vertices, edges and how both directions are cut
   bool symmetric = false;  // edges.in serves both directions
@@ -27,6 +24,9 @@ struct Manifest {
   std::map<std::string, ChunkFileInfo> files;
   std::string checksum;  // identifies the dataset; set where a manifest was read
 };
+
+// Whether a dataset can be cut like this, without any count of chunks that overflows.
+bool is_possible(const EdgeLayout& layout);
 
 std::string manifest_to_text(const Manifest& manifest);
 // DataError: not a manifest, another format version, a wrong checksum, a member missing or wrong.

@@ -82,11 +82,6 @@ std::string file_of(test::MemoryFileSystem& files) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// Manifests refuse other cuts before any file is opened.
-bool is_block_rows(std::uint64_t rows) {
-  return std::has_single_bit(rows) && rows <= static_cast<std::uint64_t>(kMaxBlockRows);
-}
-
 }  // namespace
 
 int fuzz_manifest(Bytes data) {
@@ -117,15 +112,15 @@ int fuzz_vertex_tensor(Bytes data) {
   ChunkInput input;
   if (!input.put_file(data)) return 0;
   const ChunkFileHeader& header = input.header;
-  if (header.dtype < 1 || header.dtype > 5 || header.rows < 1 || header.rows > kMaxVertices ||
-      !is_block_rows(header.block_rows)) {
+  const auto rows = static_cast<std::int64_t>(header.rows);
+  const auto block_rows = static_cast<std::int64_t>(header.block_rows);
+  if (header.dtype < 1 || header.dtype > 5 ||
+      !is_possible({rows, 0, block_rows, kMaxBlockRows, 65536})) {
     return 0;
   }
   try {
-    const auto rows = static_cast<std::int64_t>(header.rows);
     const VertexTensorFile tensor(input.files, "/f", VerifyPolicy::kFirst,
-                                  static_cast<DType>(header.dtype), rows,
-                                  static_cast<std::int64_t>(header.block_rows), std::nullopt);
+                                  static_cast<DType>(header.dtype), rows, block_rows, std::nullopt);
     tensor.file().verify_all();
     std::vector<std::byte> row(static_cast<std::size_t>(tensor.layout().cols) * 8);
     for (std::int64_t i = 0; i < std::min(rows, kMostRows); ++i) tensor.read_rows(i, 1, row.data());
@@ -138,16 +133,11 @@ int fuzz_edge_file(Bytes data) {
   ChunkInput input;
   if (!input.put_file(data)) return 0;
   const ChunkFileHeader& header = input.header;
-  if (header.rows < 1 || header.rows > kMaxVertices || header.cols > INT64_MAX ||
-      !is_block_rows(header.block_rows) || !is_block_rows(header.span_rows) ||
-      header.span_rows < header.block_rows || header.blocks_per_chunk < 1 ||
-      header.blocks_per_chunk > 65536) {
-    return 0;
-  }
   const EdgeLayout layout{
       static_cast<std::int64_t>(header.rows), static_cast<std::int64_t>(header.cols),
       static_cast<std::int64_t>(header.block_rows), static_cast<std::int64_t>(header.span_rows),
       static_cast<std::int64_t>(header.blocks_per_chunk)};
+  if (!is_possible(layout)) return 0;  // the manifest refuses it before any file is opened
   std::int64_t sum = 0;
   try {
     const EdgeFile edges(input.files, "/f", VerifyPolicy::kFirst, layout);
