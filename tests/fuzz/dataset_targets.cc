@@ -176,7 +176,8 @@ std::vector<std::string> vertex_tensor_seeds() {
     VertexTensorWriter writer(files, "/f", DType::kF32, {20, cols, 16});
     writer.append_rows(values.data(), 20);
     writer.finish();
-    for (const char first : {'\0', '\1'}) seeds.push_back(first + file_of(files));
+    for (const char first : {'\0', '\1'})
+      seeds.push_back(std::string(1, first).append(file_of(files)));
   }
   return seeds;
 }
@@ -192,7 +193,8 @@ std::vector<std::string> edge_file_seeds() {
     EdgeFileWriter writer(files, "/f", layout);
     for (const Edge& edge : edges) writer.add(edge);
     writer.finish();
-    for (const char first : {'\0', '\1'}) seeds.push_back(first + file_of(files));
+    for (const char first : {'\0', '\1'})
+      seeds.push_back(std::string(1, first).append(file_of(files)));
   }
   return seeds;
 }

@@ -152,7 +152,7 @@ std::vector<std::string> csv_seeds() {
           plain + "0\t1\n2\t3",
           plain + "True\nFalse\n",
           plain + "\xEF\xBB\xBFid\n9223372036854775807\n-1\n1e5\n",
-          "\1" + test::gzip(text) + test::gzip("4,5,6\n")};
+          std::string(1, '\1').append(test::gzip(text)).append(test::gzip("4,5,6\n"))};
 }
 
 std::vector<std::string> mtx_seeds() {
