@@ -1,4 +1,4 @@
-"""ooc-prep import of other people's layouts and formats, written by the libraries they come from."""
+"""ooc-prep import of layouts and formats of others, written by the libraries they come from."""
 
 import gzip
 import json

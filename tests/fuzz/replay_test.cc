@@ -10,8 +10,6 @@
 namespace ooc::fuzz {
 namespace {
 
-constexpr int kMutations = 3000;
-
 std::vector<std::string> corpus_of(const Target& target) {
   std::vector<std::string> inputs = target.seeds();
   const std::filesystem::path directory = std::filesystem::path(OOC_FUZZ_CORPUS) / target.name;
@@ -91,11 +89,24 @@ void replay(const Target& target) {
     REQUIRE(target.run(std::as_bytes(std::span(bytes))) == 0);
   };
   for (const std::string& input : inputs) run(input);
+  const Outcomes before = outcomes();
   std::mt19937 random(20240229);
-  for (int i = 0; i < kMutations; ++i) {
+  for (int i = 0; i < target.mutations; ++i) {
     std::string bytes = inputs[random() % inputs.size()];
     for (std::uint32_t change = 0; change <= random() % 4; ++change) mutate(bytes, random);
     run(bytes);
+  }
+  CHECK(outcomes().refused > before.refused + target.mutations / 10 - 1);
+}
+
+TEST_CASE("fuzz: what the targets start from is well-formed") {
+  for (const Target& target : targets()) {
+    INFO(target.name);
+    for (const std::string& seed : target.seeds()) {
+      const std::int64_t before = outcomes().read;
+      target.run(std::as_bytes(std::span(seed)));
+      CHECK(outcomes().read > before);
+    }
   }
 }
 

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "storage/errors.h"
 
 namespace ooc::fuzz {
 
@@ -23,10 +26,29 @@ int fuzz_manifest(Bytes data);
 int fuzz_vertex_tensor(Bytes data);
 int fuzz_edge_file(Bytes data);
 
+// How many readings of all targets so far came to their end, and how many to an ooc::Error.
+struct Outcomes {
+  std::int64_t read = 0;
+  std::int64_t refused = 0;
+};
+Outcomes& outcomes();
+
+// Counts what `call` comes to.
+template <class Call>
+void tolerate(Call&& call) {
+  try {
+    call();
+    ++outcomes().read;
+  } catch (const Error&) {
+    ++outcomes().refused;
+  }
+}
+
 struct Target {
   const char* name;
   int (*run)(Bytes data);
   std::vector<std::string> (*seeds)();  // well-formed inputs to start from
+  int mutations;                        // that the replay makes
 };
 std::span<const Target> targets();
 
