@@ -1,6 +1,10 @@
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "bin/cli/facts.h"
 #include "bin/cli/program.h"
@@ -8,6 +12,7 @@
 #include "bin/prep_commands.h"
 #include "storage/errors.h"
 #include "storage/import/importer.h"
+#include "storage/import/ogb.h"
 
 namespace ooc {
 namespace {
@@ -15,6 +20,12 @@ namespace {
 struct Options {
   ImportOptions import;
   std::string directory;
+  std::string ogb;
+  std::string split_name;
+  std::string split;
+  std::int64_t split_seed = 0;
+  std::string raw_dtype;
+  std::optional<std::int64_t> raw_columns;
   std::string output;
 };
 
@@ -28,18 +39,63 @@ void add_inputs(cli::Command& command, Options& options) {
   command.path("--train", inputs.train, "FILE", "Ids or mask of the training vertices");
   command.path("--valid", inputs.valid, "FILE", "Ids or mask of the validation vertices");
   command.path("--test", inputs.test, "FILE", "Ids or mask of the test vertices");
+  command.path("--edge-weights", inputs.edge_weights, "FILE", "A number an edge: [E]");
+  command.path("--edge-types", inputs.edge_types, "FILE", "Types from 0 to 65,535: [E]");
+  command.path("--edge-features", inputs.edge_features, "FILE", "Features of the edges: [E, F]");
+  command.path("--ogb", options.ogb, "DIR", "A dataset of OGB as it is downloaded: raw/, split/");
+  command.path("--split-name", options.split_name, "S", "With --ogb: the split in split/S");
+  command.path("--split", options.split, "T/V/T",
+               "Split here: percent of the labelled vertices, 60/20/20");
+  command.integer("--split-seed", options.split_seed, 0,
+                  "With --split: another seed, other splits");
+  command.path("--raw-dtype", options.raw_dtype, "T",
+               "Element type of the one headerless input, such as float32");
+  command.integer("--raw-columns", options.raw_columns, 1, "With --raw-dtype: its columns");
   command.integer("--vertices,--num-nodes", options.import.vertices, 1,
                   "Vertices, where no file says");
 }
 
+[[noreturn]] void refuse_usage(std::string_view what, std::string_view remedy) {
+  throw UsageError(what, "command line", remedy);
+}
+
 void find_inputs(Options& options) {
-  if (options.directory.empty() && options.import.inputs.edges.empty()) {
-    throw UsageError("nothing to import", "command line", "name a directory or --edges FILE");
+  FileSystem& files = posix_file_system();
+  ImportOptions& import = options.import;
+  if (!options.ogb.empty()) {
+    if (!options.directory.empty()) refuse_usage("both DIR and --ogb", "give one of them");
+    OgbInputs found =
+        find_ogb_inputs(files, options.ogb, options.split_name, std::move(import.inputs));
+    import.inputs = std::move(found.inputs);
+    if (!import.vertices) import.vertices = found.vertices;
+  } else if (!options.split_name.empty()) {
+    refuse_usage("--split-name without --ogb", "give --ogb DIR, or --train, --valid and --test");
+  } else if (!options.directory.empty()) {
+    import.inputs = discover_inputs(files, options.directory, std::move(import.inputs));
+  } else if (import.inputs.edges.empty()) {
+    refuse_usage("nothing to import", "name a directory or --edges FILE");
   }
-  if (!options.directory.empty()) {
-    options.import.inputs =
-        discover_inputs(posix_file_system(), options.directory, std::move(options.import.inputs));
+  if (options.raw_dtype.empty() != !options.raw_columns) {
+    refuse_usage("--raw-dtype and --raw-columns go together", "give both, or neither");
   }
+  if (options.raw_columns) {
+    apply_raw_format(files, import.inputs, options.raw_dtype, *options.raw_columns);
+  }
+}
+
+void choose_split(const Options& options, bool seed_given, ImportOptions& import) {
+  if (options.split.empty()) {
+    if (seed_given) refuse_usage("--split-seed without --split", "give --split 60/20/20 too");
+    return;
+  }
+  const ImportInputs& inputs = import.inputs;
+  for (const std::string& file : {inputs.train, inputs.valid, inputs.test}) {
+    if (file.empty()) continue;
+    refuse_usage(fmt::format("--split, but {} splits already", file),
+                 "leave out --split, or the split files");
+  }
+  import.split_shares = parse_split_shares(options.split);
+  import.split_seed = static_cast<std::uint64_t>(options.split_seed);
 }
 
 }  // namespace
@@ -69,6 +125,9 @@ void add_import(cli::Command& program) {
   command.choice("--feature-norm", import.feature_norm,
                  cli::enum_words<FeatureNorm>(kFeatureNormNames),
                  "Scale features: rows to sum or length 1, columns to mean 0 and deviation 1");
+  command.choice("--dtype", import.dtype,
+                 {{"fp32", DType::kF32}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}},
+                 "Store features as");
   command.choice("--order", import.order, cli::enum_words<VertexOrder>(kVertexOrderNames),
                  "The order of vertices inside the dataset; results keep yours");
   command.integer("--block-rows", import.block_rows, 1, "Vertices of a block: a power of two",
@@ -81,9 +140,21 @@ void add_import(cli::Command& program) {
   command.example("Files by name",
                   "ooc-prep import --edges e.npy --features x.npz:x --labels y.csv --train t.npy "
                   "--valid v.npy --test s.npy -o mine.ooc");
+  command.example("What OGB downloads, such as ogbn-arxiv",
+                  "ooc-prep import --ogb dataset/ogbn_arxiv -o arxiv.ooc --undirected");
+  command.example("Headerless float32 features of 1024 columns, as IGB has them",
+                  "ooc-prep import --edges paper__cites__paper/edge_index.npy "
+                  "--features paper/node_feat.npy --labels paper/node_label_19.npy "
+                  "--raw-dtype float32 --raw-columns 1024 --split 60/20/20 -o igb.ooc");
+  command.example("Several headerless files, HDF5, Matrix Market",
+                  "ooc-prep import --edges e.bin:int64x2 --features f.bin:float32x128 "
+                  "--labels x.h5:/labels -o mine.ooc");
+  command.example("A sparse matrix as the graph",
+                  "ooc-prep import --edges web.mtx --features x.npy -o web.ooc");
   command.example("A dataset that has changed", "ooc-prep import data/cora -o cora.ooc --force");
   command.action([options, &command] {
     find_inputs(*options);
+    choose_split(*options, command.given("split-seed"), options->import);
     cli::Progress progress(cli::Progress::standard_output(command.quiet()));
     const Control control{progress.callback(), &cli::stop_flag()};
     const Findings findings =

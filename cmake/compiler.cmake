@@ -12,6 +12,9 @@ if(OOC_SANITIZE)
   target_link_options(ooc_flags INTERFACE -fsanitize=${OOC_SANITIZE})
   target_compile_definitions(ooc_flags INTERFACE OOC_SANITIZED=1)
 endif()
+if(OOC_FUZZ)  # tests/fuzz
+  target_compile_options(ooc_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # ooc_add_folder(NAME [LINK libs...]): the static library of one source folder, every .cc in it.
 function(ooc_add_folder name)

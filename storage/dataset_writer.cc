@@ -70,6 +70,7 @@ DatasetWriter::~DatasetWriter() {
   if (committed_) return;
   try {
     features_.reset();
+    multi_labels_.reset();
     remove_directory();
   } catch (const Error&) {  // what failed first is on its way to the user already
   }
@@ -97,10 +98,11 @@ EdgeCounts DatasetWriter::write_edges(const EdgeSorter& edges, const JoinOptions
   return output.finish(manifest_);
 }
 
-VertexTensorWriter& DatasetWriter::features(std::int64_t cols) {
+VertexTensorWriter& DatasetWriter::features(std::int64_t cols, DType dtype) {
   manifest_.feature_cols = cols;
+  manifest_.feature_dtype = dtype;
   features_ = std::make_unique<VertexTensorWriter>(
-      files_, join_path(directory_, "features"), DType::kF32,
+      files_, join_path(directory_, "features"), dtype,
       TensorLayout{manifest_.edges.vertices, cols, manifest_.edges.block_rows});
   return *features_;
 }
@@ -108,6 +110,20 @@ VertexTensorWriter& DatasetWriter::features(std::int64_t cols) {
 void DatasetWriter::finish_features() {
   manifest_.files["features"] = features_->finish();
   features_.reset();
+}
+
+VertexTensorWriter& DatasetWriter::multi_labels(std::int64_t classes) {
+  manifest_.classes = classes;
+  manifest_.labels = LabelKind::kMulti;
+  multi_labels_ = std::make_unique<VertexTensorWriter>(
+      files_, join_path(directory_, "labels"), DType::kU8,
+      TensorLayout{manifest_.edges.vertices, classes, manifest_.edges.block_rows});
+  return *multi_labels_;
+}
+
+void DatasetWriter::finish_multi_labels() {
+  manifest_.files["labels"] = multi_labels_->finish();
+  multi_labels_.reset();
 }
 
 template <class T>

@@ -35,8 +35,11 @@ class DatasetWriter {
   EdgeCounts write_edges(const EdgeSorter& edges, const JoinOptions& options,
                          const Control& control);
   // Features row by row: writer.append_rows(...) until all are there, then finish_features().
-  VertexTensorWriter& features(std::int64_t cols);
+  VertexTensorWriter& features(std::int64_t cols, DType dtype = DType::kF32);
   void finish_features();
+  // Labels in a matrix, likewise: 0, 1 or, in a whole row, kUnlabelled.
+  VertexTensorWriter& multi_labels(std::int64_t classes);
+  void finish_multi_labels();
   // One element a vertex, in the dataset's order. Labels are below `classes`; −1: unlabelled.
   void write_labels(std::span<const std::int32_t> labels, std::int64_t classes);
   void write_splits(std::span<const std::uint8_t> splits);
@@ -61,7 +64,7 @@ class DatasetWriter {
   std::string directory_;           // the temporary one
   std::unique_ptr<FileLock> lock_;  // on a file in it: it is ours, and no other writer's
   Manifest manifest_;
-  std::unique_ptr<VertexTensorWriter> features_;
+  std::unique_ptr<VertexTensorWriter> features_, multi_labels_;
   bool committed_ = false;
 };
 

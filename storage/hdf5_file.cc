@@ -1,40 +1,14 @@
 #include "storage/hdf5_file.h"
 
 #include <fmt/format.h>
-#include <hdf5.h>
 
 #include <utility>
 
 #include "storage/errors.h"
+#include "storage/hdf5_id.h"
 
 namespace ooc {
 namespace {
-
-// Owns any HDF5 id; invalid ids are a programmer's mistake when writing, see Hdf5Reader otherwise.
-class Id {
- public:
-  Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Id() {
-    if (id_ >= 0) close_(id_);
-  }
-  Id(const Id&) = delete;
-  Id& operator=(const Id&) = delete;
-  operator hid_t() const { return id_; }
-  bool valid() const { return id_ >= 0; }
-
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
-
-// The library's own error printing is off: errors are ours to tell.
-void silence() {
-  static const bool once = [] {
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    return true;
-  }();
-  static_cast<void>(once);
-}
 
 hid_t native_type(DType dtype) {
   switch (dtype) {
@@ -73,19 +47,19 @@ hid_t core_file_access() {
 }  // namespace
 
 struct Hdf5Writer::Impl {
-  Id access{core_file_access(), H5Pclose};
-  Id file{H5Fcreate("ooc", H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose};
+  Hdf5Id access{core_file_access(), H5Pclose};
+  Hdf5Id file{H5Fcreate("ooc", H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose};
 
   void write_attribute(const std::string& name, hid_t type, const void* value) {
-    const Id space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Id attribute(H5Acreate2(file, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
-                       H5Aclose);
+    const Hdf5Id space(H5Screate(H5S_SCALAR), H5Sclose);
+    const Hdf5Id attribute(H5Acreate2(file, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
+                           H5Aclose);
     OOC_CHECK(attribute.valid() && H5Awrite(attribute, type, value) >= 0);
   }
 };
 
 Hdf5Writer::Hdf5Writer() {
-  silence();
+  silence_hdf5();
   impl_ = std::make_unique<Impl>();
   OOC_CHECK(impl_->file.valid());
 }
@@ -94,13 +68,13 @@ Hdf5Writer::~Hdf5Writer() = default;
 void Hdf5Writer::write_array(const std::string& path, DType dtype,
                              const std::vector<std::int64_t>& shape, const void* data) {
   const std::vector<hsize_t> extents(shape.begin(), shape.end());
-  const Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
-                 H5Sclose);
-  const Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+  const Hdf5Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+                     H5Sclose);
+  const Hdf5Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   OOC_CHECK(H5Pset_create_intermediate_group(links, 1) >= 0);
-  const Id set(H5Dcreate2(impl_->file, path.c_str(), native_type(dtype), space, links, H5P_DEFAULT,
-                          H5P_DEFAULT),
-               H5Dclose);
+  const Hdf5Id set(H5Dcreate2(impl_->file, path.c_str(), native_type(dtype), space, links,
+                              H5P_DEFAULT, H5P_DEFAULT),
+                   H5Dclose);
   OOC_CHECK(set.valid());
   OOC_CHECK(H5Dwrite(set, native_type(dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
 }
@@ -114,7 +88,7 @@ void Hdf5Writer::write_attribute(const std::string& name, double value) {
 }
 
 void Hdf5Writer::write_attribute(const std::string& name, const std::string& value) {
-  const Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+  const Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
   OOC_CHECK(H5Tset_size(type, value.size() + 1) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0);
   impl_->write_attribute(name, type, value.c_str());
 }
@@ -132,7 +106,7 @@ struct Hdf5Reader::Impl {
   Impl(std::vector<std::byte> image, std::string name) : where(std::move(name)) {
     OOC_CHECK(image.empty() || H5Pset_file_image(access, image.data(), image.size()) >= 0);
     if (!image.empty()) {
-      file = std::make_unique<Id>(H5Fopen("ooc", H5F_ACC_RDONLY, access), H5Fclose);
+      file = std::make_unique<Hdf5Id>(H5Fopen("ooc", H5F_ACC_RDONLY, access), H5Fclose);
     }
     if (image.empty() || !file->valid()) {
       throw DataError("not an HDF5 file, or a damaged one", where, "use another checkpoint");
@@ -148,18 +122,18 @@ struct Hdf5Reader::Impl {
   T attribute(const std::string& name, hid_t type) const {
     T value{};
     if (H5Aexists(*file, name.c_str()) <= 0) missing("attribute " + name);
-    const Id found(H5Aopen(*file, name.c_str(), H5P_DEFAULT), H5Aclose);
+    const Hdf5Id found(H5Aopen(*file, name.c_str(), H5P_DEFAULT), H5Aclose);
     if (!found.valid() || H5Aread(found, type, &value) < 0) missing("attribute " + name);
     return value;
   }
 
   std::string where;
-  Id access{core_file_access(), H5Pclose};
-  std::unique_ptr<Id> file;
+  Hdf5Id access{core_file_access(), H5Pclose};
+  std::unique_ptr<Hdf5Id> file;
 };
 
 Hdf5Reader::Hdf5Reader(std::vector<std::byte> bytes, std::string where) {
-  silence();
+  silence_hdf5();
   impl_ = std::make_unique<Impl>(std::move(bytes), std::move(where));
 }
 Hdf5Reader::~Hdf5Reader() = default;
@@ -175,7 +149,7 @@ bool Hdf5Reader::contains(const std::string& path) const {
 std::vector<std::string> Hdf5Reader::list(const std::string& group) const {
   std::vector<std::string> names;
   if (!contains(group)) return names;
-  const Id id(H5Gopen2(*impl_->file, group.c_str(), H5P_DEFAULT), H5Gclose);
+  const Hdf5Id id(H5Gopen2(*impl_->file, group.c_str(), H5P_DEFAULT), H5Gclose);
   if (!id.valid()) impl_->missing("group " + group);
   const auto collect = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
     static_cast<std::vector<std::string>*>(out)->emplace_back(name);
@@ -189,10 +163,10 @@ std::vector<std::string> Hdf5Reader::list(const std::string& group) const {
 
 Hdf5Array Hdf5Reader::read_array(const std::string& path) const {
   if (!contains(path)) impl_->missing("array " + path);
-  const Id set(H5Dopen2(*impl_->file, path.c_str(), H5P_DEFAULT), H5Dclose);
+  const Hdf5Id set(H5Dopen2(*impl_->file, path.c_str(), H5P_DEFAULT), H5Dclose);
   if (!set.valid()) impl_->missing("array " + path);
-  const Id type(H5Dget_type(set), H5Tclose);
-  const Id space(H5Dget_space(set), H5Sclose);
+  const Hdf5Id type(H5Dget_type(set), H5Tclose);
+  const Hdf5Id space(H5Dget_space(set), H5Sclose);
   const std::optional<DType> dtype = dtype_of(type);
   const int rank = H5Sget_simple_extent_ndims(space);
   if (!dtype || rank < 0) impl_->missing("array " + path);
@@ -219,8 +193,8 @@ double Hdf5Reader::read_double(const std::string& attribute) const {
 
 std::string Hdf5Reader::read_string(const std::string& attribute) const {
   if (H5Aexists(*impl_->file, attribute.c_str()) <= 0) impl_->missing("attribute " + attribute);
-  const Id found(H5Aopen(*impl_->file, attribute.c_str(), H5P_DEFAULT), H5Aclose);
-  const Id type(H5Aget_type(found), H5Tclose);
+  const Hdf5Id found(H5Aopen(*impl_->file, attribute.c_str(), H5P_DEFAULT), H5Aclose);
+  const Hdf5Id type(H5Aget_type(found), H5Tclose);
   if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0) {
     impl_->missing("attribute " + attribute);
   }

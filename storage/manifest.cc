@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <span>
 
@@ -28,17 +29,23 @@ std::string checksum_of(const Json& json) {
   return hex(checksum64(std::as_bytes(std::span(text))));
 }
 
-void check_layout(const Manifest& manifest, const std::string& path) {
-  const EdgeLayout& e = manifest.edges;
-  const bool power_of_two = e.block_rows > 0 && (e.block_rows & (e.block_rows - 1)) == 0;
-  if (e.vertices <= 0 || e.edges < 0 || !power_of_two || e.block_rows > kMaxBlockRows ||
-      e.span_rows < e.block_rows || e.span_rows > kMaxBlockRows ||
-      !std::has_single_bit(static_cast<std::uint64_t>(e.span_rows)) || e.panel_blocks <= 0 ||
-      e.panel_blocks > 65536 || e.vertices > kMaxVertices || e.data.feature_cols < 0 ||
-      e.data.feature_cols > kMaxEdgeFeatureCols || manifest.edge_types < 0 ||
-      manifest.edge_types > kMaxEdgeTypes || manifest.feature_cols < 0 || manifest.classes < 0) {
-    throw DataError("manifest with impossible counts", path, "import the dataset again");
+// Writing JSON takes stack for every level, so a manifest may not have many.
+Json parse_shallow(const std::string& text) {
+  constexpr int kMostLevels = 32;
+  int deepest = 0;
+  Json json = Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
+    deepest = std::max(deepest, depth);
+    return depth <= kMostLevels;
+  });
+  return deepest <= kMostLevels ? json : Json();
+}
+
+void check_counts(const Manifest& manifest, const std::string& path) {
+  if (is_possible(manifest.edges) && manifest.feature_cols >= 0 && manifest.classes >= 0 &&
+      manifest.edge_types >= 0 && manifest.edge_types <= kMaxEdgeTypes) {
+    return;
   }
+  throw DataError("manifest with impossible counts", path, "import the dataset again");
 }
 
 DType feature_dtype_of(const std::string& name, const std::string& path) {
@@ -56,6 +63,21 @@ LabelKind label_kind_of(const std::string& name, const std::string& path) {
 }
 
 }  // namespace
+
+bool is_possible(const EdgeLayout& layout) {
+  constexpr double kMaxChunks = 1e12;
+  const auto is_cut = [](std::int64_t rows) {
+    return rows > 0 && rows <= kMaxBlockRows &&
+           std::has_single_bit(static_cast<std::uint64_t>(rows));
+  };
+  return layout.vertices > 0 && layout.vertices <= kMaxVertices && layout.edges >= 0 &&
+         is_cut(layout.block_rows) && is_cut(layout.span_rows) &&
+         layout.span_rows >= layout.block_rows && layout.panel_blocks > 0 &&
+         layout.panel_blocks <= 65536 && layout.data.feature_cols >= 0 &&
+         layout.data.feature_cols <= kMaxEdgeFeatureCols &&
+         static_cast<double>(layout.span_count()) * static_cast<double>(layout.panel_count()) <=
+             kMaxChunks;
+}
 
 std::string manifest_to_text(const Manifest& manifest) {
   Json json;
@@ -93,12 +115,17 @@ bool manifest_text_is_canonical(const std::string& text) {
 }
 
 Manifest manifest_from_text(const std::string& text, const std::string& path) {
+  // Converting a float that no integer can hold has no defined result.
+  const auto count = [&](const Json& value) {
+    if (value.is_number_integer()) return value.get<std::int64_t>();
+    throw DataError("manifest with a count that is no integer", path, "import the dataset again");
+  };
   try {
-    Json json = Json::parse(text);
+    Json json = parse_shallow(text);
     if (json.at("format") != kFormatName) {
       throw DataError("not a dataset's manifest", path, "name a directory that ooc-prep made");
     }
-    const auto version = json.at("version").get<std::uint32_t>();
+    const std::int64_t version = count(json.at("version"));
     if (version > kFormatVersion) {
       throw DataError(fmt::format("dataset format version {} is newer than this ooc knows ({})",
                                   version, kFormatVersion),
@@ -114,32 +141,35 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     }
     Manifest manifest;
     manifest.checksum = checksum;
-    manifest.edges.vertices = json.at("vertices");
-    manifest.edges.edges = json.at("edges");
-    manifest.edges.block_rows = json.at("block_rows");
-    manifest.edges.span_rows = json.at("span_rows");
-    manifest.edges.panel_blocks = json.at("panel_blocks");
+    manifest.edges.vertices = count(json.at("vertices"));
+    manifest.edges.edges = count(json.at("edges"));
+    manifest.edges.block_rows = count(json.at("block_rows"));
+    manifest.edges.span_rows = count(json.at("span_rows"));
+    manifest.edges.panel_blocks = count(json.at("panel_blocks"));
     manifest.symmetric = json.at("symmetric");
-    manifest.feature_cols = json.at("features").at("cols");
-    manifest.feature_dtype = feature_dtype_of(json.at("features").at("dtype"), path);
+    const Json& features = json.at("features");
+    manifest.feature_cols = count(features.at("cols"));
+    manifest.feature_dtype = feature_dtype_of(features.at("dtype"), path);
     const Json& edge_data = json.at("edge_data");
     manifest.edges.data.weights = edge_data.at("weights");
-    manifest.edge_types = edge_data.at("types");
+    manifest.edge_types = count(edge_data.at("types"));
     manifest.edges.data.types = manifest.edge_types > 0;
-    manifest.edges.data.feature_cols = edge_data.at("feature_cols");
-    manifest.classes = json.at("classes");
+    manifest.edges.data.feature_cols = count(edge_data.at("feature_cols"));
+    manifest.classes = count(json.at("classes"));
     manifest.labels = label_kind_of(json.at("labels"), path);
-    manifest.split_counts[0] = json.at("splits").at("train");
-    manifest.split_counts[1] = json.at("splits").at("valid");
-    manifest.split_counts[2] = json.at("splits").at("test");
+    const Json& splits = json.at("splits");
+    manifest.split_counts[0] = count(splits.at("train"));
+    manifest.split_counts[1] = count(splits.at("valid"));
+    manifest.split_counts[2] = count(splits.at("test"));
     manifest.order = json.at("order");
     manifest.transforms = json.at("transforms");
     manifest.findings = json.at("findings");
     for (const auto& [name, info] : json.at("files").items()) {
       const auto index_checksum = info.at("index_checksum").get<std::string>();
-      manifest.files[name] = {info.at("bytes"), std::stoull(index_checksum, nullptr, 16)};
+      manifest.files[name] = {static_cast<std::uint64_t>(count(info.at("bytes"))),
+                              std::stoull(index_checksum, nullptr, 16)};
     }
-    check_layout(manifest, path);
+    check_counts(manifest, path);
     return manifest;
   } catch (const nlohmann::json::exception& error) {
     throw DataError(fmt::format("unreadable manifest ({})", error.what()), path,

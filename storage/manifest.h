@@ -40,6 +40,9 @@ struct Manifest {
   std::string checksum;  // identifies the dataset; set where a manifest was read
 };
 
+// Whether a dataset can be cut like this, without any count of chunks that overflows.
+bool is_possible(const EdgeLayout& layout);
+
 std::string manifest_to_text(const Manifest& manifest);
 // Whether the text of a manifest is byte for byte as one is written: blanks are in no checksum.
 bool manifest_text_is_canonical(const std::string& text);

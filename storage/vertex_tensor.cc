@@ -14,6 +14,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kNarrowChunkBytes = 1 << 20;
+constexpr std::int64_t kMaxCols = 1 << 20;  // so that no count overflows
 
 std::uint64_t row_bytes(const TensorLayout& layout, DType dtype, std::int64_t slice) {
   return static_cast<std::uint64_t>(layout.slice_stride(slice)) * dtype_bytes(dtype);
@@ -120,7 +121,7 @@ VertexTensorFile::VertexTensorFile(FileSystem& files, const std::string& path, V
     : file_(files, path, ChunkFileKind::kVertexTensor, verify), dtype_(dtype) {
   const ChunkFileShape& found = file_.shape();
   layout_ = {rows, cols.value_or(static_cast<std::int64_t>(found.cols)), block_rows};
-  if (layout_.cols <= 0 || found != shape_of(layout_, dtype)) {
+  if (layout_.cols <= 0 || layout_.cols > kMaxCols || found != shape_of(layout_, dtype)) {
     throw DataError(
         fmt::format("vertex tensor of the wrong shape: {} x {} in blocks of {}, expected {} x {} "
                     "{} in blocks of {}",

@@ -1,15 +1,14 @@
 #include "storage/import/csv.h"
 
-#include <fast_float/fast_float.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <optional>
+#include <type_traits>
 
 #include "storage/errors.h"
-#include "storage/import/element.h"
 #include "storage/import/line_reader.h"
+#include "storage/import/number_text.h"
 
 namespace ooc {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 constexpr char kBlankRuns = ' ';
 constexpr std::int64_t kStepLines = 4096;
 
-enum class Parse { kOk, kNotNumber, kNotInteger, kTooLarge };
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 // Takes the first field off `line`; false once none is left. Fields are trimmed of blanks and
 // of one pair of double quotes.
@@ -46,8 +45,8 @@ class FieldSplitter {
   }
 
   static std::string_view trim(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+    while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
     return text;
   }
 
@@ -61,61 +60,6 @@ char find_separator(std::string_view line) {
     if (line.find(candidate) != std::string_view::npos) return candidate;
   }
   return kBlankRuns;
-}
-
-std::optional<int> parse_word(std::string_view field) {
-  if (field == "True" || field == "true" || field == "TRUE") return 1;
-  if (field == "False" || field == "false" || field == "FALSE") return 0;
-  return std::nullopt;
-}
-
-// The digits without a leading '+', which from_chars does not take.
-std::string_view digits_of(std::string_view field) {
-  if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
-  return field;
-}
-
-template <class Float>
-Parse parse_float(std::string_view field, Float& value) {
-  field = digits_of(field);
-  const char* const end = field.data() + field.size();
-  const auto [stop, status] = fast_float::from_chars(field.data(), end, value);
-  if (status != std::errc() || stop != end) return Parse::kNotNumber;
-  // fast_float gives infinity for what is too large; only letters spell it on purpose.
-  const bool spelled = field.find_first_of("nN") != std::string_view::npos;
-  return std::isinf(value) && !spelled ? Parse::kTooLarge : Parse::kOk;
-}
-
-Parse parse_field(std::string_view field, float& value) {
-  const Parse status = parse_float(field, value);
-  if (status != Parse::kNotNumber) return status;
-  const auto word = parse_word(field);
-  if (word) value = static_cast<float>(*word);
-  return word ? Parse::kOk : Parse::kNotNumber;
-}
-
-Parse parse_field(std::string_view field, std::int64_t& value) {
-  const std::string_view digits = digits_of(field);
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, status] = std::from_chars(digits.data(), end, value);
-  if (stop == end && status == std::errc()) return Parse::kOk;
-  if (stop == end && status == std::errc::result_out_of_range) return Parse::kTooLarge;
-  double wide = 0;
-  const Parse parsed = parse_float(field, wide);
-  if (parsed == Parse::kOk) {
-    switch (convert_element(wide, value)) {
-      case Conversion::kOk:
-        return Parse::kOk;
-      case Conversion::kNotInteger:
-        return Parse::kNotInteger;
-      case Conversion::kTooLarge:
-        return Parse::kTooLarge;
-    }
-  }
-  if (parsed == Parse::kTooLarge) return parsed;
-  const auto word = parse_word(field);
-  if (word) value = *word;
-  return word ? Parse::kOk : Parse::kNotNumber;
 }
 
 class TextTable final : public TableReader {
@@ -164,6 +108,8 @@ class TextTable final : public TableReader {
     if (lines_before_ > 0) lines_.next(header);
   }
 
+  void read_nan_as(std::int64_t value) override { nan_value_ = value; }
+
   std::string where(std::int64_t row) override {
     LineReader again(lines_.source().reopen());
     std::string_view line;
@@ -203,21 +149,42 @@ class TextTable final : public TableReader {
     std::string_view line;
     std::int64_t count = 0;
     while (count < wanted && lines_.next(line)) {
-      parse_line(line, out.data() + count * cols_);
+      Out* const row = out.data() + count * cols_;
+      if (!scan_line(line, row)) parse_fields(line, row);
       ++count;
     }
     return count;
   }
 
+  // Nearly every line; false where it takes parse_fields(), which also knows what is wrong.
   template <class Out>
-  void parse_line(std::string_view line, Out* out) {
+  bool scan_line(std::string_view line, Out* out) const {
+    const char* at = line.data();
+    const char* const end = at + line.size();
+    const char tab = separator_ == kBlankRuns ? '\t' : ' ';
+    for (std::int64_t col = 0; col < cols_; ++col) {
+      while (at != end && (*at == ' ' || *at == tab)) ++at;
+      const bool quoted = at != end && *at == '"';
+      at = scan_number(at + quoted, end, out[col]);
+      if (at == nullptr || (quoted && (at == end || *at++ != '"'))) return false;
+      if (col + 1 == cols_) return at == end;
+      if (at == end || !(*at == separator_ || (tab == '\t' && *at == tab))) return false;
+      ++at;
+    }
+    return false;
+  }
+
+  template <class Out>
+  void parse_fields(std::string_view line, Out* out) {
     FieldSplitter fields(line, separator_);
     std::string_view field;
     std::int64_t count = 0;
     while (fields.next(field)) {
       if (count < cols_) {
         const Parse status = parse_field(field, out[count]);
-        if (status != Parse::kOk) refuse_field(status, field, count);
+        if (status != Parse::kOk && !replace_nan(field, out[count])) {
+          refuse_field(status, field, count);
+        }
       }
       ++count;
     }
@@ -228,13 +195,23 @@ class TextTable final : public TableReader {
 
   std::string place() const { return fmt::format("{}, line {}", name(), lines_.line_number()); }
 
+  // Whether `field` is a NaN that integers have a value for.
+  template <class Out>
+  bool replace_nan(std::string_view field, Out& value) const {
+    float number = 0;
+    if constexpr (std::is_integral_v<Out>) {
+      if (nan_value_ && parse_field(field, number) == Parse::kOk && std::isnan(number)) {
+        value = *nan_value_;
+        return true;
+      }
+    }
+    return false;
+  }
+
   [[noreturn]] void refuse_field(Parse status, std::string_view field, std::int64_t index) const {
-    const std::string_view what = status == Parse::kNotNumber    ? "is not a number"
-                                  : status == Parse::kNotInteger ? "is not an integer"
-                                                                 : "is out of range";
     const std::string place_in_line = cols_ > 1 ? fmt::format(", field {}", index + 1) : "";
     throw DataError(
-        fmt::format("'{}' {}", field.substr(0, 40), what), place() + place_in_line,
+        describe(status, field), place() + place_in_line,
         status == Parse::kNotInteger ? "whole numbers are needed here" : "correct the value");
   }
 
@@ -244,6 +221,7 @@ class TextTable final : public TableReader {
   std::int64_t cols_ = 0;
   std::optional<std::int64_t> rows_;
   ElementKind kind_ = ElementKind::kFloat;
+  std::optional<std::int64_t> nan_value_;
 };
 
 }  // namespace

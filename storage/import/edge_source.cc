@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "storage/errors.h"
-#include "storage/manifest.h"
 
 namespace ooc {
 namespace {
@@ -31,12 +29,6 @@ void orient(TableReader& table) {
       fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()), remedy);
 }
 
-void check_cols(const TableReader* table, std::int64_t most, std::string_view what) {
-  if (table == nullptr || (table->cols() >= 1 && table->cols() <= most)) return;
-  throw DataError(fmt::format("{} of {} columns", what, table->cols()), table->name(),
-                  most == 1 ? "give one value an edge" : fmt::format("give 1 to {} columns", most));
-}
-
 [[noreturn]] void refuse_rows(const TableReader& table, const TableReader& edges) {
   throw DataError("not as many rows as there are edges", table.name(),
                   fmt::format("give one row for each of the edges in {}", edges.name()));
@@ -44,27 +36,24 @@ void check_cols(const TableReader* table, std::int64_t most, std::string_view wh
 
 }  // namespace
 
-TableEdgeSource::TableEdgeSource(EdgeTables tables, std::optional<std::int64_t> vertices)
-    : tables_(std::move(tables)), vertices_(vertices) {
-  orient(*tables_.edges);
-  check_cols(tables_.weights.get(), 1, "edge weights");
-  check_cols(tables_.types.get(), 1, "edge types");
-  check_cols(tables_.features.get(), kMaxEdgeFeatureCols, "edge features");
+TableEdgeSource::TableEdgeSource(std::unique_ptr<TableReader> edges, EdgeDataTables data,
+                                 std::optional<std::int64_t> vertices)
+    : edges_(std::move(edges)), tables_(std::move(data)), vertices_(vertices) {
+  orient(*edges_);
+  OOC_CHECK(!tables_.weights || tables_.weights->cols() <= 1);
   data_.weights = tables_.weights != nullptr;
   data_.types = tables_.types != nullptr;
   data_.feature_cols = tables_.features ? tables_.features->cols() : 0;
   for (const auto* table : {&tables_.weights, &tables_.types, &tables_.features}) {
     if (!*table || !(*table)->known_rows() || !known_edges()) continue;
-    if (*(*table)->known_rows() != *known_edges()) refuse_rows(**table, *tables_.edges);
+    if (*(*table)->known_rows() != *known_edges()) refuse_rows(**table, *edges_);
   }
 }
 
-std::optional<std::int64_t> TableEdgeSource::known_edges() const {
-  return tables_.edges->known_rows();
-}
+std::optional<std::int64_t> TableEdgeSource::known_edges() const { return edges_->known_rows(); }
 
 void TableEdgeSource::rewind() {
-  for (const auto* table : {&tables_.edges, &tables_.weights, &tables_.types, &tables_.features}) {
+  for (const auto* table : {&edges_, &tables_.weights, &tables_.types, &tables_.features}) {
     if (*table) (*table)->rewind();
   }
   row_ = 0;
@@ -76,7 +65,7 @@ bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
   static_assert(sizeof(Edge) == 2 * sizeof(std::int64_t));
   const std::span<std::int64_t> ids(reinterpret_cast<std::int64_t*>(block.edges.data()),
                                     block.edges.size() * 2);
-  const std::int64_t count = tables_.edges->cols() == 0 ? 0 : tables_.edges->read(ids);
+  const std::int64_t count = edges_->cols() == 0 ? 0 : edges_->read(ids);
   block.edges.resize(static_cast<std::size_t>(count));
   block.number = number_++;
   if (count == 0) {
@@ -109,73 +98,46 @@ void TableEdgeSource::refuse_id(VertexId id, std::int64_t row) const {
   const std::string what =
       id < 0 ? fmt::format("vertex id {} is negative", id)
              : fmt::format("vertex id {} is not below the vertex count {}", id, *vertices_);
-  throw DataError(what, tables_.edges->where(row), "ids go from 0 to the vertex count less one");
+  throw DataError(what, edges_->where(row), "ids go from 0 to the vertex count less one");
 }
 
-// The next rows into floats_; all of them are finite.
-std::int64_t TableEdgeSource::read_floats(TableReader& table, std::int64_t cols,
-                                          std::int64_t wanted) {
-  floats_.resize(static_cast<std::size_t>(wanted * cols));
-  const std::int64_t count = table.read(std::span<float>(floats_));
-  for (std::int64_t i = 0; i < count * cols; ++i) {
-    const float value = floats_[static_cast<std::size_t>(i)];
-    if (std::isfinite(value)) continue;
-    throw DataError(fmt::format("{} is no finite number", value), table.where(row_ + i / cols),
-                    "correct the value");
+// The next rows of a table into the records, `offset` bytes from their begins.
+void TableEdgeSource::read_floats(TableReader& table, EdgeBlock& block, std::size_t offset) {
+  const auto cols = static_cast<std::size_t>(table.cols());
+  floats_.resize(block.edges.size() * cols);
+  const std::int64_t count = read_edge_floats(table, row_, floats_);
+  if (count < static_cast<std::int64_t>(block.edges.size())) refuse_rows(table, *edges_);
+  for (std::size_t i = 0; i < block.edges.size(); ++i) {
+    std::memcpy(block.data.data() + i * data_.bytes() + offset, &floats_[i * cols],
+                cols * sizeof(float));
   }
-  return count;
 }
 
 void TableEdgeSource::read_data(EdgeBlock& block) {
-  const std::size_t bytes = data_.bytes();
-  const auto count = static_cast<std::int64_t>(block.edges.size());
-  block.data.resize(block.edges.size() * bytes);
-  const auto place = [&](std::int64_t i) {
-    return block.data.data() + i * static_cast<std::int64_t>(bytes);
-  };
-  if (tables_.weights) {
-    if (read_floats(*tables_.weights, 1, count) < count)
-      refuse_rows(*tables_.weights, *tables_.edges);
-    for (std::int64_t i = 0; i < count; ++i) std::memcpy(place(i), &floats_[i], sizeof(float));
-  }
-  if (tables_.types) {
-    types_.resize(block.edges.size());
-    if (tables_.types->read(std::span<std::int64_t>(types_)) < count) {
-      refuse_rows(*tables_.types, *tables_.edges);
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (types_[i] < 0 || types_[i] >= kMaxEdgeTypes) {
-        throw DataError(fmt::format("{} is no edge type", types_[i]),
-                        tables_.types->where(row_ + i),
-                        fmt::format("number the types from 0 to {} at most", kMaxEdgeTypes - 1));
-      }
-      largest_type_ = std::max(largest_type_, types_[i]);
-      const auto type = static_cast<std::uint16_t>(types_[i]);
-      std::memcpy(place(i) + data_.type_offset(), &type, sizeof(type));
-    }
-  }
-  if (!tables_.features) return;
-  const std::int64_t cols = data_.feature_cols;
-  if (read_floats(*tables_.features, cols, count) < count) {
-    refuse_rows(*tables_.features, *tables_.edges);
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::memcpy(place(i) + data_.feature_offset(), &floats_[i * cols], data_.feature_bytes());
+  block.data.resize(block.edges.size() * data_.bytes());
+  if (tables_.weights) read_floats(*tables_.weights, block, 0);
+  if (tables_.features) read_floats(*tables_.features, block, data_.feature_offset());
+  if (!tables_.types) return;
+  types_.resize(block.edges.size());
+  const std::int64_t count = read_edge_types(*tables_.types, row_, types_);
+  if (count < static_cast<std::int64_t>(types_.size())) refuse_rows(*tables_.types, *edges_);
+  for (std::size_t i = 0; i < types_.size(); ++i) {
+    largest_type_ = std::max<std::int64_t>(largest_type_, types_[i]);
+    std::memcpy(block.data.data() + i * data_.bytes() + data_.type_offset(), &types_[i],
+                sizeof(types_[i]));
   }
 }
 
 // What belongs to the edges must end with them.
 void TableEdgeSource::check_ends() {
-  if (tables_.types) {
-    types_.resize(1);
-    if (tables_.types->read(std::span<std::int64_t>(types_)) > 0) {
-      refuse_rows(*tables_.types, *tables_.edges);
-    }
+  types_.resize(1);
+  if (tables_.types && read_edge_types(*tables_.types, row_, types_) > 0) {
+    refuse_rows(*tables_.types, *edges_);
   }
   for (const auto* table : {&tables_.weights, &tables_.features}) {
-    if (*table && read_floats(**table, (*table)->cols(), 1) > 0) {
-      refuse_rows(**table, *tables_.edges);
-    }
+    if (!*table) continue;
+    floats_.resize(static_cast<std::size_t>((*table)->cols()));
+    if (read_edge_floats(**table, row_, floats_) > 0) refuse_rows(**table, *edges_);
   }
 }
 

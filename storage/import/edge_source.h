@@ -13,6 +13,7 @@
 #include "storage/control.h"
 #include "storage/edge_key.h"
 #include "storage/file.h"
+#include "storage/import/edge_data_input.h"
 #include "storage/import/table_reader.h"
 #include "storage/tile.h"
 
@@ -35,22 +36,15 @@ class EdgeSource {
   virtual void rewind() = 0;
 };
 
-// The tables of a graph's edges; all but `edges` may be null.
-struct EdgeTables {
-  std::unique_ptr<TableReader> edges;
-  std::unique_ptr<TableReader> weights;   // [E], finite
-  std::unique_ptr<TableReader> types;     // [E], 0 to 65,535
-  std::unique_ptr<TableReader> features;  // [E, F], finite
-};
-
 // Reads tables; checks everything in them. DataError (row or line, value) for a negative id, an id
 // at or above `vertices` where that is given and for tables of other shapes.
 class TableEdgeSource final : public EdgeSource {
  public:
-  TableEdgeSource(EdgeTables tables, std::optional<std::int64_t> vertices);
+  TableEdgeSource(std::unique_ptr<TableReader> edges, EdgeDataTables data,
+                  std::optional<std::int64_t> vertices);
 
   const EdgeData& data() const { return data_; }
-  const std::string& name() const { return tables_.edges->name(); }
+  const std::string& name() const { return edges_->name(); }
   std::optional<std::int64_t> known_edges() const override;
   bool next(std::int64_t max_edges, EdgeBlock& block) override;
   void rewind() override;
@@ -63,10 +57,11 @@ class TableEdgeSource final : public EdgeSource {
   void check_ids(std::span<const Edge> edges);
   [[noreturn]] void refuse_id(VertexId id, std::int64_t row) const;
   void read_data(EdgeBlock& block);
+  void read_floats(TableReader& table, EdgeBlock& block, std::size_t offset);
   void check_ends();
-  std::int64_t read_floats(TableReader& table, std::int64_t cols, std::int64_t wanted);
 
-  EdgeTables tables_;
+  std::unique_ptr<TableReader> edges_;
+  EdgeDataTables tables_;
   EdgeData data_;
   std::optional<std::int64_t> vertices_;
   std::int64_t row_ = 0;
@@ -74,7 +69,7 @@ class TableEdgeSource final : public EdgeSource {
   VertexId largest_id_ = -1;
   std::int64_t largest_type_ = -1;
   std::vector<float> floats_;
-  std::vector<std::int64_t> types_;
+  std::vector<std::uint16_t> types_;
 };
 
 // Edges kept in a scratch file, for inputs that are dear to read again or whose counts must be

@@ -11,6 +11,15 @@
 
 namespace ooc {
 
+template <class In>
+bool is_nan(In value) {
+  if constexpr (std::is_same_v<In, Half>) {
+    return std::isnan(to_float(value));
+  } else {
+    return value != value;
+  }
+}
+
 enum class Conversion { kOk, kNotInteger, kTooLarge };
 
 // A floating-point value as an integer: only if it is one and fits.

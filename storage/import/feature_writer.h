@@ -1,9 +1,10 @@
-// Streams features into a dataset, in any vertex order, within a given memory.
+// Streams features into a dataset, in any vertex order and type, within a given memory.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "storage/control.h"
 #include "storage/dataset_writer.h"
@@ -14,6 +15,8 @@ namespace ooc {
 struct FeatureRows {
   std::int64_t vertices = 0;
   std::int64_t cols = 0;
+  DType dtype = DType::kF32;  // to be stored as
+  std::string name;           // of the input, for messages
   // Fills the buffer with the next rows, row-major; returns how many, fewer than fit only at the
   // end. Called by one thread at a time.
   std::function<std::int64_t(std::span<float> out)> next;
@@ -22,8 +25,7 @@ struct FeatureRows {
 };
 
 // Writes the rows as the dataset's features. `new_ids` holds the dataset's row of each input row;
-// empty: as they come. With an order, rows are first thrown into buckets, each a run of the
-// dataset's rows that fits the memory, in a file in the writer's scratch directory.
+// empty: as they come. DataError for a value that is finite, but not as `dtype`.
 void write_features(FileSystem& files, DatasetWriter& writer, const FeatureRows& rows,
                     std::span<const VertexIndex> new_ids, std::int64_t memory_bytes,
                     const Control& control);

@@ -37,6 +37,10 @@ bool all_finite(std::span<const float> values) {
 }  // namespace
 
 void check_feature_cols(const TableReader& table) {
+  if (table.stated_vertices()) {
+    throw DataError("a matrix of edges lies where features are needed", table.name(),
+                    "write them as a dense matrix, or as a SciPy .npz in CSR");
+  }
   if (table.cols() == 0) {
     throw DataError("the features have no columns", table.name(),
                     "save them as [V, F], or leave them out");

@@ -143,6 +143,8 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   FeatureGenerator features(options, graph.labels);
   const FeatureRows rows{options.vertices,
                          options.features,
+                         DType::kF32,
+                         "generated",
                          [&](std::span<float> out) { return features.next(out); },
                          {}};
   write_features(files, writer, rows, {}, default_import_memory(), control);

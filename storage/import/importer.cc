@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "storage/dataset_writer.h"
@@ -14,8 +13,8 @@
 #include "storage/import/edge_source.h"
 #include "storage/import/feature_writer.h"
 #include "storage/import/import_memory.h"
-#include "storage/import/labels_input.h"
 #include "storage/import/table_reader.h"
+#include "storage/import/vertex_values.h"
 
 namespace ooc {
 namespace {
@@ -23,16 +22,6 @@ namespace {
 template <class Enum, std::size_t N>
 std::string_view name_of(const std::array<std::string_view, N>& names, Enum value) {
   return names[static_cast<std::size_t>(value)];
-}
-
-// One value a vertex, in the dataset's order.
-template <class T>
-std::vector<T> reorder(const std::vector<T>& values, const std::vector<VertexIndex>& order) {
-  if (order.empty()) return values;
-  std::vector<T> out(values.size());
-  std::transform(order.begin(), order.end(), out.begin(),
-                 [&](VertexIndex old) { return values[old]; });
-  return out;
 }
 
 // One import. The members fill in the order of the methods.
@@ -53,7 +42,8 @@ class Import {
     writer_ = std::make_unique<DatasetWriter>(files_, output_, options_.force, findings_.vertices,
                                               options_.block_rows);
     open_edges();
-    read_vertex_values();
+    values_->read(findings_.vertices, {options_.split_shares, options_.split_seed}, findings_,
+                  control_);
     choose_order();
     write_edges();
     write_vertices();
@@ -74,15 +64,13 @@ class Import {
       throw DataError("there are no edges", "command line",
                       "give --edges FILE, or a directory with edges.npy");
     }
-    edge_tables_ = {open(inputs.edges), open(inputs.edge_weights), open(inputs.edge_types),
-                    open(inputs.edge_features)};
+    edge_table_ = open(inputs.edges);
+    edge_data_ = open_edge_data(files_, inputs);
     feature_table_ = open(inputs.features);
     if (feature_table_) check_feature_cols(*feature_table_);
-    label_table_ = open(inputs.labels);
-    split_tables_ = {open(inputs.train), open(inputs.valid), open(inputs.test)};
-    for (const std::string& ignored : inputs.ignored) {
-      findings_.warnings.push_back(fmt::format("{} is not stored by this version", ignored));
-    }
+    values_ = std::make_unique<VertexValues>(
+        open(inputs.labels),
+        SplitTables{open(inputs.train), open(inputs.valid), open(inputs.test)});
   }
 
   // Leaves the count at 0 where only the edges tell.
@@ -95,7 +83,7 @@ class Import {
       findings_.vertices = *options_.vertices;
       findings_.vertices_from = "--vertices";
     }
-    for (TableReader* const table : {feature_table_.get(), label_table_.get()}) {
+    for (TableReader* const table : {feature_table_.get(), values_->label_table()}) {
       if (table == nullptr) continue;
       table->count_rows(control_);
       const std::int64_t rows = table->rows();
@@ -110,13 +98,18 @@ class Import {
       }
       if (rows == 0) throw DataError("there are no rows", table->name(), "a graph needs vertices");
     }
+    const auto stated = edge_table_->stated_vertices();
+    if (!stated || !findings_.vertices_from.empty()) return;
+    findings_.vertices = *stated;
+    findings_.vertices_from = fmt::format("the size of the matrix in {}", edge_table_->name());
   }
 
   // Edges of unknown number, or that alone tell the number of vertices, are read once beforehand.
   void open_edges() {
     const bool counted = findings_.vertices > 0;
     auto table = std::make_unique<TableEdgeSource>(
-        std::move(edge_tables_), counted ? std::optional(findings_.vertices) : std::nullopt);
+        std::move(edge_table_), std::move(edge_data_),
+        counted ? std::optional(findings_.vertices) : std::nullopt);
     table_edges_ = table.get();
     edges_ = std::move(table);
     if (!counted || !edges_->known_edges()) {
@@ -140,34 +133,6 @@ class Import {
     }
     writer_->set_vertices(findings_.vertices);
     memory_.take(5 * findings_.vertices, "a label and a split for each vertex");
-  }
-
-  void read_vertex_values() {
-    if (label_table_) {
-      labels_ = read_labels(*label_table_, control_);
-      findings_.classes = *std::max_element(labels_.begin(), labels_.end()) + std::int64_t{1};
-    }
-    warn_of_empty_classes();
-    findings_.unlabelled =
-        label_table_ ? std::count(labels_.begin(), labels_.end(), -1) : findings_.vertices;
-    const bool has_splits = std::any_of(split_tables_.begin(), split_tables_.end(),
-                                        [](auto& t) { return t != nullptr; });
-    if (!has_splits) return;
-    splits_ = read_splits(split_tables_, findings_.vertices, labels_, control_);
-    for (const std::uint8_t split : splits_) {
-      if (split > 0) ++findings_.split_counts[split - 1];
-    }
-  }
-
-  void warn_of_empty_classes() {
-    std::vector<bool> used(static_cast<std::size_t>(findings_.classes), false);
-    for (const std::int32_t label : labels_) {
-      if (label >= 0) used[label] = true;
-    }
-    const auto empty = std::count(used.begin(), used.end(), false);
-    if (empty == 0) return;
-    findings_.warnings.push_back(
-        fmt::format("{} of the {} classes have no vertex", empty, findings_.classes));
   }
 
   void choose_order() {
@@ -264,13 +229,15 @@ class Import {
     if (feature_table_) {
       FeatureStream features(*feature_table_, options_.feature_norm, control_);
       findings_.feature_cols = features.cols();
-      const FeatureRows rows{findings_.vertices, features.cols(),
+      const FeatureRows rows{findings_.vertices,
+                             features.cols(),
+                             options_.dtype,
+                             feature_table_->name(),
                              [&](std::span<float> out) { return features.read(out); },
                              [&](std::span<float> values) { features.normalise(values); }};
       write_features(files_, *writer_, rows, new_ids_, memory_.free(), control_);
     }
-    if (findings_.classes > 0) writer_->write_labels(reorder(labels_, order_), findings_.classes);
-    if (!splits_.empty()) writer_->write_splits(reorder(splits_, order_));
+    values_->write(files_, *writer_, order_, new_ids_, memory_.free(), control_);
     writer_->write_ids(order_);
   }
 
@@ -282,6 +249,11 @@ class Import {
         {"coalesce", name_of(kCoalesceNames, options_.edges.coalesce)},
         {"feature_norm", name_of(kFeatureNormNames, options_.feature_norm)},
     };
+    if (const auto& shares = options_.split_shares) {
+      manifest.transforms["split"] =
+          fmt::format("{}/{}/{}", shares->train, shares->valid, shares->test);
+      manifest.transforms["split_seed"] = options_.split_seed;
+    }
     if (options_.order == VertexOrder::kRandom) manifest.transforms["seed"] = options_.seed;
     if (manifest.edges.data.types) {
       manifest.edge_types = std::max<std::int64_t>(1, table_edges_->largest_type() + 1);
@@ -294,16 +266,14 @@ class Import {
   const std::string& output_;
   const Control& control_;
   ImportMemory memory_;
-  EdgeTables edge_tables_;
-  std::unique_ptr<TableReader> feature_table_, label_table_;
-  SplitTables split_tables_;
+  std::unique_ptr<TableReader> edge_table_, feature_table_;
+  EdgeDataTables edge_data_;
+  std::unique_ptr<VertexValues> values_;
   std::unique_ptr<DatasetWriter> writer_;
   std::unique_ptr<EdgeSource> edges_;
   std::unique_ptr<EdgeSource> table_owner_;  // while edges_ is a spool
   TableEdgeSource* table_edges_ = nullptr;
   std::optional<std::int64_t> stored_edges_;  // where they were counted beforehand
-  std::vector<std::int32_t> labels_;
-  std::vector<std::uint8_t> splits_;
   std::vector<VertexIndex> order_, new_ids_;  // empty: natural
   Findings findings_;
 };

@@ -17,6 +17,7 @@
 #include "storage/import/features_input.h"
 #include "storage/import/findings.h"
 #include "storage/import/inputs.h"
+#include "storage/import/random_split.h"
 #include "storage/import/vertex_order.h"
 #include "storage/tensor_layout.h"
 
@@ -37,7 +38,11 @@ struct ImportOptions {
   // Empty: the rows of the features, else of the labels, else the largest id in the edges + 1.
   std::optional<std::int64_t> vertices;
   EdgeTransforms edges;
+  // Splits made here; not together with split files.
+  std::optional<SplitShares> split_shares;
+  std::uint64_t split_seed = 0;
   FeatureNorm feature_norm = FeatureNorm::kNone;
+  DType dtype = DType::kF32;  // of the stored features: fp32, fp16, bf16
   VertexOrder order = VertexOrder::kNatural;
   std::uint64_t seed = 0;                       // of the random order
   std::int64_t block_rows = kDefaultBlockRows;  // a power of two, at most kMaxBlockRows

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "storage/errors.h"
+#include "storage/import/raw.h"
 #include "storage/import/table_reader.h"
 
 namespace ooc {
@@ -57,6 +58,14 @@ std::string find_role(const std::string& directory, const std::vector<std::strin
   return found.empty() ? found : join_path(directory, found);
 }
 
+// Whether only --raw-dtype can say what the input holds.
+bool is_headerless(FileSystem& files, const std::string& input) {
+  std::string_view path;
+  if (raw_suffix(input, path)) return false;
+  if (input.ends_with(".npy")) return !has_npy_magic(files, input);
+  return input.ends_with(".bin") || !is_known_kind(input);
+}
+
 }  // namespace
 
 ImportInputs discover_inputs(FileSystem& files, const std::string& directory, ImportInputs named) {
@@ -79,13 +88,37 @@ ImportInputs discover_inputs(FileSystem& files, const std::string& directory, Im
   fill(named.train, {"train_idx", "train_mask"});
   fill(named.valid, {"valid_idx", "valid_mask", "val_idx", "val_mask"});
   fill(named.test, {"test_idx", "test_mask"});
-  for (const std::string& name : names) {
-    const std::string_view stem = split_name(name).stem;
-    if (stem == "edge_weights" || stem == "edge_types" || stem == "edge_features") {
-      named.ignored.push_back(join_path(directory, name));
-    }
-  }
+  fill(named.edge_weights, {"edge_weights"});
+  fill(named.edge_types, {"edge_types"});
+  fill(named.edge_features, {"edge_features"});
   return named;
+}
+
+void apply_raw_format(FileSystem& files, ImportInputs& inputs, const std::string& dtype,
+                      std::int64_t columns) {
+  const std::string suffix = fmt::format("{}x{}", dtype, columns);
+  if (!parse_raw_format(dtype) || dtype.find('x') != std::string::npos ||
+      !parse_raw_format(suffix)) {
+    throw UsageError(fmt::format("--raw-dtype {} --raw-columns {} is no type", dtype, columns),
+                     "command line", "give bool, int8 to int64, uint8 to uint64 or float16 to 64");
+  }
+  std::vector<std::string*> headerless;
+  for (std::string* const input :
+       {&inputs.edges, &inputs.features, &inputs.labels, &inputs.train, &inputs.valid, &inputs.test,
+        &inputs.edge_weights, &inputs.edge_types, &inputs.edge_features}) {
+    if (!input->empty() && is_headerless(files, *input)) headerless.push_back(input);
+  }
+  if (headerless.empty()) {
+    throw UsageError("--raw-dtype is given but no input is headerless", "command line",
+                     "leave it out, or name the file it is meant for");
+  }
+  if (headerless.size() > 1) {
+    throw UsageError(
+        fmt::format("both {} and {} are headerless", *headerless[0], *headerless[1]),
+        "command line",
+        fmt::format("say what each holds beside its name, such as {}:{}", *headerless[0], suffix));
+  }
+  *headerless[0] += ":" + suffix;
 }
 
 }  // namespace ooc

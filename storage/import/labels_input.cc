@@ -138,11 +138,16 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
                     fmt::format("{}, shape ({}, 0)", table.name(), table.rows()),
                     "give one class index a vertex, -1 where it has no label");
   }
+  if (table.stated_vertices()) {
+    throw DataError("a matrix of edges lies where labels are needed", table.name(),
+                    "write them as a vector; a .mtx in array format is one");
+  }
   if (table.cols() > 1) {
     throw DataError("labels in a matrix (multi-label) are not supported yet",
                     fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
                     "give one class index a vertex, -1 where it has no label");
   }
+  table.read_nan_as(-1);
   std::vector<std::int32_t> labels;
   labels.reserve(static_cast<std::size_t>(table.known_rows().value_or(0)));
   for_each_value(table, "reading labels", control, [&](std::int64_t row, std::int64_t value) {

@@ -14,9 +14,9 @@
 
 namespace ooc {
 
-// One class index a vertex, -1 where unlabelled; [V] or [V, 1], integers or integral floats. Throws
-// DataError (row, value) for a value below -1, for a class at or above both 65,536 and V, and for a
-// table that is not one column wide (multi-label).
+// One class index a vertex, -1 or NaN where unlabelled; [V] or [V, 1], integers or integral floats.
+// Throws DataError (row, value) for a value below -1, for a class at or above both 65,536 and V,
+// and for a table that is not one column wide (multi-label).
 std::vector<std::int32_t> read_labels(TableReader& table, const Control& control);
 
 // The tables of train, valid and test, in this order; null where there is none.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "storage/errors.h"
@@ -9,12 +10,12 @@
 namespace ooc {
 namespace {
 
-constexpr std::size_t kBufferBytes = 1 << 20;
 constexpr std::size_t kMaxLineBytes = 64 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
 std::string_view trim(std::string_view text) {
+  if (!text.empty() && text.front() > ' ' && text.back() > ' ') return text;
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
@@ -22,13 +23,16 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-LineReader::LineReader(std::unique_ptr<ByteSource> source)
-    : source_(std::move(source)), buffer_(kBufferBytes) {}
+LineReader::LineReader(std::unique_ptr<ByteSource> source, std::size_t buffer_bytes)
+    : source_(std::move(source)),
+      buffer_(std::min<std::uint64_t>(buffer_bytes, source_->size().value_or(buffer_bytes) + 1)) {}
 
-void LineReader::rewind() {
-  source_->seek(0);
+void LineReader::seek(std::uint64_t offset, std::int64_t line_number) {
+  source_->seek(offset);
+  source_offset_ = offset;
   begin_ = end_ = 0;
-  line_number_ = 0;
+  hash_known_ = false;
+  line_number_ = line_number;
 }
 
 bool LineReader::next(std::string_view& line) {
@@ -37,12 +41,23 @@ bool LineReader::next(std::string_view& line) {
     if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
       line.remove_prefix(kByteOrderMark.size());
     }
-    const std::size_t comment = line.find('#');
-    if (comment != std::string_view::npos) line = line.substr(0, comment);
-    line = trim(line);
+    line = trim(without_comment(line));
     if (!line.empty()) return true;
   }
   return false;
+}
+
+// One search serves all lines up to the next '#': most files have none.
+std::string_view LineReader::without_comment(std::string_view line) {
+  const auto begin = static_cast<std::size_t>(line.data() - buffer_.data());
+  if (!hash_known_ || hash_ < begin) {
+    const void* const found = std::memchr(buffer_.data() + begin, '#', end_ - begin);
+    hash_ = found == nullptr
+                ? end_
+                : static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
+    hash_known_ = true;
+  }
+  return line.substr(0, std::min(line.size(), hash_ - begin));
 }
 
 bool LineReader::next_raw(std::string_view& line) {
@@ -78,10 +93,12 @@ bool LineReader::refill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, pending);
   begin_ = 0;
   end_ = pending;
+  hash_known_ = false;
   if (pending * 2 > buffer_.size()) buffer_.resize(buffer_.size() * 2);
   const std::size_t got =
       source_->read(std::as_writable_bytes(std::span(buffer_).subspan(pending)));
   end_ += got;
+  source_offset_ += got;
   return got > 0;
 }
 

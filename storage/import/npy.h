@@ -31,6 +31,9 @@ NpyHeader read_npy_header(ByteSource& source);
 // The array as a table; one dimension is one column. Takes numbers only (no strings).
 std::unique_ptr<TableReader> open_npy_table(std::unique_ptr<ByteSource> source);
 
+// The same for an array whose header lies elsewhere.
+std::unique_ptr<TableReader> open_array_table(std::unique_ptr<ByteSource> source, NpyHeader header);
+
 // The text of a scalar string array (SciPy's "format" member).
 std::string read_npy_string(ByteSource& source);
 

@@ -65,8 +65,7 @@ std::string element_text(T value) {
 // Column after column, a seekable source jumps between columns; others get a stream per column.
 class NpyTable final : public TableReader {
  public:
-  explicit NpyTable(std::unique_ptr<ByteSource> source) {
-    header_ = read_npy_header(*source);
+  NpyTable(std::unique_ptr<ByteSource> source, NpyHeader header) : header_(std::move(header)) {
     if (!is_number(header_)) {
       throw DataError(fmt::format("the array's type '{}' is not supported", header_.descr),
                       source->name(), "save it as integers, floats or booleans");
@@ -108,6 +107,8 @@ class NpyTable final : public TableReader {
     by_column_ = (header_.fortran_order != transposed_) && cols_ > 1;
     return true;
   }
+
+  void read_nan_as(std::int64_t value) override { nan_value_ = value; }
 
   std::string where(std::int64_t row) override {
     if (transposed_) return fmt::format("{}, column {}", name(), row);
@@ -186,11 +187,22 @@ class NpyTable final : public TableReader {
         In value;
         std::memcpy(&value, bytes, sizeof(In));
         const Conversion status = convert_element(value, out[i * stride]);
-        if (status == Conversion::kOk) continue;
+        if (status == Conversion::kOk || replace_nan(value, out[i * stride])) continue;
         const std::int64_t row = row_ + (by_column_ ? i : i / cols_);
         refuse_value(status, element_text(value), row, by_column_ ? col : i % cols_);
       }
     });
+  }
+
+  // Whether `value` is a NaN that integers have a value for.
+  template <class In, class Out>
+  bool replace_nan(In value, Out& out) const {
+    if constexpr (std::is_integral_v<Out> && !std::is_integral_v<In>) {
+      if (!nan_value_ || !is_nan(value)) return false;
+      out = *nan_value_;
+      return true;
+    }
+    return false;
   }
 
   [[noreturn]] void refuse_value(Conversion status, const std::string& value, std::int64_t row,
@@ -212,13 +224,20 @@ class NpyTable final : public TableReader {
   bool by_column_ = false;
   bool transposed_ = false;
   bool placed_ = false;
+  std::optional<std::int64_t> nan_value_;
   bool compared_ = false;  // the checksum of what is read out of order
 };
 
 }  // namespace
 
 std::unique_ptr<TableReader> open_npy_table(std::unique_ptr<ByteSource> source) {
-  return std::make_unique<NpyTable>(std::move(source));
+  NpyHeader header = read_npy_header(*source);
+  return open_array_table(std::move(source), std::move(header));
+}
+
+std::unique_ptr<TableReader> open_array_table(std::unique_ptr<ByteSource> source,
+                                              NpyHeader header) {
+  return std::make_unique<NpyTable>(std::move(source), std::move(header));
 }
 
 }  // namespace ooc

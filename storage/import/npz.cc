@@ -13,6 +13,7 @@ namespace ooc {
 namespace {
 
 constexpr std::string_view kMemberEnd = ".npy";
+constexpr std::uint64_t kMostPacking = 1100;  // deflate makes at most 1032 bytes of one
 
 // A zip archive opened over a ReadableFile. An exception from the file cannot pass through libzip:
 // it is kept and thrown again by whoever called.
@@ -123,6 +124,11 @@ class MemberSource final : public ByteSource {
                       "name one that is there, FILE.npz:MEMBER");
     }
     size_ = stat.size;
+    if (stat.size / kMostPacking > stat.comp_size || stat.comp_size > archive_.file()->size()) {
+      throw DataError(
+          fmt::format("the archive is corrupt (member '{}' claims {} bytes)", member_, stat.size),
+          archive_.file()->path(), "write or download the file again");
+    }
     stored_ = stat.comp_method == ZIP_CM_STORE && stat.encryption_method == ZIP_EM_NONE;
     open();
   }

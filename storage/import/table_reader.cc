@@ -8,14 +8,42 @@
 
 #include "storage/errors.h"
 #include "storage/import/csv.h"
+#include "storage/import/hdf5_table.h"
+#include "storage/import/mtx.h"
 #include "storage/import/npy.h"
 #include "storage/import/npz.h"
+#include "storage/import/raw.h"
 
 namespace ooc {
 namespace {
 
-constexpr std::array<std::string_view, 8> kExtensions = {".npy", ".npz",    ".csv",    ".tsv",
-                                                         ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"};
+constexpr std::array<std::string_view, 13> kExtensions = {
+    ".npy",    ".npz", ".csv", ".tsv", ".txt",    ".csv.gz", ".tsv.gz",
+    ".txt.gz", ".mtx", ".h5",  ".bin", ".mtx.gz", ".hdf5"};
+constexpr std::array<std::string_view, 6> kText = {".csv",    ".tsv",    ".txt",
+                                                   ".csv.gz", ".tsv.gz", ".txt.gz"};
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
+// A path and what stands behind the colon after its end: "x.npz:y" is "x.npz" and "y".
+struct InputName {
+  std::string path;
+  std::string member;
+};
+
+// Splits `input` where its file has one of these ends; empty path where not.
+InputName split_member(const std::string& input, std::initializer_list<const char*> ends) {
+  for (const std::string end : ends) {
+    if (input.ends_with(end)) return {input, ""};
+    const std::size_t at = input.rfind(end + ":");
+    if (at == std::string::npos) continue;
+    return {input.substr(0, at + end.size()), input.substr(at + end.size() + 1)};
+  }
+  return {};
+}
 
 std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const std::string& path) {
   const std::vector<std::string> members = npz_members(files, path);
@@ -33,21 +61,35 @@ std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const std::string
 
 std::span<const std::string_view> table_extensions() { return kExtensions; }
 
-bool is_text_name(std::string_view name) {
-  return !name.ends_with(".npy") && !name.ends_with(".npz") &&
-         name.find(".npz:") == std::string_view::npos;
+bool is_text_name(std::string_view name) { return ends_with_any(name, kText); }
+
+bool is_known_kind(const std::string& input) {
+  std::string_view path;
+  return ends_with_any(input, kExtensions) || raw_suffix(input, path) ||
+         !split_member(input, {".npz", ".h5", ".hdf5", ".mtx", ".mtx.gz"}).path.empty();
 }
 
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input) {
-  const std::size_t member = input.rfind(".npz:");
-  if (member != std::string::npos) {
-    return open_npy_table(
-        open_npz_member(files, input.substr(0, member + 4), input.substr(member + 5)));
+  if (const InputName npz = split_member(input, {".npz"}); !npz.path.empty()) {
+    if (npz.member.empty()) return open_npz_table(files, npz.path);
+    return open_npy_table(open_npz_member(files, npz.path, npz.member));
   }
-  if (input.ends_with(".npz")) return open_npz_table(files, input);
+  if (const InputName hdf5 = split_member(input, {".h5", ".hdf5"}); !hdf5.path.empty()) {
+    return open_hdf5_table(files, hdf5.path, hdf5.member);
+  }
+  if (const InputName mtx = split_member(input, {".mtx", ".mtx.gz"}); !mtx.path.empty()) {
+    return open_mtx_table(open_byte_source(files, mtx.path), mtx.member);
+  }
+  std::string_view path;
+  if (const auto format = raw_suffix(input, path)) {
+    return open_raw_table(files, std::string(path), *format);
+  }
   if (input.ends_with(".npy")) return open_npy_table(open_byte_source(files, input));
-  for (const std::string_view extension : kExtensions) {
-    if (input.ends_with(extension)) return open_text_table(open_byte_source(files, input));
+  if (is_text_name(input)) return open_text_table(open_byte_source(files, input));
+  if (input.ends_with(".bin")) {
+    throw DataError(
+        "a headerless file does not say what it holds", input,
+        fmt::format("say it: {}:float32x128, or --raw-dtype and --raw-columns", base_name(input)));
   }
   throw DataError("the kind of file is not known from its name", input,
                   fmt::format("give one that ends in {}", fmt::join(kExtensions, ", ")));

@@ -8,6 +8,7 @@
 #include "storage/buffer_pool.h"
 #include "storage/edge_file.h"
 #include "storage/vertex_tensor.h"
+#include "tests/support/edge_files.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/fake_file_system.h"
 #include "tests/support/input_files.h"
@@ -47,10 +48,7 @@ void write_edges(FileSystem& files, const std::string& path) {
   const EdgeLayout layout{256, 400, 16, 16, 2};
   std::vector<Edge> edges;
   for (VertexId i = 0; i < 400; ++i) edges.push_back({i * i % 97, i * 31 % 256});
-  std::sort(edges.begin(), edges.end(), EdgeFileOrder(layout.span_rows));
-  EdgeFileWriter writer(files, path, layout);
-  for (const Edge& edge : edges) writer.add(edge);
-  writer.finish();
+  test::write_edge_file(files, path, layout, edges);
 }
 
 // Every chunk at once, each compared with the mapped one; returns how many aren't empty.

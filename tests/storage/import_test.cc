@@ -167,14 +167,12 @@ TEST_CASE("import: edges alone make a graph; the count comes from where it can")
   put_file(files, "e.csv", "0 1\n4 2\n");
   ImportOptions options;
   options.inputs.edges = "e.csv";
-  options.inputs.ignored = {"edge_weights.npy"};
   Findings findings = import_dataset(files, options, "a.ooc", Control{});
   CHECK(findings.vertices == 5);
   CHECK(findings.vertices_from == "the largest id in e.csv");
   CHECK(findings.unlabelled == 5);
-  REQUIRE(findings.warnings.size() == 2);
-  CHECK_THAT(findings.warnings[0], Contains("edge_weights.npy is not stored"));
-  CHECK_THAT(findings.warnings[1], Contains("--undirected"));
+  REQUIRE(findings.warnings.size() == 1);
+  CHECK_THAT(findings.warnings[0], Contains("--undirected"));
   const Dataset dataset = Dataset::open(files, "a.ooc", VerifyPolicy::kFirst);
   CHECK(dataset.tensor("features") == nullptr);
   CHECK(dataset.tensor("labels") == nullptr);

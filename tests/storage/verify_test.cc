@@ -224,7 +224,8 @@ TEST_CASE("verify: padding is zero, in tensors too") {
     payload[64 * 2 + 9 * 4 + 3] = std::byte{1};  // row 2, column 9
     test::edit_manifest(files, kPath, [&](Manifest& manifest) {
       ChunkFileWriter writer(files, path_of("features"), shape);
-      writer.write_next(payload, 8);
+      const std::span<const std::byte> part(payload);
+      writer.write_next({&part, 1}, 8);
       manifest.files["features"] = writer.finish();
     });
   }
