@@ -51,18 +51,8 @@ EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::in
 
 TileEncoder::TileEncoder(const EdgeLayout& layout)
     : layout_(layout),
-      block_bits_(std::countr_zero(static_cast<std::uint64_t>(layout.block_rows))) {}
-
-void TileEncoder::add(const Edge& edge, const std::byte* data) {
-  const std::int64_t block = (edge.destination >> block_bits_) % layout_.panel_blocks;
-  if (block != block_) {
-    end_tile();
-    block_ = block;
-  }
-  edges_.push_back({static_cast<std::uint16_t>(edge.destination & (layout_.block_rows - 1)),
-                    static_cast<std::uint16_t>(edge.source & (layout_.span_rows - 1))});
-  data_.insert(data_.end(), data, data + layout_.data.bytes());
-}
+      block_bits_(std::countr_zero(static_cast<std::uint64_t>(layout.block_rows))),
+      data_bytes_(layout.data.bytes()) {}
 
 void TileEncoder::end_tile() {
   if (edges_.empty()) return;
@@ -70,7 +60,7 @@ void TileEncoder::end_tile() {
   header.offset = tiles_.bytes.size();
   const TileView tile = encode_tile(edges_, tiles_.bytes);
   encode_tile_data(data_, layout_.data, tiles_.bytes);
-  header.block = static_cast<std::uint16_t>(block_);
+  header.block = static_cast<std::uint16_t>(block_ % layout_.panel_blocks);
   header.encoding = static_cast<std::uint16_t>(tile.encoding);
   header.edge_count = tile.edge_count;
   header.row_count = tile.row_count;

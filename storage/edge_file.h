@@ -52,7 +52,16 @@ class TileEncoder {
   // The layout must outlive it.
   explicit TileEncoder(const EdgeLayout& layout);
   // `data`: layout.data.bytes() that the edge carries.
-  void add(const Edge& edge, const std::byte* data);
+  void add(const Edge& edge, const std::byte* data) {
+    const std::int64_t block = edge.destination >> block_bits_;
+    if (block != block_) {
+      end_tile();
+      block_ = block;
+    }
+    edges_.push_back({static_cast<std::uint16_t>(edge.destination & (layout_.block_rows - 1)),
+                      static_cast<std::uint16_t>(edge.source & (layout_.span_rows - 1))});
+    if (data_bytes_ > 0) data_.insert(data_.end(), data, data + data_bytes_);
+  }
   EncodedTiles finish();
 
  private:
@@ -60,7 +69,8 @@ class TileEncoder {
 
   const EdgeLayout& layout_;
   int block_bits_;
-  std::int64_t block_ = -1;  // of the tile being filled, within the panel
+  std::size_t data_bytes_;
+  std::int64_t block_ = -1;  // of the tile being filled
   std::vector<LocalEdge> edges_;
   std::vector<std::byte> data_;
   EncodedTiles tiles_;

@@ -1,6 +1,7 @@
 #include "storage/edge_join.h"
 
 #include <fmt/format.h>
+#include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>
 
@@ -34,7 +35,8 @@ class Join {
       : edges_(edges),
         options_(options),
         layout_(options.layout),
-        tokens_(static_cast<std::size_t>(tbb::this_task_arena::max_concurrency()) + 1) {
+        tokens_(static_cast<std::size_t>(tbb::this_task_arena::max_concurrency()) + 1),
+        groups_([this] { return EdgeGroups(edges_.keys(), layout_.data, options_.transforms); }) {
     const auto data = static_cast<std::int64_t>(layout_.data.bytes());
     stored_bytes_ = options.encode ? kEncodedEdgeBytes + 2 * data : 0;
     record_bytes_ = kKeyBytes + data + sort_memory(layout_.data.bytes()) + stored_bytes_;
@@ -143,8 +145,8 @@ class Join {
     }
   }
 
-  JoinedUnit join(const UnitRange& range) const {
-    EdgeGroups groups(edges_.keys(), layout_.data, options_.transforms);
+  JoinedUnit join(const UnitRange& range) {
+    EdgeGroups& groups = groups_.local();
     edges_.in().read(first_key(range), last_key(range), groups.in());
     edges_.out().read(first_key(range), last_key(range), groups.out());
     if (options_.transforms.self_loops == SelfLoops::kAddRemaining) {
@@ -195,13 +197,13 @@ class Join {
     if (!loop && in > 0) ++findings.distinct;
     if (!loop && both) ++findings.reciprocal;
     if (group.given_out > 0) unit.had_in_edge[row] = true;
-    Degrees& degrees = unit.degrees[row];
-    const auto stored_in = static_cast<std::int32_t>(group.stored_in.count);
+    const auto stored_in = static_cast<std::uint32_t>(group.stored_in.count);
     if (loop) {
-      degrees.loops += stored_in;
+      unit.loops.emplace_back(group.edge.source, stored_in);
     } else {
+      UnitDegrees& degrees = unit.degrees[row];
       degrees.out += stored_in;
-      degrees.in += static_cast<std::int32_t>(group.stored_out.count);
+      degrees.in += static_cast<std::uint32_t>(group.stored_out.count);
     }
     if (!group.symmetric) unit.symmetric = false;
   }
@@ -215,8 +217,9 @@ class Join {
   std::int64_t units_bytes_ = 0;   // for all units at work
   std::int64_t unit_records_ = 0;  // of both directions
   std::int64_t next_chunk_ = 0;
-  mutable std::atomic<bool> asymmetric_{false};
-  std::vector<UnitRange> pending_;  // parts of the chunk before, last first
+  std::atomic<bool> asymmetric_{false};
+  tbb::enumerable_thread_specific<EdgeGroups> groups_;  // their memory serves unit after unit
+  std::vector<UnitRange> pending_;                      // parts of the chunk before, last first
 };
 
 }  // namespace

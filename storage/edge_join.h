@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "storage/control.h"
@@ -25,6 +26,12 @@ struct Degrees {
   std::int32_t loops = 0;
 };
 
+// Degrees within one unit, small so that those of a span stay in cache: parallel edges fit 32 bits.
+struct UnitDegrees {
+  std::uint32_t in = 0;
+  std::uint32_t out = 0;
+};
+
 // What one unit gives to degrees and files.
 struct JoinedUnit {
   std::int64_t span = 0;
@@ -33,9 +40,11 @@ struct JoinedUnit {
   EncodedTiles out;       // empty where `symmetric`
   bool symmetric = true;  // `in` serves both directions
   // Of the span's vertices, as sources here; complete once all units of the span are added up.
-  std::vector<Degrees> degrees;
-  std::vector<bool> had_in_edge;  // before the transforms; a self loop counts
-  std::vector<Edge> pairs;        // where asked for
+  std::vector<UnitDegrees> degrees;
+  std::vector<std::pair<VertexId, std::uint32_t>> loops;  // of the vertices that have some
+  // Before the transforms; a self loop counts.
+  std::vector<bool> had_in_edge;
+  std::vector<Edge> pairs;  // where asked for
   EdgeFindings findings;
 };
 

@@ -12,12 +12,12 @@
 namespace ooc {
 namespace {
 
-void add_degree(std::int32_t& degree, std::int32_t more, VertexId vertex) {
-  if (degree > std::numeric_limits<std::int32_t>::max() - more) {
+void add_degree(std::int32_t& degree, std::uint32_t more, VertexId vertex) {
+  if (more > static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max() - degree)) {
     throw DataError("a vertex with more than 2^31 - 1 edges", fmt::format("vertex {}", vertex),
                     "merge duplicate edges with --coalesce");
   }
-  degree += more;
+  degree += static_cast<std::int32_t>(more);
 }
 
 }  // namespace
@@ -36,8 +36,10 @@ void DegreeCollector::add(const JoinedUnit& unit) {
     const VertexId vertex = first + static_cast<VertexId>(i);
     add_degree(degrees_[i].in, unit.degrees[i].in, vertex);
     add_degree(degrees_[i].out, unit.degrees[i].out, vertex);
-    add_degree(degrees_[i].loops, unit.degrees[i].loops, vertex);
     if (unit.had_in_edge[i]) had_in_edge_[i] = true;
+  }
+  for (const auto& [vertex, loops] : unit.loops) {
+    add_degree(degrees_[static_cast<std::size_t>(vertex - first)].loops, loops, vertex);
   }
   counts_.given.add(unit.findings);
 }

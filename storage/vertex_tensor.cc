@@ -99,7 +99,8 @@ void VertexTensorWriter::append_piece(const Piece& piece, const std::byte* rows)
       static_cast<std::size_t>(layout_.slice_stride(piece.slice)) * element_bytes_;
   const auto column = static_cast<std::size_t>(piece.slice * kSliceWidth) * element_bytes_;
   const auto count = static_cast<std::size_t>(piece.count);
-  AlignedVector<std::byte> slice_rows(out_row_bytes * count);
+  AlignedVector<std::byte>& slice_rows = slice_rows_.local();
+  slice_rows.resize(out_row_bytes * count);
   if (out_row_bytes > copy_bytes) std::fill(slice_rows.begin(), slice_rows.end(), std::byte{0});
   for (std::size_t row = 0; row < count; ++row) {
     std::memcpy(slice_rows.data() + row * out_row_bytes, rows + row * in_row_bytes + column,

@@ -3,11 +3,14 @@
 // cover as many blocks as make about 1 MiB.
 #pragma once
 
+#include <tbb/enumerable_thread_specific.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "storage/aligned_vector.h"
 #include "storage/chunk_file.h"
 #include "storage/tensor_layout.h"
 
@@ -34,6 +37,7 @@ class VertexTensorWriter {
   std::size_t element_bytes_;
   std::int64_t blocks_per_chunk_;
   std::int64_t next_row_ = 0;
+  tbb::enumerable_thread_specific<AlignedVector<std::byte>> slice_rows_;
   ChunkFileWriter file_;
 };
 

@@ -1,6 +1,7 @@
 #include "storage/import/feature_writer.h"
 
 #include <fmt/format.h>
+#include <tbb/concurrent_queue.h>
 #include <tbb/parallel_pipeline.h>
 
 #include <algorithm>
@@ -65,8 +66,10 @@ void write_features(FileSystem& files, DatasetWriter& writer, const FeatureRows&
       batch_rows(rows, writer.manifest().edges.block_rows, memory_bytes / 2);
   std::int64_t read = 0, done = 0;
   using Token = std::shared_ptr<Batch>;
+  tbb::concurrent_queue<Token> idle;  // batches whose memory serves again
   const auto next = [&](tbb::flow_control& flow) {
-    auto batch = std::make_shared<Batch>();
+    Token batch;
+    if (!idle.try_pop(batch)) batch = std::make_shared<Batch>();
     batch->values.resize(static_cast<std::size_t>(at_once * rows.cols));
     batch->first_row = read;
     batch->rows = rows.next(batch->values);
@@ -83,6 +86,7 @@ void write_features(FileSystem& files, DatasetWriter& writer, const FeatureRows&
   const auto hand_on = [&](const Token& batch) {
     placer.add(batch->stored());
     done += batch->rows;
+    idle.push(batch);
     control.step(new_ids.empty() ? "writing features" : "ordering features",
                  static_cast<double>(done), static_cast<double>(rows.vertices));
   };
