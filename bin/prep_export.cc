@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <memory>
 
@@ -9,6 +8,7 @@
 #include "bin/prep_commands.h"
 #include "storage/dataset_export.h"
 #include "storage/errors.h"
+#include "storage/import/import_memory.h"
 
 namespace ooc {
 namespace {
@@ -17,10 +17,6 @@ struct Options {
   std::string dataset;
   ExportOptions exporting;
 };
-
-std::int64_t quarter_of_ram() {
-  return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) / 4;
-}
 
 std::string shape_text(const NpyShape& shape) {
   const char* type = shape.descr == "<f4" ? "fp32" : shape.descr == "<i8" ? "int64" : "int8";
@@ -38,8 +34,8 @@ void add_export(cli::Command& program) {
   command.required();
   command.path("-o,--output", options->exporting.output, "DIR", "The directory to make");
   command.required();
-  options->exporting.memory_bytes = quarter_of_ram();
-  command.size("--memory", options->exporting.memory_bytes, "a quarter of RAM",
+  options->exporting.memory_bytes = default_import_memory();
+  command.size("--memory", options->exporting.memory_bytes, "a quarter of the machine's",
                "Memory for buffers");
   command.flag("--force", options->exporting.force, "Replace what an earlier export wrote");
   command.example("The arrays of a dataset, for NumPy", "ooc-prep export cora.ooc -o arrays");

@@ -18,14 +18,50 @@ namespace ooc {
 namespace {
 
 constexpr std::array<const char*, 3> kSplitFiles{"train_idx.npy", "valid_idx.npy", "test_idx.npy"};
+constexpr std::array<const char*, 3> kEdgeDataFiles{"edge_weights.npy", "edge_types.npy",
+                                                    "edge_features.npy"};
 constexpr std::int64_t kStepRows = 1 << 14;      // read between two looks at the control
 constexpr std::int64_t kWriteBytes = 256 << 10;  // of one write, where places are consecutive
 
 bool is_exported_name(const std::string& name) {
   const auto is = [&](const char* known) { return name == known; };
   return is("edges.npy") || is("features.npy") || is("labels.npy") ||
-         std::any_of(kSplitFiles.begin(), kSplitFiles.end(), is);
+         std::any_of(kSplitFiles.begin(), kSplitFiles.end(), is) ||
+         std::any_of(kEdgeDataFiles.begin(), kEdgeDataFiles.end(), is);
 }
+
+// What the edges carry, tile by tile.
+class EdgeDataFiles {
+ public:
+  using Create = std::function<NpyFileWriter(const std::string& name, std::string descr,
+                                             std::int64_t item_bytes, std::int64_t cols)>;
+  EdgeDataFiles(const EdgeData& data, const Create& create) {
+    if (data.weights) weights_.emplace(create(kEdgeDataFiles[0], "<f4", 4, 0));
+    if (data.types) types_.emplace(create(kEdgeDataFiles[1], "<i8", 8, 0));
+    if (data.feature_cols > 0) {
+      features_.emplace(create(kEdgeDataFiles[2], "<f4", 4, data.feature_cols));
+    }
+  }
+  void add(const TileView& tile) {
+    if (weights_) weights_->write_rows(row_, tile.weights, tile.edge_count);
+    if (features_) features_->write_rows(row_, tile.features, tile.edge_count);
+    if (types_) {
+      wide_.assign(tile.types, tile.types + tile.edge_count);
+      types_->write_rows(row_, wide_.data(), tile.edge_count);
+    }
+    row_ += tile.edge_count;
+  }
+  void finish() {
+    for (auto* const file : {&weights_, &types_, &features_}) {
+      if (*file) (*file)->finish();
+    }
+  }
+
+ private:
+  std::optional<NpyFileWriter> weights_, types_, features_;
+  std::vector<std::int64_t> wide_;
+  std::int64_t row_ = 0;
+};
 
 class Exporter {
  public:
@@ -36,7 +72,12 @@ class Exporter {
         ids_(*dataset.tensor("ids")),
         control_(control),
         memory_bytes_(options.memory_bytes),
-        output_(files, options.output, options.force, is_exported_name) {
+        output_(files, options.output, options.force,
+                {[&](const std::string& path) {
+                   const std::vector<std::string> names = files.list(path);
+                   return std::all_of(names.begin(), names.end(), is_exported_name);
+                 },
+                 "--force replaces what an earlier export wrote, and there is more"}) {
     if (memory_bytes_ < kLeastExportBytes) refuse_memory(kLeastExportBytes);
   }
 
@@ -83,6 +124,10 @@ class Exporter {
     const EdgeFile& file = dataset_.edge_file(Direction::kIn);
     const EdgeLayout& layout = file.layout();
     NpyFileWriter writer = create("edges.npy", "<i8", 8, layout.edges, 2);
+    EdgeDataFiles data(layout.data, [&](const std::string& name, std::string descr,
+                                        std::int64_t item_bytes, std::int64_t cols) {
+      return create(name, std::move(descr), item_bytes, layout.edges, cols);
+    });
     std::vector<std::int64_t> sources;
     std::vector<Edge> buffer;
     constexpr std::size_t kBufferEdges = kWriteBytes / sizeof(Edge);
@@ -106,12 +151,14 @@ class Exporter {
             buffer.push_back({sources[source], checked_id(ids[row])});
             if (buffer.size() == kBufferEdges) flush();
           });
+          data.add(entry.tile);
         }
         control_.check();
       }
     }
     flush();
     writer.finish();
+    data.finish();
   }
 
   // Rows in the original order: as many as fit the memory are read at a time, sorted by their place

@@ -1,6 +1,8 @@
 // `ooc-prep export`: a dataset's arrays as .npy, under the names that import finds by itself:
 //
 //   edges.npy      int64 [E, 2], original ids, in the order the edges are stored in
+//   edge_weights.npy fp32 [E], edge_types.npy int64 [E], edge_features.npy fp32 [E, F]: those that
+//                  the edges carry, in the same order
 //   features.npy   fp32 [V, F], whatever type they are stored in
 //   labels.npy     int64 [V], or int8 [V, C] of 0 and 1 where labels are multi-label; -1:
 //   unlabelled train_idx.npy, valid_idx.npy, test_idx.npy   int64, ascending; one that would be

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -27,11 +28,25 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// Summed over edges: a fingerprint of the multiset of them, whatever their order.
-std::uint64_t edge_hash(VertexId source, VertexId destination) {
-  constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+
+// Summed over edges: a fingerprint of the multiset of them, whatever their order. `data` is the
+// hash of what the edge carries.
+std::uint64_t edge_hash(VertexId source, VertexId destination, std::uint64_t data) {
   return mix(mix(static_cast<std::uint64_t>(source) + kStep) +
-             static_cast<std::uint64_t>(destination));
+             static_cast<std::uint64_t>(destination) + data);
+}
+
+std::uint64_t data_hash(const TileView& tile, std::size_t edge, const EdgeData& data) {
+  std::uint64_t hash = 0;
+  const auto add = [&](std::uint64_t value) { hash = mix(hash + kStep + value); };
+  if (data.weights) add(std::bit_cast<std::uint32_t>(tile.weights[edge]));
+  if (data.types) add(tile.types[edge]);
+  const auto cols = static_cast<std::size_t>(data.feature_cols);
+  for (std::size_t col = 0; col < cols; ++col) {
+    add(std::bit_cast<std::uint32_t>(tile.features[edge * cols + col]));
+  }
+  return hash;
 }
 
 void add_one(std::int32_t& count) {
@@ -176,6 +191,8 @@ class Verifier {
     const std::int64_t span = chunk / layout.panel_count(), panel = chunk % layout.panel_count();
     std::uint64_t as_named = 0, reversed = 0;
     for (const PanelTile& entry : file.tiles(span, panel)) {
+      check_types(file, chunk, entry.tile);
+      std::size_t edge = 0;
       for_each_edge(entry.tile, [&](std::uint16_t local_row, std::uint16_t local_source) {
         const VertexId source = span * layout.span_rows + local_source;
         const VertexId row = entry.block * layout.block_rows + local_row;
@@ -184,12 +201,24 @@ class Verifier {
         // A symmetric graph's edges are their own reverse.
         const bool out = direction == Direction::kOut || manifest_.symmetric;
         if (out && source != row) add_one(degrees[kOutDegree]);
-        as_named += edge_hash(source, row);
-        if (out) reversed += edge_hash(row, source);
+        const std::uint64_t data = data_hash(entry.tile, edge++, layout.data);
+        as_named += edge_hash(source, row, data);
+        if (out) reversed += edge_hash(row, source, data);
       });
     }
     if (direction == Direction::kIn) hash_in_ += as_named;
     hash_out_ += reversed;
+  }
+
+  void check_types(const EdgeFile& file, std::int64_t chunk, const TileView& tile) const {
+    if (!file.layout().data.types) return;
+    const auto largest = *std::max_element(tile.types, tile.types + tile.edge_count);
+    if (largest < manifest_.edge_types) return;
+    throw DataError(fmt::format("edge chunk {}: an edge of type {}, the manifest says {} types",
+                                chunk, largest, manifest_.edge_types),
+                    fmt::format("{}, offset {}", file.file().path(),
+                                file.file().entry(static_cast<std::uint64_t>(chunk)).offset),
+                    kImportAgain);
   }
 
   void check_tensor(const TensorSpec& spec) {

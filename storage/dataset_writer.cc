@@ -12,7 +12,6 @@ namespace ooc {
 namespace {
 
 constexpr const char* kScratchDirectory = "scratch";
-constexpr const char* kLockFile = ".ooc-lock";
 
 constexpr std::int64_t kIdsAtOnce = 1 << 20;
 // Far more than edges held in memory need.
@@ -22,62 +21,18 @@ constexpr std::int64_t kJoinMemory = std::int64_t{1} << 40;
 
 DatasetWriter::DatasetWriter(FileSystem& files, std::string path, bool force, std::int64_t vertices,
                              std::int64_t block_rows)
-    : files_(files), path_(std::move(path)), directory_(path_ + ".partial") {
-  if (files_.exists(path_)) {
-    if (!force) {
-      throw UsageError("output exists", path_, "use --force to replace it");
-    }
-    if (!files_.exists(join_path(path_, kManifestFile))) {
-      throw UsageError("--force replaces datasets only, and this is none", path_,
-                       "remove it yourself or choose another name");
-    }
-  }
+    : files_(files),
+      directory_(
+          files, std::move(path), force,
+          {[&](const std::string& old) { return files_.exists(join_path(old, kManifestFile)); },
+           "--force replaces datasets only, and this is none"}) {
   manifest_.edges.vertices = vertices;
   manifest_.edges.block_rows = block_rows;
-  take_directory();
-  files_.create_directories(join_path(directory_, kScratchDirectory));
-}
-
-// A directory with a lock file that nobody holds was left by a writer that died: it is emptied.
-void DatasetWriter::take_directory() {
-  const std::string lock_path = join_path(directory_, kLockFile);
-  if (files_.exists(directory_) && !files_.exists(lock_path) &&
-      (!files_.is_directory(directory_) || !files_.list(directory_).empty())) {
-    throw UsageError("the name of the temporary directory is taken by something else", directory_,
-                     "remove it yourself or choose another output");
-  }
-  files_.create_directories(directory_);
-  lock_ = files_.lock(lock_path);
-  if (!lock_) {
-    throw UsageError("another process is writing this dataset", path_,
-                     "wait for it or choose another output");
-  }
-  for (const std::string& name : files_.list(directory_)) {
-    if (name != kLockFile) files_.remove_all(join_path(directory_, name));
-  }
-}
-
-// The lock file last, so that what is left is known as ours wherever this is interrupted.
-void DatasetWriter::remove_directory() {
-  for (const std::string& name : files_.list(directory_)) {
-    if (name != kLockFile) files_.remove_all(join_path(directory_, name));
-  }
-  files_.remove_all(directory_);
-  lock_.reset();
-}
-
-DatasetWriter::~DatasetWriter() {
-  if (committed_) return;
-  try {
-    features_.reset();
-    multi_labels_.reset();
-    remove_directory();
-  } catch (const Error&) {  // what failed first is on its way to the user already
-  }
+  files_.create_directories(directory_.file_path(kScratchDirectory));
 }
 
 std::string DatasetWriter::scratch_path(const std::string& name) const {
-  return join_path(join_path(directory_, kScratchDirectory), name);
+  return join_path(directory_.file_path(kScratchDirectory), name);
 }
 
 EdgeCounts DatasetWriter::write_edges(std::span<const Edge> edges) {
@@ -92,7 +47,7 @@ EdgeCounts DatasetWriter::write_edges(std::span<const Edge> edges) {
 
 EdgeCounts DatasetWriter::write_edges(const EdgeSorter& edges, const JoinOptions& options,
                                       const Control& control) {
-  EdgeOutput output(files_, directory_, options.layout);
+  EdgeOutput output(files_, directory_.file_path(""), options.layout);
   join_edges(
       edges, options, [&](JoinedUnit unit) { output.add(std::move(unit)); }, control);
   return output.finish(manifest_);
@@ -102,7 +57,7 @@ VertexTensorWriter& DatasetWriter::features(std::int64_t cols, DType dtype) {
   manifest_.feature_cols = cols;
   manifest_.feature_dtype = dtype;
   features_ = std::make_unique<VertexTensorWriter>(
-      files_, join_path(directory_, "features"), dtype,
+      files_, directory_.file_path("features"), dtype,
       TensorLayout{manifest_.edges.vertices, cols, manifest_.edges.block_rows});
   return *features_;
 }
@@ -116,7 +71,7 @@ VertexTensorWriter& DatasetWriter::multi_labels(std::int64_t classes) {
   manifest_.classes = classes;
   manifest_.labels = LabelKind::kMulti;
   multi_labels_ = std::make_unique<VertexTensorWriter>(
-      files_, join_path(directory_, "labels"), DType::kU8,
+      files_, directory_.file_path("labels"), DType::kU8,
       TensorLayout{manifest_.edges.vertices, classes, manifest_.edges.block_rows});
   return *multi_labels_;
 }
@@ -129,7 +84,7 @@ void DatasetWriter::finish_multi_labels() {
 template <class T>
 void DatasetWriter::write_column(const std::string& name, std::span<const T> values) {
   OOC_CHECK(static_cast<std::int64_t>(values.size()) == manifest_.edges.vertices);
-  VertexTensorWriter writer(files_, join_path(directory_, name), DTypeOf<T>::value,
+  VertexTensorWriter writer(files_, directory_.file_path(name), DTypeOf<T>::value,
                             {manifest_.edges.vertices, 1, manifest_.edges.block_rows});
   writer.append_rows(values.data(), manifest_.edges.vertices);
   manifest_.files[name] = writer.finish();
@@ -151,7 +106,7 @@ void DatasetWriter::write_splits(std::span<const std::uint8_t> splits) {
 void DatasetWriter::write_ids(std::span<const std::uint32_t> ids) {
   const std::int64_t vertices = manifest_.edges.vertices;
   OOC_CHECK(ids.empty() || static_cast<std::int64_t>(ids.size()) == vertices);
-  VertexTensorWriter writer(files_, join_path(directory_, "ids"), DType::kI64,
+  VertexTensorWriter writer(files_, directory_.file_path("ids"), DType::kI64,
                             {vertices, 1, manifest_.edges.block_rows});
   std::vector<std::int64_t> wide;
   for (std::int64_t begin = 0; begin < vertices; begin += kIdsAtOnce) {
@@ -168,23 +123,11 @@ void DatasetWriter::write_ids(std::span<const std::uint32_t> ids) {
 
 void DatasetWriter::commit() {
   OOC_CHECK(manifest_.files.contains("edges.in") && manifest_.files.contains("ids"));
-  files_.remove_all(join_path(directory_, kScratchDirectory));
+  files_.remove_all(directory_.file_path(kScratchDirectory));
   const std::string text = manifest_to_text(manifest_);
-  write_file_atomically(files_, join_path(directory_, kManifestFile),
+  write_file_atomically(files_, directory_.file_path(kManifestFile),
                         std::as_bytes(std::span(text)));
-  const std::string lock_path = join_path(directory_, kLockFile);
-  files_.remove_all(lock_path);
-  if (files_.exists(path_)) {
-    files_.exchange(directory_, path_);  // readers see the old dataset or the new one, never none
-    lock_ = files_.lock(lock_path);      // of the old one, until it is removed
-    files_.sync_directory(parent_path(path_));
-    committed_ = true;
-    remove_directory();
-  } else {
-    files_.rename(directory_, path_);
-    committed_ = true;
-    files_.sync_directory(parent_path(path_));
-  }
+  directory_.commit();
 }
 
 }  // namespace ooc

@@ -12,20 +12,17 @@
 #include "storage/dataset.h"
 #include "storage/edge_output.h"
 #include "storage/file.h"
+#include "storage/output_directory.h"
 
 namespace ooc {
 
 class DatasetWriter {
  public:
   // UsageError if `path` exists and `force` is not set, if it is set and `path` is no dataset, and
-  // if `path`.partial is another writer's at work or something that no writer left there.
+  // as OutputDirectory says. Destroyed without commit(), it removes what was written.
   // `vertices` may be 0 until set_vertices().
   DatasetWriter(FileSystem& files, std::string path, bool force, std::int64_t vertices,
                 std::int64_t block_rows);
-  // Without commit(): removes what was written.
-  ~DatasetWriter();
-  DatasetWriter(const DatasetWriter&) = delete;
-  DatasetWriter& operator=(const DatasetWriter&) = delete;
 
   void set_vertices(std::int64_t vertices) { manifest_.edges.vertices = vertices; }
   // Edges whose ids are in the dataset's own order, in memory, as they are.
@@ -56,16 +53,11 @@ class DatasetWriter {
  private:
   template <class T>
   void write_column(const std::string& name, std::span<const T> values);
-  void take_directory();
-  void remove_directory();
 
   FileSystem& files_;
-  std::string path_;
-  std::string directory_;           // the temporary one
-  std::unique_ptr<FileLock> lock_;  // on a file in it: it is ours, and no other writer's
+  OutputDirectory directory_;
   Manifest manifest_;
   std::unique_ptr<VertexTensorWriter> features_, multi_labels_;
-  bool committed_ = false;
 };
 
 }  // namespace ooc

@@ -1,10 +1,11 @@
 // A directory of results that appears under its name in one step: until commit() it is built beside
-// it, in `path`.partial, where a lock keeps a second writer out. One thread.
+// it, in `path`.partial; a lock on `path`.partial.lock keeps a second writer out. One thread.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "storage/file.h"
 
@@ -12,15 +13,20 @@ namespace ooc {
 
 class OutputDirectory {
  public:
-  // UsageError if `path` exists and `force` is not set, or if it holds a name that `is_ours` does
-  // not know; if `path`.partial is at work elsewhere, or is something that no writer left there.
-  OutputDirectory(FileSystem& files, std::string path, bool force,
-                  const std::function<bool(const std::string& name)>& is_ours);
+  // Which directories `force` may replace, and what is said of the others.
+  struct Replaceable {
+    std::function<bool(const std::string& path)> is;
+    std::string_view refusal;
+  };
+  // UsageError if `path` exists and `force` is not set, or if it is not replaceable; if
+  // `path`.partial is at work elsewhere, or is something that no writer left there.
+  OutputDirectory(FileSystem& files, std::string path, bool force, const Replaceable& replaceable);
   // Without commit(): removes what was written.
   ~OutputDirectory();
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
 
+  const std::string& path() const { return path_; }
   // Where to write a file of this name.
   std::string file_path(const std::string& name) const { return join_path(partial_, name); }
   // Replaces what was there before. Every file must be durable.
@@ -33,7 +39,8 @@ class OutputDirectory {
   FileSystem& files_;
   std::string path_;
   std::string partial_;
-  std::unique_ptr<FileLock> lock_;  // on a file in it: it is ours, and no other writer's
+  std::string lock_path_;
+  std::unique_ptr<FileLock> lock_;  // the directory is ours, and no other writer's
   bool committed_ = false;
 };
 

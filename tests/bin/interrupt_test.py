@@ -49,7 +49,7 @@ class InterruptTest(ProgramTest):
         while first.poll() is None and not (self.path / "x.ooc.partial" / "scratch").exists():
             time.sleep(0.001)
         first.send_signal(signal.SIGSTOP)
-        refusal = "another process is writing this dataset, x.ooc; "
+        refusal = "another process is writing this output, x.ooc; "
         self.fail_with(2, refusal, "ooc-prep", "import", "raw", "-o", "x.ooc")
         self.assertTrue((self.path / "x.ooc.partial" / "scratch").exists())
         first.kill()

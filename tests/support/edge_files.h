@@ -18,13 +18,14 @@ inline ChunkFileInfo write_edge_file(FileSystem& files, const std::string& path,
   const EdgeKeys keys(layout.vertices, layout.span_rows);
   std::sort(edges.begin(), edges.end(),
             [&](const Edge& a, const Edge& b) { return keys.key_of(a) < keys.key_of(b); });
+  const std::byte none{};  // edges carry nothing
   EdgeFileWriter writer(files, path, layout);
   for (std::int64_t chunk = 0; chunk < layout.chunk_count(); ++chunk) {
     TileEncoder encoder(layout);
     for (const Edge& edge : edges) {
       const std::int64_t panel = edge.destination / layout.block_rows / layout.panel_blocks;
       if (edge.source / layout.span_rows * layout.panel_count() + panel == chunk) {
-        encoder.add(edge, nullptr);
+        encoder.add(edge, &none);
       }
     }
     writer.add(chunk, encoder.finish());

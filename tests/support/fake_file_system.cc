@@ -129,6 +129,10 @@ class FaultyWritableFile final : public WritableFile {
 
   void write_at(std::uint64_t offset, std::span<const std::byte> data) override {
     const Faults& faults = files_.faults;
+    if (files_.counts.changes + 1 == faults.dies_at_change) {
+      base_->write_at(offset, data.first(data.size() / 2));
+    }
+    files_.change(path());
     const std::int64_t count = ++files_.counts.writes;
     if (fails(count, faults.first_failing_write)) {
       if (faults.torn_write && count == faults.first_failing_write) {
@@ -139,6 +143,7 @@ class FaultyWritableFile final : public WritableFile {
     base_->write_at(offset, data);
   }
   void sync() override {
+    files_.change(path());
     if (fails(++files_.counts.syncs, files_.faults.first_failing_sync)) {
       throw_file_error(EIO, "cannot sync", path());
     }
@@ -297,7 +302,15 @@ std::unique_ptr<ReadableFile> FaultyFileSystem::open(const std::string& path) {
   return std::make_unique<FaultyReadableFile>(base_.open(path), *this);
 }
 
+void FaultyFileSystem::change(const std::string& path) {
+  const std::int64_t count = ++counts.changes;
+  if (faults.dies_at_change > 0 && count >= faults.dies_at_change) {
+    throw_file_error(EIO, "the process is dead", path);
+  }
+}
+
 std::unique_ptr<WritableFile> FaultyFileSystem::create(const std::string& path) {
+  change(path);
   return std::make_unique<FaultyWritableFile>(base_.create(path), *this);
 }
 
@@ -306,6 +319,7 @@ std::unique_ptr<WritableFile> FaultyFileSystem::update(const std::string& path) 
 }
 
 void FaultyFileSystem::rename(const std::string& from, const std::string& to) {
+  change(from);
   if (fails(++counts.renames, faults.first_failing_rename)) {
     throw_file_error(EIO, "cannot rename to " + to, from);
   }
@@ -313,6 +327,7 @@ void FaultyFileSystem::rename(const std::string& from, const std::string& to) {
 }
 
 void FaultyFileSystem::exchange(const std::string& a, const std::string& b) {
+  change(a);
   if (fails(++counts.renames, faults.first_failing_rename)) {
     throw_file_error(EIO, "cannot swap with " + b, a);
   }
@@ -320,6 +335,7 @@ void FaultyFileSystem::exchange(const std::string& a, const std::string& b) {
 }
 
 void FaultyFileSystem::sync_directory(const std::string& path) {
+  change(path);
   if (fails(++counts.syncs, faults.first_failing_sync)) {
     throw_file_error(EIO, "cannot sync directory", path);
   }

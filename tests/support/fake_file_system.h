@@ -63,7 +63,10 @@ struct Faults {
   std::int64_t first_failing_rename = 0;  // renames and exchanges
   int write_error = ENOSPC;               // errno of failing writes; the others fail with EIO
   bool torn_write = false;                // the first failing write leaves half of its bytes
-  std::size_t short_read_bytes = 0;       // at most this many bytes per read_at(); 0: all
+  // The process dies at this call that changes something, of the first half of its bytes if it is a
+  // write: all later ones fail, so nothing is cleaned up.
+  std::int64_t dies_at_change = 0;
+  std::size_t short_read_bytes = 0;  // at most this many bytes per read_at(); 0: all
 };
 
 // Passes everything on to `base`, which must outlive it, counts it and puts the faults in. Set the
@@ -81,6 +84,7 @@ class FaultyFileSystem final : public FileSystem {
     std::atomic<std::int64_t> reads{0};
     std::atomic<std::int64_t> renames{0};
     std::atomic<std::int64_t> maps{0};
+    std::atomic<std::int64_t> changes{0};  // writes, syncs, names made, changed and removed
     std::atomic<std::size_t> largest_read{0};
   };
   Counts counts;
@@ -91,12 +95,20 @@ class FaultyFileSystem final : public FileSystem {
   bool exists(const std::string& path) override { return base_.exists(path); }
   bool is_directory(const std::string& path) override { return base_.is_directory(path); }
   std::vector<std::string> list(const std::string& path) override { return base_.list(path); }
-  void create_directories(const std::string& path) override { base_.create_directories(path); }
+  void create_directories(const std::string& path) override {
+    change(path);
+    base_.create_directories(path);
+  }
   void rename(const std::string& from, const std::string& to) override;
   void exchange(const std::string& a, const std::string& b) override;
-  void remove_all(const std::string& path) override { base_.remove_all(path); }
+  void remove_all(const std::string& path) override {
+    change(path);
+    base_.remove_all(path);
+  }
   std::unique_ptr<FileLock> lock(const std::string& path) override { return base_.lock(path); }
   void sync_directory(const std::string& path) override;
+  // Counts a change; throws if the process is dead, or dies of it.
+  void change(const std::string& path);
 
  private:
   FileSystem& base_;
