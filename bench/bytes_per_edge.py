@@ -11,8 +11,8 @@ bench/results/bytes-per-edge.json and prints the table of bench/README.md. The c
            and it serves both directions
     PyG    edge_index, int64 [2, E]: 16; it has one order of edges, and none by destination
     DGL    what it makes of a graph to go both ways, CSR and CSC: int64 indptr [V + 1] and
-           indices [E] twice. "with ids": and the int64 [E] edge ids that each keeps when it was made from a
-           list of edges
+           indices [E] twice. "with ids": and the int64 [E] edge ids that each keeps when it was
+           made from a list of edges
 """
 
 import argparse

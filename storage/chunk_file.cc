@@ -119,7 +119,7 @@ std::unique_ptr<ChunkFileWriter> ChunkFileWriter::fork(std::string path) const {
   copy->next_chunk_ = next_chunk_;
   copy->end_ = end_;
   const auto file = files_.open(path_ + ".tmp");
-  std::vector<std::byte> payload;
+  AlignedVector<std::byte> payload;
   for (std::uint64_t chunk = 0; chunk < next_chunk_; ++chunk) {
     payload.resize(index_[chunk].bytes);
     read_exact(*file, index_[chunk].offset, payload);

@@ -13,7 +13,7 @@ namespace ooc {
 using Progress = std::function<void(std::string_view phase, double done, double total)>;
 
 // Passed down by reference; everything that loops over rows or edges calls step() at least every
-// few ten thousand of them, from the one thread that drives the work.
+// few ten thousand of them, from one thread at a time.
 struct Control {
   Progress progress;                        // may be empty
   const std::atomic<bool>* stop = nullptr;  // may be null; set from a signal handler

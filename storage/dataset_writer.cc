@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "storage/errors.h"
@@ -13,7 +12,7 @@ namespace {
 
 constexpr const char* kScratchDirectory = "scratch";
 
-constexpr std::int64_t kIdsAtOnce = 1 << 20;
+constexpr std::int64_t kValuesAtOnce = 1 << 20;
 // Far more than edges held in memory need.
 constexpr std::int64_t kJoinMemory = std::int64_t{1} << 40;
 
@@ -35,14 +34,15 @@ std::string DatasetWriter::scratch_path(const std::string& name) const {
   return join_path(directory_.file_path(kScratchDirectory), name);
 }
 
-EdgeCounts DatasetWriter::write_edges(std::span<const Edge> edges) {
+EdgeCounts DatasetWriter::write_edges(std::span<const Edge> edges, const Control& control) {
   const EdgeLayout layout =
       choose_edge_layout(manifest_.edges.vertices, static_cast<std::int64_t>(edges.size()),
                          manifest_.edges.block_rows);
   EdgeSorter sorter(files_, scratch_path("edges"), {layout.vertices, layout.span_rows}, {});
   sorter.add(0, edges, {});
   sorter.finish();
-  return write_edges(sorter, {.layout = layout, .transforms = {}, .memory_bytes = kJoinMemory}, {});
+  return write_edges(sorter, {.layout = layout, .transforms = {}, .memory_bytes = kJoinMemory},
+                     control);
 }
 
 EdgeCounts DatasetWriter::write_edges(const EdgeSorter& edges, const JoinOptions& options,
@@ -81,26 +81,43 @@ void DatasetWriter::finish_multi_labels() {
   multi_labels_.reset();
 }
 
+// Calls value(row) for the rows in order, and writes what it gives, some at a time.
+template <class T, class Value>
+void write_values(VertexTensorWriter& writer, std::int64_t rows, Value&& value) {
+  std::vector<T> values;
+  for (std::int64_t begin = 0; begin < rows; begin += kValuesAtOnce) {
+    values.resize(static_cast<std::size_t>(std::min(kValuesAtOnce, rows - begin)));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<T>(value(static_cast<std::size_t>(begin) + i));
+    }
+    writer.append_rows(values.data(), static_cast<std::int64_t>(values.size()));
+  }
+}
+
 template <class T>
-void DatasetWriter::write_column(const std::string& name, std::span<const T> values) {
+void DatasetWriter::write_column(const std::string& name, std::span<const T> values,
+                                 std::span<const std::uint32_t> order) {
   OOC_CHECK(static_cast<std::int64_t>(values.size()) == manifest_.edges.vertices);
   VertexTensorWriter writer(files_, directory_.file_path(name), DTypeOf<T>::value,
                             {manifest_.edges.vertices, 1, manifest_.edges.block_rows});
-  writer.append_rows(values.data(), manifest_.edges.vertices);
+  write_values<T>(writer, manifest_.edges.vertices,
+                  [&](std::size_t row) { return values[order.empty() ? row : order[row]]; });
   manifest_.files[name] = writer.finish();
 }
 
-void DatasetWriter::write_labels(std::span<const std::int32_t> labels, std::int64_t classes) {
+void DatasetWriter::write_labels(std::span<const std::int32_t> labels, std::int64_t classes,
+                                 std::span<const std::uint32_t> order) {
   manifest_.classes = classes;
-  write_column("labels", labels);
+  write_column("labels", labels, order);
 }
 
-void DatasetWriter::write_splits(std::span<const std::uint8_t> splits) {
+void DatasetWriter::write_splits(std::span<const std::uint8_t> splits,
+                                 std::span<const std::uint32_t> order) {
   for (const std::uint8_t split : splits) {
     OOC_CHECK(split <= 3);
     if (split > 0) ++manifest_.split_counts[split - 1];
   }
-  write_column("splits", splits);
+  write_column("splits", splits, order);
 }
 
 void DatasetWriter::write_ids(std::span<const std::uint32_t> ids) {
@@ -108,16 +125,8 @@ void DatasetWriter::write_ids(std::span<const std::uint32_t> ids) {
   OOC_CHECK(ids.empty() || static_cast<std::int64_t>(ids.size()) == vertices);
   VertexTensorWriter writer(files_, directory_.file_path("ids"), DType::kI64,
                             {vertices, 1, manifest_.edges.block_rows});
-  std::vector<std::int64_t> wide;
-  for (std::int64_t begin = 0; begin < vertices; begin += kIdsAtOnce) {
-    wide.resize(static_cast<std::size_t>(std::min(kIdsAtOnce, vertices - begin)));
-    if (ids.empty()) {
-      std::iota(wide.begin(), wide.end(), begin);
-    } else {
-      std::copy_n(ids.begin() + begin, wide.size(), wide.begin());
-    }
-    writer.append_rows(wide.data(), static_cast<std::int64_t>(wide.size()));
-  }
+  write_values<std::int64_t>(writer, vertices,
+                             [&](std::size_t row) { return ids.empty() ? row : ids[row]; });
   manifest_.files["ids"] = writer.finish();
 }
 

@@ -26,7 +26,7 @@ class DatasetWriter {
 
   void set_vertices(std::int64_t vertices) { manifest_.edges.vertices = vertices; }
   // Edges whose ids are in the dataset's own order, in memory, as they are.
-  EdgeCounts write_edges(std::span<const Edge> edges);
+  EdgeCounts write_edges(std::span<const Edge> edges, const Control& control = {});
   // Edges that were sorted, transformed as options.transforms says. Writes edges.in, edges.out
   // unless the graph is symmetric, and degrees.
   EdgeCounts write_edges(const EdgeSorter& edges, const JoinOptions& options,
@@ -38,8 +38,11 @@ class DatasetWriter {
   VertexTensorWriter& multi_labels(std::int64_t classes);
   void finish_multi_labels();
   // One element a vertex, in the dataset's order. Labels are below `classes`; −1: unlabelled.
-  void write_labels(std::span<const std::int32_t> labels, std::int64_t classes);
-  void write_splits(std::span<const std::uint8_t> splits);
+  // `order`: where each row is found in `labels`; empty: in its place. So for splits.
+  void write_labels(std::span<const std::int32_t> labels, std::int64_t classes,
+                    std::span<const std::uint32_t> order = {});
+  void write_splits(std::span<const std::uint8_t> splits,
+                    std::span<const std::uint32_t> order = {});
   // The original id of each row; empty: as the rows are.
   void write_ids(std::span<const std::uint32_t> ids);
 
@@ -52,7 +55,8 @@ class DatasetWriter {
 
  private:
   template <class T>
-  void write_column(const std::string& name, std::span<const T> values);
+  void write_column(const std::string& name, std::span<const T> values,
+                    std::span<const std::uint32_t> order);
 
   FileSystem& files_;
   OutputDirectory directory_;

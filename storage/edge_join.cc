@@ -18,8 +18,10 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kMaxUnitRecords = 4 << 20;
+constexpr std::int64_t kGoodUnitRecords = 512 << 10;  // fewer units at once before smaller ones
 constexpr std::int64_t kKeyBytes = 8;
-constexpr std::int64_t kEncodedEdgeBytes = 5;  // of 2.2 to 3, and the growth of vectors
+constexpr std::int64_t kEncodedEdgeBytes = 6;          // of 2.2 to 3, and the growth of vectors
+constexpr std::int64_t kPairBytes = 2 * sizeof(Edge);  // likewise
 
 // The edges from a span into the blocks [begin, end) of one panel.
 struct UnitRange {
@@ -35,11 +37,13 @@ class Join {
       : edges_(edges),
         options_(options),
         layout_(options.layout),
-        tokens_(static_cast<std::size_t>(tbb::this_task_arena::max_concurrency()) + 1),
         groups_([this] { return EdgeGroups(edges_.keys(), layout_.data, options_.transforms); }) {
     const auto data = static_cast<std::int64_t>(layout_.data.bytes());
     stored_bytes_ = options.encode ? kEncodedEdgeBytes + 2 * data : 0;
-    record_bytes_ = kKeyBytes + data + sort_memory(layout_.data.bytes()) + stored_bytes_;
+    // With reverse edges, each is encoded both ways.
+    const std::int64_t made =
+        stored_bytes_ * (options.transforms.undirected ? 2 : 1) + (options.pairs ? kPairBytes : 0);
+    record_bytes_ = kKeyBytes + data + sort_memory(layout_.data.bytes()) + made;
     divide_memory();
   }
 
@@ -91,17 +95,23 @@ class Join {
     }
     const std::int64_t chunk_bytes = largest_chunk * stored_bytes_;
     const std::int64_t unit_bytes = options_.memory_bytes - chunk_bytes;
-    if (unit_bytes < options_.memory_bytes / 2) refuse_memory(2 * chunk_bytes);
-    units_bytes_ = unit_bytes;
-    unit_records_ = std::clamp<std::int64_t>(
-        unit_bytes / static_cast<std::int64_t>(tokens_) / record_bytes_, 1, kMaxUnitRecords);
+    if (unit_bytes < options_.memory_bytes / 2) {
+      refuse_memory("the edges of one source span into one panel", 2 * chunk_bytes);
+    }
+    const std::int64_t threads = tbb::this_task_arena::max_concurrency();
+    const std::int64_t tokens =
+        std::clamp<std::int64_t>(unit_bytes / (kGoodUnitRecords * record_bytes_), 2, threads + 1);
+    tokens_ = static_cast<std::size_t>(tokens);
+    share_records_ = std::max<std::int64_t>(1, unit_bytes / tokens / record_bytes_);
+    unit_records_ = std::min(share_records_, kMaxUnitRecords);
   }
 
-  [[noreturn]] void refuse_memory(std::int64_t needed) const {
-    const std::int64_t missing = needed - options_.memory_bytes;
-    throw BudgetError("the edges between two blocks of vertices do not fit the memory",
-                      fmt::format("{} more needed", format_byte_size(missing)),
-                      "give more with --memory, or smaller blocks with --block-rows");
+  [[noreturn]] void refuse_memory(std::string_view what, std::int64_t needed) const {
+    throw BudgetError(
+        fmt::format("{} do not fit the memory", what),
+        fmt::format("{} are there, {} needed", format_byte_size(options_.memory_bytes),
+                    format_byte_size(needed)),
+        "give more with --memory");
   }
 
   bool adds_loops(const UnitRange& range) const {
@@ -131,11 +141,10 @@ class Join {
       if (records == 0 && !adds_loops(range)) continue;
       if (records <= unit_records_) return range;
       if (range.end - range.begin == 1) {
-        // Alone, it may take what all units together have.
-        if (records * record_bytes_ > units_bytes_ / static_cast<std::int64_t>(tokens_) * 2) {
-          refuse_memory(options_.memory_bytes +
-                        records * record_bytes_ * static_cast<std::int64_t>(tokens_) / 2 -
-                        units_bytes_);
+        if (records > share_records_) {
+          refuse_memory("the edges of one source span into one block",
+                        options_.memory_bytes + (records - share_records_) * record_bytes_ *
+                                                    static_cast<std::int64_t>(tokens_));
         }
         return range;
       }
@@ -211,11 +220,11 @@ class Join {
   const EdgeSorter& edges_;
   const JoinOptions& options_;
   const EdgeLayout& layout_;
-  std::size_t tokens_;
-  std::int64_t stored_bytes_ = 0;  // of an encoded edge
-  std::int64_t record_bytes_ = 0;  // of an edge of one direction in a unit at work
-  std::int64_t units_bytes_ = 0;   // for all units at work
-  std::int64_t unit_records_ = 0;  // of both directions
+  std::size_t tokens_ = 0;          // units at work at once
+  std::int64_t stored_bytes_ = 0;   // of an encoded edge
+  std::int64_t record_bytes_ = 0;   // of an edge of one direction in a unit at work
+  std::int64_t share_records_ = 0;  // that one unit has memory for
+  std::int64_t unit_records_ = 0;   // of both directions
   std::int64_t next_chunk_ = 0;
   std::atomic<bool> asymmetric_{false};
   tbb::enumerable_thread_specific<EdgeGroups> groups_;  // their memory serves unit after unit

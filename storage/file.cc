@@ -93,11 +93,13 @@ class PosixWritableFile final : public WritableFile {
                          reinterpret_cast<std::uintptr_t>(data.data()) % kDirectAlignment == 0;
     if (aligned && data.size() >= kLeastDirectBytes && direct_fd_.get() >= 0) {
       const std::size_t body = data.size() / kDirectAlignment * kDirectAlignment;
-      write_all(direct_fd_.get(), offset, data.first(body));
-      offset += body;
-      data = data.subspan(body);
+      const std::size_t done = write_some(direct_fd_.get(), offset, data.first(body));
+      // The rest goes the other way: a tail, or what this file system takes in larger units only.
+      offset += done;
+      data = data.subspan(done);
     }
-    write_all(fd_.get(), offset, data);
+    const std::size_t done = write_some(fd_.get(), offset, data);
+    if (done < data.size()) throw_file_error(EINVAL, "cannot write", path_, offset + done);
   }
 
   void sync() override {
@@ -117,17 +119,21 @@ class PosixWritableFile final : public WritableFile {
   static constexpr std::size_t kDirectAlignment = 4096;
   static constexpr std::size_t kLeastDirectBytes = 1 << 20;
 
-  void write_all(int fd, std::uint64_t offset, std::span<const std::byte> data) {
+  // All of `data`, or less where the descriptor does not take such a request (EINVAL).
+  std::size_t write_some(int fd, std::uint64_t offset, std::span<const std::byte> data) {
     std::size_t done = 0;
     while (done < data.size()) {
       const ssize_t count =
           ::pwrite(fd, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
       if (count > 0) {
         done += static_cast<std::size_t>(count);
+      } else if (count < 0 && errno == EINVAL) {
+        break;
       } else if (count == 0 || errno != EINTR) {
         throw_file_error(count == 0 ? EIO : errno, "cannot write", path_, offset + done);
       }
     }
+    return done;
   }
 
   std::string path_;

@@ -12,7 +12,8 @@ OutputDirectory::OutputDirectory(FileSystem& files, std::string path, bool force
       path_(std::move(path)),
       partial_(path_ + ".partial"),
       lock_path_(partial_ + ".lock") {
-  if (files_.exists(path_)) {
+  replaces_ = files_.exists(path_);
+  if (replaces_) {
     if (!force) throw UsageError("output exists", path_, "use --force to replace it");
     if (!files_.is_directory(path_) || !replaceable.is(path_)) {
       throw UsageError(replaceable.refusal, path_, "remove it yourself or choose another name");
@@ -55,7 +56,11 @@ OutputDirectory::~OutputDirectory() {
 
 void OutputDirectory::commit() {
   files_.sync_directory(partial_);
-  if (files_.exists(path_)) {
+  if (!replaces_ && files_.exists(path_)) {
+    throw UsageError("something of this name has appeared meanwhile", path_,
+                     "choose another output, or use --force to replace it");
+  }
+  if (replaces_) {
     files_.exchange(partial_, path_);  // what is there is the old output or the new one, never none
   } else {
     files_.rename(partial_, path_);

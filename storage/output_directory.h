@@ -29,7 +29,8 @@ class OutputDirectory {
   const std::string& path() const { return path_; }
   // Where to write a file of this name.
   std::string file_path(const std::string& name) const { return join_path(partial_, name); }
-  // Replaces what was there before. Every file must be durable.
+  // Replaces what was there at the start. Every file must be durable. UsageError if something has
+  // appeared under the name where nothing was.
   void commit();
 
  private:
@@ -41,6 +42,7 @@ class OutputDirectory {
   std::string partial_;
   std::string lock_path_;
   std::unique_ptr<FileLock> lock_;  // the directory is ours, and no other writer's
+  bool replaces_ = false;
   bool committed_ = false;
 };
 

@@ -13,7 +13,7 @@
 namespace ooc {
 namespace {
 
-constexpr std::uint64_t kRunStride = 2048;
+constexpr std::uint64_t kRunStride = 256;
 
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
@@ -126,6 +126,9 @@ void SortedRuns::append(const Run& run, std::uint64_t first, std::uint64_t last,
 
 void SortedRuns::read(std::uint64_t first, std::uint64_t last, Records& out) const {
   out.clear();
+  const std::uint64_t bound = size_bound(first, last);
+  out.keys.reserve(bound);
+  out.data.reserve(bound * data_bytes_);
   for (const Run& run : runs_) append(run, first, last, out);
   if (runs_.size() > 1) sort_records(out, data_bytes_);
 }

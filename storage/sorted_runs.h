@@ -3,7 +3,7 @@
 // all runs. How the runs were cut never shows: records of equal keys keep the order of the runs'
 // numbers and, within a run, the order they were given in.
 //
-// The runs lie in one file, which the destructor removes. Memory: 8 bytes for every 2,048
+// The runs lie in one file, which the destructor removes. Memory: 8 bytes for every 256
 // records, and what the callers hold.
 #pragma once
 
@@ -58,7 +58,7 @@ class SortedRuns {
     std::uint64_t offset = 0;
     std::uint64_t data_offset = 0;
     std::uint64_t size = 0;
-    std::vector<std::uint64_t> strides;  // every 2,048th key
+    std::vector<std::uint64_t> strides;  // every 256th key
   };
   struct Range {
     std::uint64_t begin;

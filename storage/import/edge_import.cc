@@ -1,9 +1,11 @@
 #include "storage/import/edge_import.h"
 
+#include <fmt/format.h>
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <memory>
@@ -11,14 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include "storage/byte_size.h"
+#include "storage/errors.h"
 #include "storage/io_threads.h"
 
 namespace ooc {
 namespace {
 
-constexpr std::int64_t kLeastBlockEdges = 64 << 10;
-constexpr std::int64_t kMostBlockEdges = 8 << 20;
-constexpr std::size_t kBlocksOnTheWay = 3;  // one being read, two being written
+constexpr std::int64_t kLeastBlockEdges = 1 << 10;
+constexpr std::int64_t kGoodBlockEdges = 1 << 20;  // fewer blocks before smaller ones
+constexpr std::int64_t kMostBlockEdges = 32 << 20;
+constexpr std::int64_t kLeastBlocks = 3;  // one being read, two being written
 
 // A block of edges on its way: read, sorted, written.
 struct Work {
@@ -67,24 +72,31 @@ struct ReturnTo {
 
 void sort_edges(EdgeSource& source, std::span<const VertexIndex> new_ids, std::size_t data_bytes,
                 std::int64_t memory_bytes, EdgeSorter& sorter, const Control& control) {
-  const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-  const std::size_t blocks = threads + kBlocksOnTheWay;
+  const std::int64_t threads = tbb::this_task_arena::max_concurrency();
   const auto edge_bytes =
       static_cast<std::int64_t>(sizeof(Edge) + 2 * sizeof(std::uint64_t) + 3 * data_bytes) +
       sort_memory(data_bytes);
+  const auto blocks = static_cast<std::size_t>(std::clamp(
+      memory_bytes / (kGoodBlockEdges * edge_bytes), kLeastBlocks, threads + kLeastBlocks));
   const std::int64_t block_edges =
-      std::clamp(memory_bytes / edge_bytes / static_cast<std::int64_t>(blocks), kLeastBlockEdges,
-                 kMostBlockEdges);
+      std::min(memory_bytes / edge_bytes / static_cast<std::int64_t>(blocks), kMostBlockEdges);
+  if (block_edges < kLeastBlockEdges) {
+    throw BudgetError("what the edges carry does not fit the memory",
+                      fmt::format("{} an edge", format_byte_size(edge_bytes)),
+                      fmt::format("give {} more with --memory",
+                                  format_byte_size(kLeastBlocks * kLeastBlockEdges * edge_bytes)));
+  }
   const auto total = static_cast<double>(source.known_edges().value_or(0));
   std::int64_t read = 0;
   WorkPool pool(blocks);
   std::mutex writes_mutex;
   std::vector<std::future<void>> writes;
+  std::atomic<bool> failed{false};
   IoThreads io;
   using Token = std::shared_ptr<Work>;
   const auto next = [&](tbb::flow_control& flow) -> Token {
     Token work = pool.take();
-    if (!source.next(block_edges, work->read)) {
+    if (failed || !source.next(block_edges, work->read)) {
       flow.stop();
       return nullptr;
     }
@@ -95,9 +107,14 @@ void sort_edges(EdgeSource& source, std::span<const VertexIndex> new_ids, std::s
   const auto sort = [&](const Token& work) {
     if (!new_ids.empty()) renumber_edges(work->read.edges, new_ids);
     sorter.sort(work->read.number, work->read.edges, work->read.data, work->sorted);
-    auto written = io.submit([&sorter, &pool, work] {
+    auto written = io.submit([&sorter, &pool, &failed, work] {
       const ReturnTo owner{pool, work};
-      sorter.write(work->sorted);
+      try {
+        sorter.write(work->sorted);
+      } catch (...) {
+        failed = true;  // no use in reading on
+        throw;
+      }
     });
     const std::lock_guard lock(writes_mutex);
     writes.push_back(std::move(written));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "storage/errors.h"
@@ -13,7 +12,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kCredibleVertices = 1'000'000;  // always; beyond, 1000 for every edge
-constexpr std::int64_t kSpoolEdges = 256 << 10;        // at once
+constexpr std::size_t kSpoolBlockBytes = 4 << 20;
 
 // Makes the table [E, 2] where it is [2, E].
 void orient(TableReader& table) {
@@ -79,7 +78,7 @@ bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
 }
 
 void TableEdgeSource::check_ids(std::span<const Edge> edges) {
-  const VertexId limit = vertices_.value_or(std::numeric_limits<VertexId>::max());
+  const VertexId limit = vertices_.value_or(kMaxVertices);
   VertexId least = 0, largest = -1;
   for (const Edge& edge : edges) {
     least = std::min({least, edge.source, edge.destination});
@@ -96,8 +95,9 @@ void TableEdgeSource::check_ids(std::span<const Edge> edges) {
 
 void TableEdgeSource::refuse_id(VertexId id, std::int64_t row) const {
   const std::string what =
-      id < 0 ? fmt::format("vertex id {} is negative", id)
-             : fmt::format("vertex id {} is not below the vertex count {}", id, *vertices_);
+      id < 0      ? fmt::format("vertex id {} is negative", id)
+      : vertices_ ? fmt::format("vertex id {} is not below the vertex count {}", id, *vertices_)
+                  : fmt::format("vertex id {} is not below 2^32", id);
   throw DataError(what, edges_->where(row), "ids go from 0 to the vertex count less one");
 }
 
@@ -141,16 +141,18 @@ void TableEdgeSource::check_ends() {
   }
 }
 
+// Blocks of block_edges_, edges before what they carry, the last one shorter.
 SpooledEdgeSource::SpooledEdgeSource(FileSystem& files, std::string path, EdgeSource& source,
                                      std::size_t data_bytes, const Control& control)
-    : files_(files), path_(std::move(path)), data_bytes_(data_bytes) {
+    : files_(files),
+      path_(std::move(path)),
+      data_bytes_(data_bytes),
+      block_edges_(static_cast<std::int64_t>(kSpoolBlockBytes / (sizeof(Edge) + data_bytes)) + 1) {
   const auto file = files_.create(path_);
-  const auto record_bytes = static_cast<std::uint64_t>(sizeof(Edge) + data_bytes);
   const auto expected = static_cast<double>(source.known_edges().value_or(0));
   EdgeBlock block;
-  // Blocks of kSpoolEdges, edges before data, the last one shorter.
-  while (source.next(kSpoolEdges, block)) {
-    const std::uint64_t offset = static_cast<std::uint64_t>(edges_) * record_bytes;
+  while (source.next(block_edges_, block)) {
+    const std::uint64_t offset = static_cast<std::uint64_t>(edges_) * (sizeof(Edge) + data_bytes_);
     file->write_at(offset, std::as_bytes(std::span(block.edges)));
     if (!block.data.empty()) {
       file->write_at(offset + block.edges.size() * sizeof(Edge), block.data);
@@ -176,20 +178,25 @@ void SpooledEdgeSource::rewind() {
 }
 
 bool SpooledEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
-  const std::int64_t count =
-      std::min(edges_ - row_, std::max(max_edges / kSpoolEdges, std::int64_t{1}) * kSpoolEdges);
+  const std::int64_t count = std::min(edges_ - row_, max_edges);
   if (count <= 0) return false;
   block.number = number_++;
   block.edges.resize(static_cast<std::size_t>(count));
   block.data.resize(static_cast<std::size_t>(count) * data_bytes_);
-  for (std::int64_t done = 0; done < count; done += kSpoolEdges) {
-    const auto part = static_cast<std::size_t>(std::min(kSpoolEdges, count - done));
-    const auto first = static_cast<std::size_t>(done);
-    const std::uint64_t offset =
-        static_cast<std::uint64_t>(row_ + done) * (sizeof(Edge) + data_bytes_);
-    read_exact(*file_, offset, std::as_writable_bytes(std::span(block.edges).subspan(first, part)));
-    read_exact(*file_, offset + part * sizeof(Edge),
-               std::span(block.data).subspan(first * data_bytes_, part * data_bytes_));
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t begin = (row_ + done) / block_edges_ * block_edges_;  // of its block
+    const std::int64_t in_block = std::min(block_edges_, edges_ - begin);
+    const std::int64_t skipped = row_ + done - begin;
+    const std::int64_t part = std::min(in_block - skipped, count - done);
+    const auto first = static_cast<std::size_t>(done), size = static_cast<std::size_t>(part);
+    const auto offset = static_cast<std::uint64_t>(begin) * (sizeof(Edge) + data_bytes_);
+    read_exact(*file_, offset + static_cast<std::uint64_t>(skipped) * sizeof(Edge),
+               std::as_writable_bytes(std::span(block.edges).subspan(first, size)));
+    read_exact(*file_,
+               offset + static_cast<std::uint64_t>(in_block) * sizeof(Edge) +
+                   static_cast<std::uint64_t>(skipped) * data_bytes_,
+               std::span(block.data).subspan(first * data_bytes_, size * data_bytes_));
+    done += part;
   }
   row_ += count;
   return true;

@@ -37,7 +37,7 @@ class EdgeSource {
 };
 
 // Reads tables; checks everything in them. DataError (row or line, value) for a negative id, an id
-// at or above `vertices` where that is given and for tables of other shapes.
+// at or above `vertices` (kMaxVertices where that is not given) and for tables of other shapes.
 class TableEdgeSource final : public EdgeSource {
  public:
   TableEdgeSource(std::unique_ptr<TableReader> edges, EdgeDataTables data,
@@ -90,6 +90,7 @@ class SpooledEdgeSource final : public EdgeSource {
   std::string path_;
   std::unique_ptr<ReadableFile> file_;
   std::size_t data_bytes_;
+  std::int64_t block_edges_;
   std::int64_t edges_ = 0;
   std::int64_t row_ = 0;
   std::uint64_t number_ = 0;

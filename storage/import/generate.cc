@@ -31,8 +31,8 @@ void check_options(const GenerateOptions& options) {
   };
   check_block_rows(options.block_rows);
   const std::int64_t v = options.vertices;
-  require(v >= 2 && v <= (std::int64_t{1} << 40), fmt::format("--vertices {} is not possible", v),
-          "give at least 2");
+  require(v >= 2 && v <= kMaxVertices, fmt::format("--vertices {} is not possible", v),
+          fmt::format("give 2 to {}", kMaxVertices));
   require(options.features >= 1 && options.features <= kMaxFeatureCols,
           fmt::format("--features {} is not possible", options.features),
           fmt::format("give 1 to {}", kMaxFeatureCols));
@@ -138,7 +138,7 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   DatasetWriter writer(files, output, options.force, options.vertices, options.block_rows);
   GeneratedGraph graph = generate_graph(options, control);
   const std::vector<std::uint8_t> splits = draw_splits(options);
-  const Findings findings = findings_of(options, writer.write_edges(graph.edges), splits);
+  const Findings findings = findings_of(options, writer.write_edges(graph.edges, control), splits);
   graph.edges = {};
   FeatureGenerator features(options, graph.labels);
   const FeatureRows rows{options.vertices,

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kProcessBytes = 96 * kMiB;  // code, libraries, readers' buffers
-constexpr std::int64_t kThreadBytes = 4 * kMiB;    // stacks, the heap's own caches
+constexpr std::int64_t kThreadBytes =
+    6 * kMiB;  // stacks, the heap's own caches, chunks on their way
 constexpr std::int64_t kLeastBuffers = 64 * kMiB;
 
 // The limit of this process's control group (version 2, then 1); 0 where there is none.

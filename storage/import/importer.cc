@@ -149,9 +149,10 @@ class Import {
   // Orders that depend on what edges will be stored: sorts and joins them as they are first.
   void order_by_edges() {
     const bool metis = options_.order == VertexOrder::kMetis;
-    const std::int64_t held = metis
-                                  ? metis_memory(findings_.vertices, 2 * expected_edges())
-                                  : static_cast<std::int64_t>(sizeof(Degrees)) * findings_.vertices;
+    const std::int64_t held =
+        metis ? metis_memory(findings_.vertices,
+                             (options_.edges.undirected ? 1 : 2) * expected_edges())
+              : static_cast<std::int64_t>(sizeof(Degrees)) * findings_.vertices;
     memory_.take(held, metis ? "METIS" : "the degrees of all vertices");
     std::vector<Degrees> degrees;
     std::vector<Edge> pairs;

@@ -143,7 +143,7 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
                     "write them as a vector; a .mtx in array format is one");
   }
   if (table.cols() > 1) {
-    throw DataError("labels in a matrix (multi-label) are not supported yet",
+    throw DataError("multi-label labels where one class a vertex is needed",
                     fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
                     "give one class index a vertex, -1 where it has no label");
   }

@@ -9,18 +9,6 @@
 #include "storage/import/row_placer.h"
 
 namespace ooc {
-namespace {
-
-template <class T>
-std::vector<T> reorder(std::vector<T> values, std::span<const VertexIndex> order) {
-  if (order.empty()) return values;
-  std::vector<T> out(values.size());
-  std::transform(order.begin(), order.end(), out.begin(),
-                 [&](VertexIndex old) { return values[old]; });
-  return out;
-}
-
-}  // namespace
 
 VertexValues::VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits)
     : table_(std::move(labels)), split_tables_(std::move(splits)) {}
@@ -66,9 +54,9 @@ void VertexValues::write(FileSystem& files, DatasetWriter& writer,
   if (is_multi()) {
     write_multi(files, writer, new_ids, memory_bytes, control);
   } else if (classes_ > 0) {
-    writer.write_labels(reorder(std::exchange(labels_, {}), order), classes_);
+    writer.write_labels(labels_, classes_, order);
   }
-  if (!splits_.empty()) writer.write_splits(reorder(std::exchange(splits_, {}), order));
+  if (!splits_.empty()) writer.write_splits(splits_, order);
 }
 
 void VertexValues::write_multi(FileSystem& files, DatasetWriter& writer,

@@ -56,7 +56,8 @@ class ComparingTest(ProgramTest):
         paths = (self.path / directory).iterdir()
         return {path.stem: np.load(path, mmap_mode="r") for path in paths}
 
-    def compare(self, arrays, expected_edges, expected_features, labels, splits):
+    def compare(self, arrays, expected_edges, expected_features, labels, splits, carried=0):
+        """`carried`: how many arrays there are of what the edges carry."""
         np.testing.assert_array_equal(sort_edges(arrays["edges"]), expected_edges)
         self.assertEqual(arrays["edges"].dtype, np.int64)
         if expected_features is None:
@@ -68,7 +69,7 @@ class ComparingTest(ProgramTest):
             np.testing.assert_array_equal(arrays["labels"], labels)
         for name, ids in splits.items():
             np.testing.assert_array_equal(arrays[name], np.sort(ids))
-        count = 1 + (expected_features is not None) + (labels is not None) + len(splits)
+        count = 1 + (expected_features is not None) + (labels is not None) + len(splits) + carried
         self.assertEqual(len(arrays), count)
 
     def compare_features(self, features, expected):

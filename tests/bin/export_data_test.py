@@ -23,6 +23,9 @@ def load(directory, name):
     return None
 
 
+CARRIED = ("edge_weights", "edge_types", "edge_features")
+
+
 class RealGraphsTest(ComparingTest):
     def compare_features(self, features, expected):
         self.assertEqual(features.shape, expected.shape)
@@ -45,11 +48,10 @@ class RealGraphsTest(ComparingTest):
             "ooc-prep", "import", graph, "-o", "x.ooc", "--undirected", "--feature-norm", "row",
             "--order", order, "--force", "--quiet",
         )  # fmt: skip
-        if "multi-label" in result.stderr:
-            self.skipTest(f"{graph.name}: import refuses multi-label labels")
         self.assertEqual(result.returncode, 0, result.stderr)
         splits = {name: load(graph, name) for name in SPLITS}
         arrays = self.exported("x.ooc", "out", "--force")
+        carried = [name for name in CARRIED if (graph / f"{name}.npy").exists()]
         facts = json.loads(self.succeed("ooc-inspect", "x.ooc", "--json").stdout)
         self.compare(
             arrays,
@@ -57,8 +59,26 @@ class RealGraphsTest(ComparingTest):
             load(graph, "features"),
             load(graph, "labels"),
             {name: ids for name, ids in splits.items() if ids is not None},
+            len(carried),
         )
+        self.compare_carried(graph, arrays, carried)
         self.compare_reader("x.ooc", arrays)
+
+    def compare_carried(self, graph, arrays, carried):
+        """What was given is there: each edge of the input with what it carries, as often."""
+        if not carried:
+            return
+
+        def records(edges, columns):
+            columns = [np.asarray(column, np.float32).reshape(len(edges), -1) for column in columns]
+            table = np.concatenate([np.asarray(edges), *columns], axis=1)
+            return np.unique(table, axis=0, return_counts=True)
+
+        given, times = records(load(graph, "edges"), [load(graph, name) for name in carried])
+        found, found_times = records(arrays["edges"], [arrays[name] for name in carried])
+        there = {row.tobytes(): count for row, count in zip(found, found_times)}
+        for row, count in zip(given, times):
+            self.assertGreaterEqual(there.get(row.tobytes(), 0), count)
 
 
 if __name__ == "__main__":

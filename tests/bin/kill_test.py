@@ -1,5 +1,5 @@
-"""ooc-prep import killed (SIGKILL) at random moments: what is under the dataset's name afterwards is
-the old dataset, the new one or nothing, and the next import does its work."""
+"""ooc-prep import killed (SIGKILL) at random moments: what is under the dataset's name afterwards
+is the old dataset, the new one or nothing, and the next import does its work."""
 
 import os
 import random

@@ -32,6 +32,8 @@ constexpr Known kGraphs[] = {
     {"twitch_union", 36890, 492575, 985150, 3170, 2, {9498, 7126, 20266}},
     {"bitcoin_otc", 5881, 21434, 42868, 0, 0, {0, 0, 0}},
     {"heco_dblp", 26128, 119783, 239566, 0, 4, {240, 1000, 1000}},
+    {"pcg", 3233, 74702, 74702, 32, 15, {1939, 647, 647}},
+    {"eukaryote_go", 7766, 13818, 0, 32, 22, {0, 0, 0}},
 };
 
 TEST_CASE("real graphs: each imports and verifies", "[.][data]") {
@@ -62,23 +64,6 @@ TEST_CASE("real graphs: each imports and verifies", "[.][data]") {
     const Dataset dataset = Dataset::open(files, output / "g.ooc", VerifyPolicy::kFirst);
     dataset.verify();
     CHECK(dataset.manifest().symmetric);
-  }
-}
-
-TEST_CASE("real graphs: multi-label ones are refused as such", "[.][data]") {
-  const char* const data = std::getenv("OOC_DATA_DIR");
-  if (data == nullptr) test::skip("OOC_DATA_DIR is not set");
-  FileSystem& files = posix_file_system();
-  for (const char* const name : {"pcg", "eukaryote_go"}) {
-    const std::string directory = join_path(data, name);
-    if (!files.is_directory(directory)) continue;
-    const test::TemporaryDirectory output;
-    ImportOptions options;
-    options.inputs = discover_inputs(files, directory, {});
-    CHECK_THAT(test::error_of<DataError>(
-                   [&] { import_dataset(files, options, output / "g.ooc", Control{}); }),
-               Catch::Contains("multi-label"));
-    CHECK(files.list(output.path()).empty());
   }
 }
 

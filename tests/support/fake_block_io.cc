@@ -114,9 +114,24 @@ void FaultyBlockIo::submit(BlockRequest request) {
   const std::int64_t first = is_read ? faults.first_failing_read : faults.first_failing_write;
   if (first > 0 && count >= first) {
     failing_.push(std::move(request));
-  } else {
-    base_.submit(std::move(request));
+    return;
   }
+  {
+    const std::lock_guard lock(mutex_);
+    ++passed_on_;
+  }
+  request.done = [this, done = std::move(request.done)](std::exception_ptr error) {
+    done(std::move(error));
+    // Notified under the lock: the destructor may be waiting for this.
+    const std::lock_guard lock(mutex_);
+    if (--passed_on_ == 0) changed_.notify_all();
+  };
+  base_.submit(std::move(request));
+}
+
+FaultyBlockIo::~FaultyBlockIo() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return passed_on_ == 0; });
 }
 
 ssize_t FaultyBlockIo::fail(const BlockTransfer& transfer) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -58,6 +59,7 @@ struct BlockFaults {
 class FaultyBlockIo final : public BlockIo {
  public:
   explicit FaultyBlockIo(BlockIo& base);
+  ~FaultyBlockIo() override;
 
   BlockFaults faults;
   std::atomic<std::int64_t> reads{0};  // submitted so far
@@ -77,6 +79,9 @@ class FaultyBlockIo final : public BlockIo {
 
   BlockIo& base_;
   std::atomic<bool> torn_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t passed_on_ = 0;  // to base_, and not completed yet
   TransferThreads failing_;
 };
 
