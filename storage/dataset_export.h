@@ -3,8 +3,10 @@
 //   edges.npy      int64 [E, 2], original ids, in the order the edges are stored in
 //   features.npy   fp32 [V, F], whatever type they are stored in
 //   labels.npy     int64 [V], or int8 [V, C] of 0 and 1 where labels are multi-label; -1:
-//   unlabelled train_idx.npy, valid_idx.npy, test_idx.npy   int64, ascending; one that would be
-//   empty is left out
+//                  unlabelled
+//   train_idx.npy, valid_idx.npy, test_idx.npy   int64, ascending; one that would be empty is left
+//                  out
+//   ids.npy        int64 [V], ascending: the id of each row, where ids were remapped at import
 //
 // Rows are in the original vertex order. Values are those after import's transforms.
 #pragma once

@@ -71,6 +71,7 @@ DatasetWriter::~DatasetWriter() {
   try {
     features_.reset();
     multi_labels_.reset();
+    original_ids_.reset();
     remove_directory();
   } catch (const Error&) {  // what failed first is on its way to the user already
   }
@@ -164,6 +165,19 @@ void DatasetWriter::write_ids(std::span<const std::uint32_t> ids) {
     writer.append_rows(wide.data(), static_cast<std::int64_t>(wide.size()));
   }
   manifest_.files["ids"] = writer.finish();
+}
+
+VertexTensorWriter& DatasetWriter::original_ids() {
+  manifest_.remapped = IdKind::kIntegers;
+  original_ids_ = std::make_unique<VertexTensorWriter>(
+      files_, join_path(directory_, "original_ids"), DType::kI64,
+      TensorLayout{manifest_.edges.vertices, 1, manifest_.edges.block_rows});
+  return *original_ids_;
+}
+
+void DatasetWriter::finish_original_ids() {
+  manifest_.files["original_ids"] = original_ids_->finish();
+  original_ids_.reset();
 }
 
 void DatasetWriter::commit() {
