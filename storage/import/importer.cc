@@ -167,7 +167,8 @@ class Import {
     memory_.take(OriginalIds::memory_for(ids_->size()), "the index of the ids");
     edges_->rewind();
     table_owner_ = std::move(edges_);
-    RemappedEdgeSource remapped(*table_owner_, *ids_, table_edges_->data().bytes(), memory_.free());
+    RemappedEdgeSource remapped(*table_owner_, *ids_, table_edges_->data().bytes(), memory_.free(),
+                                control_);
     edges_ = std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), remapped,
                                                  table_edges_->data().bytes(), control_);
   }

@@ -13,6 +13,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kPieceEdges = 256 << 10;  // read at once
+constexpr std::int64_t kMostSorted = 64 << 20;   // at once: seconds that cannot be interrupted
 constexpr std::size_t kPageIds = 512;
 constexpr std::int64_t kCopyIds = 64 << 10;
 // Arrays that grow hold thrice their elements while they move.
@@ -27,7 +28,7 @@ std::int64_t id_of(std::uint64_t key) {
 }
 
 std::size_t fitting(std::int64_t memory_bytes, std::int64_t bytes_each) {
-  return static_cast<std::size_t>(std::max(memory_bytes / bytes_each, kPieceEdges));
+  return static_cast<std::size_t>(std::clamp(memory_bytes / bytes_each, kPieceEdges, kMostSorted));
 }
 
 void keep_distinct(AlignedVector<std::uint64_t>& keys) {
@@ -151,10 +152,11 @@ void OriginalIds::read(std::int64_t begin, std::span<std::int64_t> out) const {
 }
 
 RemappedEdgeSource::RemappedEdgeSource(EdgeSource& source, OriginalIds& ids, std::size_t data_bytes,
-                                       std::int64_t memory_bytes)
+                                       std::int64_t memory_bytes, const Control& control)
     : source_(source),
       ids_(ids),
       data_bytes_(data_bytes),
+      control_(control),
       most_edges_(
           fitting(memory_bytes, static_cast<std::int64_t>(sizeof(Edge) + data_bytes) * kGrowth +
                                     2 * static_cast<std::int64_t>(sizeof(hwy::uint128_t)))) {}
@@ -192,6 +194,7 @@ bool RemappedEdgeSource::refill() {
   while (held_.edges.size() + kPieceEdges <= most_edges_ && source_.next(kPieceEdges, piece)) {
     held_.edges.insert(held_.edges.end(), piece.edges.begin(), piece.edges.end());
     held_.data.insert(held_.data.end(), piece.data.begin(), piece.data.end());
+    control_.check();
   }
   std::vector<hwy::uint128_t> ends(2 * held_.edges.size());
   for (std::size_t i = 0; i < held_.edges.size(); ++i) {

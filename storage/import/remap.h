@@ -55,7 +55,7 @@ class RemappedEdgeSource final : public EdgeSource {
  public:
   // `ids` must hold those of all edges. `data_bytes` is what an edge carries.
   RemappedEdgeSource(EdgeSource& source, OriginalIds& ids, std::size_t data_bytes,
-                     std::int64_t memory_bytes);
+                     std::int64_t memory_bytes, const Control& control);
 
   std::optional<std::int64_t> known_edges() const override { return source_.known_edges(); }
   bool next(std::int64_t max_edges, EdgeBlock& block) override;
@@ -67,6 +67,7 @@ class RemappedEdgeSource final : public EdgeSource {
   EdgeSource& source_;
   OriginalIds& ids_;
   std::size_t data_bytes_;
+  const Control& control_;
   std::size_t most_edges_;
   EdgeBlock held_;
   std::size_t next_edge_ = 0;  // of held_

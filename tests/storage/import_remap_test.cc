@@ -76,7 +76,8 @@ void check_remapped(const std::vector<Edge>& edges, std::int64_t max_edges) {
     CHECK(std::equal(all.begin(), all.end(), places.begin(),
                      [](std::int64_t id, const auto& place) { return id == place.first; }));
     source.rewind();
-    RemappedEdgeSource remapped(source, ids, sizeof(std::uint64_t), 0);
+    const Control control;
+    RemappedEdgeSource remapped(source, ids, sizeof(std::uint64_t), 0, control);
     for (int round = 0; round < 2; ++round) {
       EdgeBlock block;
       std::size_t edge = 0, wrong = 0;
@@ -205,6 +206,22 @@ TEST_CASE("import: messages about remapped splits name ids of the input") {
   };
   CHECK_THAT(error({-20, 5}), Contains("vertex id 5 is in no edge, in/train_idx.npy, row 1"));
   CHECK_THAT(error({-20, -20}), Contains("vertex -20 is in the train split twice"));
+}
+
+TEST_CASE("import: whichever write fails, no remapped dataset is left") {
+  int failures = 0;
+  for (std::int64_t write = 1;; ++write, ++failures) {
+    MemoryFileSystem base;
+    ImportOptions options = put_inputs(base, 100);
+    options.order = VertexOrder::kRandom;
+    test::FaultyFileSystem files(base);
+    files.faults.first_failing_write = write;
+    if (error_of<IoError>([&] { import_dataset(files, options, kOutput, {}); }) == "no error") {
+      break;
+    }
+    REQUIRE(base.list("out").empty());
+  }
+  CHECK(failures > 10);
 }
 
 TEST_CASE("import: a dataset that needs no remapping has no original ids") {
