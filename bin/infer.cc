@@ -63,10 +63,13 @@ void infer(const Options& options) {
       options.run.empty() ? options.checkpoint : RunDirectory::open(files, options.run).best_path();
   const Checkpoint checkpoint = read_checkpoint(files, checkpoint_path, DType::kF32);
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
+  const std::string ids_path = dataset.remapped() ? result_ids_path(options.output) : "";
+  if (!ids_path.empty()) check_result_path(files, ids_path, options.force);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const InferenceResult result = run_inference(files, *backend, dataset, checkpoint, options.what,
                                                options.output, &cli::stop_flag());
   nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};
+  if (!ids_path.empty()) facts["ids"] = ids_path;
   for (const auto& [split, score] : {std::pair("train", result.scores.train),
                                      {"valid", result.scores.valid},
                                      {"test", result.scores.test}}) {
@@ -78,6 +81,7 @@ void infer(const Options& options) {
     fmt::print("{}\n", facts.dump(2));
   } else {
     fmt::print("{}: {} rows\n", options.output, dataset.vertices());
+    if (!ids_path.empty()) fmt::print("{}: their ids\n", ids_path);
   }
 }
 

@@ -36,6 +36,7 @@ Facts dataset_facts(const std::string& path) {
     facts["test"] = manifest.split_counts[2];
   }
   facts["order"] = manifest.order;
+  facts["remapped_ids"] = kIdKindNames[static_cast<std::size_t>(manifest.remapped)];
   facts["block_rows"] = manifest.edges.block_rows;
   facts["blocks"] = manifest.edges.block_count();
   facts["span_rows"] = manifest.edges.span_rows;

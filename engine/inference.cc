@@ -40,6 +40,19 @@ void read_row(const ModelProgram& program, TensorId tensor, const TensorLayout& 
   }
 }
 
+// What the input calls the vertices of these rows.
+void write_ids(const Dataset& dataset, const std::vector<std::int64_t>& rows, ResultFile& file) {
+  std::vector<std::int64_t> by_row(rows.size()), batch;
+  dataset.tensor("original_ids")->read_rows(0, dataset.vertices(), by_row.data());
+  for (std::size_t begin = 0; begin < rows.size(); begin += batch.size()) {
+    batch.resize(std::min<std::size_t>(kBatchRows, rows.size() - begin));
+    std::transform(rows.begin() + static_cast<std::ptrdiff_t>(begin),
+                   rows.begin() + static_cast<std::ptrdiff_t>(begin + batch.size()), batch.begin(),
+                   [&](std::int64_t row) { return by_row[static_cast<std::size_t>(row)]; });
+    file.append_ids(batch);
+  }
+}
+
 // Everything in the original vertex order, a batch of rows at a time.
 void write_rows(const ModelProgram& program, TensorId tensor, bool classes, const Dataset& dataset,
                 ResultFile& file, const std::atomic<bool>* stop) {
@@ -65,6 +78,7 @@ void write_rows(const ModelProgram& program, TensorId tensor, bool classes, cons
       file.append(values.data(), count);
     }
   }
+  if (dataset.remapped()) write_ids(dataset, rows, file);
   file.finish();
 }
 

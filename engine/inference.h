@@ -21,7 +21,8 @@ struct InferenceResult {
   Scores scores;  // of the dataset's splits; NaN without labels or splits
 };
 
-// Writes `path` (.npy or .h5). DataError where the model doesn't fit the dataset (feature columns);
+// Writes `path` (.npy or .h5), and the ids of its rows where they were remapped
+// (storage/result_file.h). DataError where the model doesn't fit the dataset (feature columns);
 // UsageError where the model has no hidden layer; Interrupted if `stop` was set, with nothing left.
 InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset& dataset,
                               const Checkpoint& checkpoint, Output output, const std::string& path,

@@ -58,13 +58,17 @@ void Dataset::check_info(const std::string& name, const ChunkFileReader& file) c
 
 std::vector<TensorSpec> tensor_specs(const Manifest& manifest) {
   const bool multi = manifest.labels == LabelKind::kMulti;
-  return {
+  std::vector<TensorSpec> specs{
       {"features", manifest.feature_dtype, manifest.feature_cols, manifest.feature_cols > 0},
       {"labels", multi ? DType::kU8 : DType::kI32, multi ? manifest.classes : 1, false},
       {"splits", DType::kU8, 1, false},
       {"ids", DType::kI64, 1, true},
       {"degrees", DType::kI32, kDegreeColumns, true},
   };
+  if (manifest.remapped == IdKind::kIntegers) {
+    specs.push_back({"original_ids", DType::kI64, 1, true});
+  }
+  return specs;
 }
 
 void check_is_dataset(FileSystem& files, const std::string& path) {

@@ -51,13 +51,16 @@ class Dataset {
   const Manifest& manifest() const { return manifest_; }
   std::int64_t vertices() const { return manifest_.edges.vertices; }
   std::int64_t edges() const { return manifest_.edges.edges; }
+  // Whether the input's vertices had other ids than 0 to V - 1: the tensor "original_ids".
+  bool remapped() const { return manifest_.remapped != IdKind::kDense; }
   bool has_splits() const { return tensor("splits") != nullptr; }
 
   // The edges that a propagation in this direction follows.
   const EdgeFile& edge_file(Direction direction) const;
   // Vertex tensors by file name: "features" (fp32, fp16 or bf16), "labels" (int32, or uint8 with a
   // column a class), "splits" (uint8), "ids" (int64: the original id of each vertex), "degrees"
-  // (int32 x 3). Null where there is none.
+  // (int32 x 3), "original_ids" (int64, where remapped(): what the input calls the vertex; they
+  // ascend as "ids" do). Null where there is none.
   const VertexTensorFile* tensor(std::string_view name) const;
 
   // Reads labels and splits and checks that they are what the manifest says: DataError. For whoever

@@ -25,7 +25,7 @@ constexpr std::int64_t kWriteBytes = 256 << 10;  // of one write, where places a
 
 bool is_exported_name(const std::string& name) {
   const auto is = [&](const char* known) { return name == known; };
-  return is("edges.npy") || is("features.npy") || is("labels.npy") ||
+  return is("edges.npy") || is("ids.npy") || is("features.npy") || is("labels.npy") ||
          std::any_of(kSplitFiles.begin(), kSplitFiles.end(), is) ||
          std::any_of(kEdgeDataFiles.begin(), kEdgeDataFiles.end(), is);
 }
@@ -70,6 +70,7 @@ class Exporter {
       : files_(files),
         dataset_(dataset),
         ids_(*dataset.tensor("ids")),
+        original_ids_(dataset.tensor("original_ids")),
         control_(control),
         memory_bytes_(options.memory_bytes),
         output_(files, options.output, options.force,
@@ -85,6 +86,7 @@ class Exporter {
     write_edges();
     if (const VertexTensorFile* features = dataset_.tensor("features")) write_features(*features);
     if (const VertexTensorFile* labels = dataset_.tensor("labels")) write_labels(*labels);
+    if (original_ids_ != nullptr) write_ids();
     for (std::size_t split = 0; split < kSplitFiles.size(); ++split) write_split(split);
     output_.commit();
     return std::move(arrays_);
@@ -112,10 +114,16 @@ class Exporter {
     return id;
   }
 
-  // Original ids of rows [begin, begin + count).
+  // Places of rows [begin, begin + count) in the original order.
   void read_ids(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
     ids_.read_rows(begin, count, out);
     for (std::int64_t i = 0; i < count; ++i) checked_id(out[i]);
+  }
+
+  // What the user calls them.
+  void read_names(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
+    if (original_ids_ == nullptr) return read_ids(begin, count, out);
+    original_ids_->read_rows(begin, count, out);
   }
 
   // Chunk after chunk: whatever belongs to edges is written at the row their chunk begins at. The
@@ -143,12 +151,15 @@ class Exporter {
     for (std::int64_t span = 0; span < layout.span_count(); ++span) {
       const std::int64_t first = span * layout.span_rows;
       sources.resize(static_cast<std::size_t>(std::min(layout.span_rows, layout.vertices - first)));
-      read_ids(first, static_cast<std::int64_t>(sources.size()), sources.data());
+      read_names(first, static_cast<std::int64_t>(sources.size()), sources.data());
       for (std::int64_t panel = 0; panel < layout.panel_count(); ++panel) {
         for (const PanelTile& entry : file.tiles(span, panel)) {
-          const auto* ids = reinterpret_cast<const std::int64_t*>(ids_.chunk(entry.block, 0));
+          const VertexTensorFile& names = original_ids_ != nullptr ? *original_ids_ : ids_;
+          const auto* ids = reinterpret_cast<const std::int64_t*>(names.chunk(entry.block, 0));
           for_each_edge(entry.tile, [&](std::uint16_t row, std::uint16_t source) {
-            buffer.push_back({sources[source], checked_id(ids[row])});
+            const std::int64_t destination =
+                original_ids_ != nullptr ? ids[row] : checked_id(ids[row]);
+            buffer.push_back({sources[source], destination});
             if (buffer.size() == kBufferEdges) flush();
           });
           data.add(entry.tile);
@@ -240,15 +251,26 @@ class Exporter {
                });
   }
 
-  // The ids of one split, ascending: a bit for each id, for as many ids at a time as fit.
+  void write_ids() {
+    write_rows(create("ids.npy", "<i8", 8, dataset_.vertices(), 0), "writing ids",
+               [&](std::int64_t begin, std::int64_t count, std::byte* out) {
+                 original_ids_->read_rows(begin, count, out);
+               });
+  }
+
+  // The ids of one split, ascending: a bit for each vertex, and its id where that is another, for
+  // as many vertices at a time as fit.
   void write_split(std::size_t split) {
     const std::int64_t size = dataset_.manifest().split_counts[split];
     if (size == 0 || !dataset_.has_splits()) return;
     NpyFileWriter writer = create(kSplitFiles[split], "<i8", 8, size, 0);
-    std::vector<std::int64_t> members, ids(static_cast<std::size_t>(kStepRows));
+    std::vector<std::int64_t> members, ids(static_cast<std::size_t>(kStepRows)), names(ids.size());
     std::vector<std::uint8_t> splits(static_cast<std::size_t>(kStepRows));
-    const std::int64_t range = std::min(dataset_.vertices(), memory_bytes_ / 2 * 8);
+    const bool remapped = original_ids_ != nullptr;
+    const std::int64_t range =
+        std::min(dataset_.vertices(), remapped ? memory_bytes_ / 2 / 16 : memory_bytes_ / 2 * 8);
     std::vector<bool> marked;
+    std::vector<std::int64_t> name_of(static_cast<std::size_t>(remapped ? range : 0));
     std::int64_t written = 0;
     const auto flush = [&] {
       const auto count = static_cast<std::int64_t>(members.size());
@@ -267,14 +289,19 @@ class Exporter {
                       static_cast<double>(dataset_.vertices()));
         const std::int64_t count = std::min(kStepRows, dataset_.vertices() - begin);
         read_ids(begin, count, ids.data());
+        if (remapped) read_names(begin, count, names.data());
         dataset_.tensor("splits")->read_rows(begin, count, splits.data());
         for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
           const auto place = static_cast<std::size_t>(ids[i] - first);
-          if (splits[i] == split + 1 && place < marked.size()) marked[place] = true;
+          if (splits[i] != split + 1 || place >= marked.size()) continue;
+          marked[place] = true;
+          if (remapped) name_of[place] = names[i];
         }
       }
       for (std::size_t i = 0; i < marked.size(); ++i) {
-        if (marked[i]) members.push_back(first + static_cast<std::int64_t>(i));
+        if (marked[i]) {
+          members.push_back(remapped ? name_of[i] : first + static_cast<std::int64_t>(i));
+        }
         if (members.size() == kWriteBytes / sizeof(std::int64_t)) flush();
       }
     }
@@ -285,6 +312,7 @@ class Exporter {
   FileSystem& files_;
   const Dataset& dataset_;
   const VertexTensorFile& ids_;
+  const VertexTensorFile* original_ids_;  // null where `ids_` are what the user calls them
   const Control& control_;
   std::int64_t memory_bytes_;
   OutputDirectory output_;

@@ -264,8 +264,29 @@ class Verifier {
         seen[static_cast<std::size_t>(id)] = true;
       }
     }
+    if (dataset.remapped()) check_original_ids(dataset);
     control_.step("checking labels", 0, 1);
     dataset.check_labels();
+  }
+
+  // Original ids ascend where vertices are in the order of `ids`.
+  void check_original_ids(const Dataset& dataset) {
+    std::vector<std::int64_t> by_id(static_cast<std::size_t>(dataset.vertices()));
+    std::vector<std::int64_t> ids(kBatchRows), originals(kBatchRows);
+    for (std::int64_t begin = 0; begin < dataset.vertices(); begin += kBatchRows) {
+      control_.step("checking original ids", static_cast<double>(begin),
+                    static_cast<double>(dataset.vertices()));
+      const std::int64_t count = std::min(kBatchRows, dataset.vertices() - begin);
+      dataset.tensor("ids")->read_rows(begin, count, ids.data());
+      dataset.tensor("original_ids")->read_rows(begin, count, originals.data());
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        by_id[static_cast<std::size_t>(ids[i])] = originals[i];
+      }
+    }
+    const auto wrong = std::adjacent_find(by_id.begin(), by_id.end(), std::greater_equal<>());
+    if (wrong == by_id.end()) return;
+    throw DataError(fmt::format("original ids {} and {} do not ascend", wrong[0], wrong[1]),
+                    file("original_ids"), kImportAgain);
   }
 
   [[noreturn]] void refuse(std::string_view what, const std::string& name, std::int64_t row) {

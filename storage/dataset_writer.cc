@@ -130,6 +130,19 @@ void DatasetWriter::write_ids(std::span<const std::uint32_t> ids) {
   manifest_.files["ids"] = writer.finish();
 }
 
+VertexTensorWriter& DatasetWriter::original_ids() {
+  manifest_.remapped = IdKind::kIntegers;
+  original_ids_ = std::make_unique<VertexTensorWriter>(
+      files_, directory_.file_path("original_ids"), DType::kI64,
+      TensorLayout{manifest_.edges.vertices, 1, manifest_.edges.block_rows});
+  return *original_ids_;
+}
+
+void DatasetWriter::finish_original_ids() {
+  manifest_.files["original_ids"] = original_ids_->finish();
+  original_ids_.reset();
+}
+
 void DatasetWriter::commit() {
   OOC_CHECK(manifest_.files.contains("edges.in") && manifest_.files.contains("ids"));
   files_.remove_all(directory_.file_path(kScratchDirectory));

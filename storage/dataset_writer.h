@@ -46,6 +46,11 @@ class DatasetWriter {
   // The original id of each row; empty: as the rows are.
   void write_ids(std::span<const std::uint32_t> ids);
 
+  // What the input calls each vertex, row by row, where ids are remapped; then
+  // finish_original_ids().
+  VertexTensorWriter& original_ids();
+  void finish_original_ids();
+
   // The parts of the manifest that describe how the dataset came about.
   Manifest& manifest() { return manifest_; }
   // A file for temporary use inside the temporary directory; removed before commit.
@@ -61,7 +66,7 @@ class DatasetWriter {
   FileSystem& files_;
   OutputDirectory directory_;
   Manifest manifest_;
-  std::unique_ptr<VertexTensorWriter> features_, multi_labels_;
+  std::unique_ptr<VertexTensorWriter> features_, multi_labels_, original_ids_;
 };
 
 }  // namespace ooc

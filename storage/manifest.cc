@@ -62,6 +62,13 @@ LabelKind label_kind_of(const std::string& name, const std::string& path) {
   throw DataError(fmt::format("labels of the unknown kind '{}'", name), path, "use a newer ooc");
 }
 
+IdKind id_kind_of(const std::string& name, const std::string& path) {
+  for (std::size_t i = 0; i < kIdKindNames.size(); ++i) {
+    if (kIdKindNames[i] == name) return static_cast<IdKind>(i);
+  }
+  throw DataError(fmt::format("ids of the unknown kind '{}'", name), path, "use a newer ooc");
+}
+
 }  // namespace
 
 bool is_possible(const EdgeLayout& layout) {
@@ -101,6 +108,7 @@ std::string manifest_to_text(const Manifest& manifest) {
                     {"valid", manifest.split_counts[1]},
                     {"test", manifest.split_counts[2]}};
   json["order"] = manifest.order;
+  json["remapped"] = kIdKindNames[static_cast<std::size_t>(manifest.remapped)];
   json["transforms"] = manifest.transforms;
   json["findings"] = manifest.findings;
   for (const auto& [name, info] : manifest.files) {
@@ -162,6 +170,7 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.split_counts[1] = count(splits.at("valid"));
     manifest.split_counts[2] = count(splits.at("test"));
     manifest.order = json.at("order");
+    manifest.remapped = id_kind_of(json.value("remapped", "none"), path);  // absent: made before
     manifest.transforms = json.at("transforms");
     manifest.findings = json.at("findings");
     for (const auto& [name, info] : json.at("files").items()) {

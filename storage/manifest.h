@@ -20,6 +20,10 @@ inline constexpr std::int64_t kMaxEdgeFeatureCols = 65536;
 enum class LabelKind { kSingle, kMulti };
 inline constexpr std::array<std::string_view, 2> kLabelKindNames{"single", "multi"};
 
+// The ids of the input: those of the dense vertices, or others, which original_ids holds.
+enum class IdKind { kDense, kIntegers };
+inline constexpr std::array<std::string_view, 2> kIdKindNames{"none", "integers"};
+
 // In a multi-label row of an unlabelled vertex, every element.
 inline constexpr std::uint8_t kUnlabelled = 255;
 
@@ -34,6 +38,7 @@ struct Manifest {
   // Vertices in train, valid and test; all zero: no splits.
   std::int64_t split_counts[3] = {0, 0, 0};
   std::string order = "natural";
+  IdKind remapped = IdKind::kDense;
   nlohmann::ordered_json transforms;  // what import was asked for
   nlohmann::ordered_json findings;    // what it found
   std::map<std::string, ChunkFileInfo> files;

@@ -12,6 +12,8 @@
 namespace ooc {
 namespace {
 
+bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
+
 std::size_t row_bytes(const ResultShape& shape) {
   return static_cast<std::size_t>(std::max<std::int64_t>(1, shape.cols)) * dtype_bytes(shape.dtype);
 }
@@ -45,8 +47,17 @@ class NpyFile final : public ResultFile {
     rows_ += row_count;
   }
 
+  void append_ids(std::span<const std::int64_t> ids) override {
+    if (!ids_) {
+      ids_ = std::make_unique<NpyFile>(files_, result_ids_path(path_),
+                                       ResultShape{DType::kI64, shape_.rows, 0});
+    }
+    ids_->append(ids.data(), static_cast<std::int64_t>(ids.size()));
+  }
+
   void finish() override {
     OOC_CHECK(rows_ == shape_.rows);
+    if (ids_) ids_->finish();
     file_->sync();
     file_->close();
     files_.rename(path_ + ".tmp", path_);
@@ -59,6 +70,7 @@ class NpyFile final : public ResultFile {
   std::string path_;
   ResultShape shape_;
   std::unique_ptr<WritableFile> file_;
+  std::unique_ptr<NpyFile> ids_;
   std::uint64_t end_ = 0;
   std::int64_t rows_ = 0;
   bool finished_ = false;
@@ -70,11 +82,9 @@ class Hdf5ResultFile final : public ResultFile {
   Hdf5ResultFile(FileSystem& files, const std::string& path, const ResultShape& shape)
       : files_(files), path_(path), shape_(shape) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    type_ = shape.dtype == DType::kF32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
     file_ = check(H5Fcreate((path + ".tmp").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
-    const hsize_t extents[2] = {static_cast<hsize_t>(shape.rows), static_cast<hsize_t>(shape.cols)};
-    space_ = check(H5Screate_simple(rank(), extents, nullptr));
-    set_ = check(H5Dcreate2(file_, "/data", type_, space_, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    create(data_, "/data", shape.dtype == DType::kF32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64,
+           shape.cols);
   }
   ~Hdf5ResultFile() override {
     close();
@@ -85,19 +95,15 @@ class Hdf5ResultFile final : public ResultFile {
     }
   }
 
-  void append(const void* data, std::int64_t row_count) override {
-    const hsize_t begin[2] = {static_cast<hsize_t>(rows_), 0};
-    const hsize_t count[2] = {static_cast<hsize_t>(row_count), static_cast<hsize_t>(shape_.cols)};
-    check(H5Sselect_hyperslab(space_, H5S_SELECT_SET, begin, nullptr, count, nullptr));
-    const hid_t memory = check(H5Screate_simple(rank(), count, nullptr));
-    const herr_t written = H5Dwrite(set_, type_, memory, space_, H5P_DEFAULT, data);
-    H5Sclose(memory);
-    check(written);
-    rows_ += row_count;
+  void append(const void* data, std::int64_t row_count) override { append(data_, data, row_count); }
+
+  void append_ids(std::span<const std::int64_t> ids) override {
+    if (ids_.set < 0) create(ids_, "/ids", H5T_NATIVE_INT64, 0);
+    append(ids_, ids.data(), static_cast<std::int64_t>(ids.size()));
   }
 
   void finish() override {
-    OOC_CHECK(rows_ == shape_.rows);
+    OOC_CHECK(data_.rows == shape_.rows && (ids_.set < 0 || ids_.rows == shape_.rows));
     check(H5Fflush(file_, H5F_SCOPE_GLOBAL));
     check(close());
     const auto file = files_.update(path_ + ".tmp");
@@ -109,7 +115,32 @@ class Hdf5ResultFile final : public ResultFile {
   }
 
  private:
-  int rank() const { return shape_.cols == 0 ? 1 : 2; }
+  struct Array {
+    hid_t type = -1, space = -1, set = -1;
+    std::int64_t cols = 0;  // 0: one dimension
+    std::int64_t rows = 0;  // written
+    int rank() const { return cols == 0 ? 1 : 2; }
+  };
+
+  void create(Array& array, const char* name, hid_t type, std::int64_t cols) {
+    array.type = type;
+    array.cols = cols;
+    const hsize_t extents[2] = {static_cast<hsize_t>(shape_.rows), static_cast<hsize_t>(cols)};
+    array.space = check(H5Screate_simple(array.rank(), extents, nullptr));
+    array.set =
+        check(H5Dcreate2(file_, name, type, array.space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  }
+
+  void append(Array& array, const void* data, std::int64_t row_count) {
+    const hsize_t begin[2] = {static_cast<hsize_t>(array.rows), 0};
+    const hsize_t count[2] = {static_cast<hsize_t>(row_count), static_cast<hsize_t>(array.cols)};
+    check(H5Sselect_hyperslab(array.space, H5S_SELECT_SET, begin, nullptr, count, nullptr));
+    const hid_t memory = check(H5Screate_simple(array.rank(), count, nullptr));
+    const herr_t written = H5Dwrite(array.set, array.type, memory, array.space, H5P_DEFAULT, data);
+    H5Sclose(memory);
+    check(written);
+    array.rows += row_count;
+  }
 
   template <class T>
   T check(T result) const {
@@ -122,8 +153,10 @@ class Hdf5ResultFile final : public ResultFile {
 
   herr_t close() {
     herr_t worst = 0;
-    if (set_ >= 0) worst = std::min(worst, H5Dclose(std::exchange(set_, -1)));
-    if (space_ >= 0) worst = std::min(worst, H5Sclose(std::exchange(space_, -1)));
+    for (Array* const array : {&data_, &ids_}) {
+      if (array->set >= 0) worst = std::min(worst, H5Dclose(std::exchange(array->set, -1)));
+      if (array->space >= 0) worst = std::min(worst, H5Sclose(std::exchange(array->space, -1)));
+    }
     if (file_ >= 0) worst = std::min(worst, H5Fclose(std::exchange(file_, -1)));
     return worst;
   }
@@ -131,14 +164,17 @@ class Hdf5ResultFile final : public ResultFile {
   FileSystem& files_;
   std::string path_;
   ResultShape shape_;
-  hid_t type_ = -1, file_ = -1, space_ = -1, set_ = -1;
-  std::int64_t rows_ = 0;
+  hid_t file_ = -1;
+  Array data_, ids_;
   bool finished_ = false;
 };
 
-bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
-
 }  // namespace
+
+std::string result_ids_path(const std::string& path) {
+  if (is_hdf5(path)) return "";
+  return path.substr(0, path.rfind('.')) + ".ids.npy";
+}
 
 void check_result_path(FileSystem& files, const std::string& path, bool force) {
   if (!path.ends_with(".npy") && !is_hdf5(path)) {

@@ -71,7 +71,7 @@ bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
     check_ends();
     return false;
   }
-  check_ids(block.edges);
+  if (!free_ids_) check_ids(block.edges);
   read_data(block);
   row_ += count;
   return true;

@@ -37,11 +37,15 @@ class EdgeSource {
 };
 
 // Reads tables; checks everything in them. DataError (row or line, value) for a negative id, an id
-// at or above `vertices` (kMaxVertices where that is not given) and for tables of other shapes.
+// at or above `vertices` (kMaxVertices where that is not given), unless ids are free, and for
+// tables of other shapes.
 class TableEdgeSource final : public EdgeSource {
  public:
   TableEdgeSource(std::unique_ptr<TableReader> edges, EdgeDataTables data,
                   std::optional<std::int64_t> vertices);
+
+  // From now on ids may be any 64-bit integers.
+  void free_ids() { free_ids_ = true; }
 
   const EdgeData& data() const { return data_; }
   const std::string& name() const { return edges_->name(); }
@@ -64,6 +68,7 @@ class TableEdgeSource final : public EdgeSource {
   EdgeDataTables tables_;
   EdgeData data_;
   std::optional<std::int64_t> vertices_;
+  bool free_ids_ = false;
   std::int64_t row_ = 0;
   std::uint64_t number_ = 0;
   VertexId largest_id_ = -1;

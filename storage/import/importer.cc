@@ -13,6 +13,7 @@
 #include "storage/import/edge_source.h"
 #include "storage/import/feature_writer.h"
 #include "storage/import/import_memory.h"
+#include "storage/import/remap.h"
 #include "storage/import/table_reader.h"
 #include "storage/import/vertex_values.h"
 
@@ -42,8 +43,8 @@ class Import {
     writer_ = std::make_unique<DatasetWriter>(files_, output_, options_.force, findings_.vertices,
                                               options_.block_rows);
     open_edges();
-    values_->read(findings_.vertices, {options_.split_shares, options_.split_seed}, findings_,
-                  control_);
+    values_->read(findings_.vertices, {options_.split_shares, options_.split_seed}, ids_.get(),
+                  findings_, control_);
     choose_order();
     write_edges();
     write_vertices();
@@ -99,9 +100,22 @@ class Import {
       if (rows == 0) throw DataError("there are no rows", table->name(), "a graph needs vertices");
     }
     const auto stated = edge_table_->stated_vertices();
+    if (options_.remap_ids) check_remappable();
     if (!stated || !findings_.vertices_from.empty()) return;
     findings_.vertices = *stated;
     findings_.vertices_from = fmt::format("the size of the matrix in {}", edge_table_->name());
+  }
+
+  void check_remappable() const {
+    if (edge_table_->stated_vertices()) {
+      throw DataError("--remap-ids, but a matrix numbers its rows already", edge_table_->name(),
+                      "leave out --remap-ids");
+    }
+    if (is_text_name(edge_table_->name()) && edge_table_->cols() > 0 &&
+        edge_table_->kind() != ElementKind::kInteger) {
+      throw DataError("ids that are no integers", edge_table_->name(),
+                      "--remap-ids takes 64-bit integers only in this version");
+    }
   }
 
   // Edges of unknown number, or that alone tell the number of vertices, are read once beforehand.
@@ -112,13 +126,15 @@ class Import {
         counted ? std::optional(findings_.vertices) : std::nullopt);
     table_edges_ = table.get();
     edges_ = std::move(table);
-    if (!counted || !edges_->known_edges()) {
+    if (options_.remap_ids) {
+      remap(counted);
+    } else if (!counted || !edges_->known_edges()) {
       table_owner_ = std::move(edges_);
       edges_ =
           std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), *table_owner_,
                                               table_edges_->data().bytes(), control_);
     }
-    if (!counted) {
+    if (!counted && !options_.remap_ids) {
       findings_.vertices = vertices_of_largest_id(table_edges_->largest_id(),
                                                   *edges_->known_edges(), table_edges_->name());
       findings_.vertices_from = fmt::format("the largest id in {}", table_edges_->name());
@@ -133,6 +149,28 @@ class Import {
     }
     writer_->set_vertices(findings_.vertices);
     memory_.take(5 * findings_.vertices, "a label and a split for each vertex");
+  }
+
+  // Reads the edges twice: for their ids, and to give them dense ones.
+  void remap(bool counted) {
+    table_edges_->free_ids();
+    ids_ = std::make_unique<OriginalIds>(files_, writer_->scratch_path("ids"), *edges_,
+                                         memory_.free(), control_);
+    if (counted && ids_->size() != findings_.vertices) {
+      throw DataError(fmt::format("{} ids in the edges but the vertex count is {} ({})",
+                                  ids_->size(), findings_.vertices, findings_.vertices_from),
+                      table_edges_->name(),
+                      "with --remap-ids the vertices are those that the edges name");
+    }
+    findings_.vertices = ids_->size();
+    findings_.vertices_from = fmt::format("the ids in {}", table_edges_->name());
+    memory_.take(OriginalIds::memory_for(ids_->size()), "the index of the ids");
+    edges_->rewind();
+    table_owner_ = std::move(edges_);
+    RemappedEdgeSource remapped(*table_owner_, *ids_, table_edges_->data().bytes(), memory_.free(),
+                                control_);
+    edges_ = std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), remapped,
+                                                 table_edges_->data().bytes(), control_);
   }
 
   void choose_order() {
@@ -240,6 +278,7 @@ class Import {
     }
     values_->write(files_, *writer_, order_, new_ids_, memory_.free(), control_);
     writer_->write_ids(order_);
+    if (ids_) write_original_ids(files_, *writer_, *ids_, new_ids_, memory_.free(), control_);
   }
 
   void describe(Manifest& manifest) const {
@@ -271,6 +310,7 @@ class Import {
   EdgeDataTables edge_data_;
   std::unique_ptr<VertexValues> values_;
   std::unique_ptr<DatasetWriter> writer_;
+  std::unique_ptr<OriginalIds> ids_;  // where they are remapped
   std::unique_ptr<EdgeSource> edges_;
   std::unique_ptr<EdgeSource> table_owner_;  // while edges_ is a spool
   TableEdgeSource* table_edges_ = nullptr;

@@ -43,8 +43,8 @@ bool is_mask(const TableReader& table) {
 class SplitReader {
  public:
   SplitReader(TableReader& table, Split split, std::span<std::uint8_t> splits,
-              std::span<const std::int32_t> labels)
-      : table_(table), split_(split), splits_(splits), labels_(labels) {}
+              std::span<const std::int32_t> labels, OriginalIds* ids)
+      : table_(table), split_(split), splits_(splits), labels_(labels), ids_(ids) {}
 
   void read(const Control& control) {
     const bool empty_text = table_.cols() == 0 && table_.rows() == 0;
@@ -57,7 +57,7 @@ class SplitReader {
       read_mask(phase, control);
     } else {
       for_each_value(table_, phase, control,
-                     [&](std::int64_t row, VertexId vertex) { add(row, vertex); });
+                     [&](std::int64_t row, std::int64_t id) { add(row, id, vertex_of(row, id)); });
     }
     if (added_ > 0) return;
     throw DataError(fmt::format("the {} split is empty", name_of(split_)), table_.name(),
@@ -82,32 +82,39 @@ class SplitReader {
         throw DataError(fmt::format("{} in a mask", value), table_.where(row),
                         "a mask holds 0 and 1; name a list of vertex ids *_idx");
       }
-      if (value == 1) add(row, row);
+      if (value == 1) add(row, row, row);
     });
   }
 
-  void add(std::int64_t row, VertexId vertex) {
-    if (vertex < 0 || vertex >= static_cast<std::int64_t>(splits_.size())) {
-      throw DataError(fmt::format("vertex id {} is not within the {} vertices of the graph", vertex,
-                                  splits_.size()),
-                      table_.where(row), "correct the split");
+  VertexId vertex_of(std::int64_t row, std::int64_t id) const {
+    if (ids_ != nullptr) {
+      if (const auto vertex = ids_->find(id)) return *vertex;
+      throw DataError(fmt::format("vertex id {} is in no edge", id), table_.where(row),
+                      "correct the split");
     }
+    if (id >= 0 && id < static_cast<std::int64_t>(splits_.size())) return id;
+    throw DataError(
+        fmt::format("vertex id {} is not within the {} vertices of the graph", id, splits_.size()),
+        table_.where(row), "correct the split");
+  }
+
+  // `id` is what the input calls the vertex.
+  void add(std::int64_t row, std::int64_t id, VertexId vertex) {
     std::uint8_t& split = splits_[vertex];
     if (split == static_cast<std::uint8_t>(split_)) {
-      throw DataError(fmt::format("vertex {} is in the {} split twice", vertex, name_of(split_)),
+      throw DataError(fmt::format("vertex {} is in the {} split twice", id, name_of(split_)),
                       table_.where(row),
                       "list each vertex once; if this is a 0/1 mask, name the file *_mask");
     }
     if (split != 0) {
-      throw DataError(fmt::format("vertex {} is in the {} split and in the {} split", vertex,
+      throw DataError(fmt::format("vertex {} is in the {} split and in the {} split", id,
                                   name_of(static_cast<Split>(split)), name_of(split_)),
                       table_.where(row), "splits must not overlap");
     }
     if (labels_.empty() || labels_[vertex] < 0) {
-      throw DataError(
-          fmt::format("vertex {} in the {} split has no label", vertex, name_of(split_)),
-          table_.where(row),
-          labels_.empty() ? "give labels too" : "label it or take it out of the split");
+      throw DataError(fmt::format("vertex {} in the {} split has no label", id, name_of(split_)),
+                      table_.where(row),
+                      labels_.empty() ? "give labels too" : "label it or take it out of the split");
     }
     split = static_cast<std::uint8_t>(split_);
     ++added_;
@@ -117,6 +124,7 @@ class SplitReader {
   Split split_;
   std::span<std::uint8_t> splits_;
   std::span<const std::int32_t> labels_;
+  OriginalIds* ids_;
   std::int64_t added_ = 0;
 };
 
@@ -162,12 +170,12 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
 }
 
 std::vector<std::uint8_t> read_splits(const SplitTables& tables, std::int64_t vertices,
-                                      std::span<const std::int32_t> labels,
+                                      std::span<const std::int32_t> labels, OriginalIds* ids,
                                       const Control& control) {
   std::vector<std::uint8_t> splits(static_cast<std::size_t>(vertices), 0);
   for (std::size_t i = 0; i < tables.size(); ++i) {
     if (tables[i] == nullptr) continue;
-    SplitReader(*tables[i], static_cast<Split>(i + 1), splits, labels).read(control);
+    SplitReader(*tables[i], static_cast<Split>(i + 1), splits, labels, ids).read(control);
   }
   return splits;
 }

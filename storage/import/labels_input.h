@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "storage/control.h"
+#include "storage/import/remap.h"
 #include "storage/import/table_reader.h"
 
 namespace ooc {
@@ -23,10 +24,11 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
 using SplitTables = std::array<std::unique_ptr<TableReader>, 3>;
 
 // One byte a vertex, a value of enum Split. Each table is a list of vertex ids, or a mask:
-// booleans, or 0/1 in a file named *_mask.*. `labels` is empty where the graph has none. Throws
-// DataError for an id out of range or listed twice, a vertex in two splits or without a label, an
-// empty split.
+// booleans, or 0/1 in a file named *_mask.*. `labels` is empty where the graph has none. `ids` are
+// what lists hold, null where that is dense ids. Throws DataError for an id out of range or listed
+// twice, a vertex in two splits or without a label, an empty split.
 std::vector<std::uint8_t> read_splits(const SplitTables& tables, std::int64_t vertices,
-                                      std::span<const std::int32_t> labels, const Control& control);
+                                      std::span<const std::int32_t> labels, OriginalIds* ids,
+                                      const Control& control);
 
 }  // namespace ooc

@@ -13,8 +13,8 @@ namespace ooc {
 VertexValues::VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits)
     : table_(std::move(labels)), split_tables_(std::move(splits)) {}
 
-void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, Findings& findings,
-                        const Control& control) {
+void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, OriginalIds* ids,
+                        Findings& findings, const Control& control) {
   if (is_multi()) {
     const MultiLabels multi = read_multi_labels(*table_, control, [](auto) {});
     classes_ = multi.classes;
@@ -32,7 +32,7 @@ void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, Findin
                                       [](const auto& table) { return table != nullptr; });
   if (!has_splits && !choice.shares) return;
   splits_ = choice.shares ? random_split(labels_, *choice.shares, choice.seed)
-                          : read_splits(split_tables_, vertices, labels_, control);
+                          : read_splits(split_tables_, vertices, labels_, ids, control);
   for (const std::uint8_t split : splits_) {
     if (split > 0) ++findings.split_counts[split - 1];
   }

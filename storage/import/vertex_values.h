@@ -29,8 +29,9 @@ class VertexValues {
   VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits);
   TableReader* label_table() const { return table_.get(); }
 
-  // Reads everything, and says in `findings` what was there.
-  void read(std::int64_t vertices, const SplitChoice& choice, Findings& findings,
+  // Reads everything, and says in `findings` what was there. `ids`: of the splits' lists, null if
+  // they are dense.
+  void read(std::int64_t vertices, const SplitChoice& choice, OriginalIds* ids, Findings& findings,
             const Control& control);
   // `order` and its inverse `new_ids` are empty for the natural one.
   void write(FileSystem& files, DatasetWriter& writer, std::span<const VertexIndex> order,

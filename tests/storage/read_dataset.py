@@ -20,7 +20,7 @@ except ImportError:
 
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "<i8", 5: "u1", 6: "<f2", 7: "<u2"}
 BF16 = 7
-TENSORS = ("features", "labels", "splits", "ids", "degrees")
+TENSORS = ("features", "labels", "splits", "ids", "degrees", "original_ids")
 
 
 def require(holds, what):
