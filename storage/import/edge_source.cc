@@ -60,6 +60,7 @@ void TableEdgeSource::rewind() {
 }
 
 bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
+  if (const auto known = known_edges()) max_edges = std::min(max_edges, *known - row_);
   block.edges.resize(static_cast<std::size_t>(max_edges));
   static_assert(sizeof(Edge) == 2 * sizeof(std::int64_t));
   const std::span<std::int64_t> ids(reinterpret_cast<std::int64_t*>(block.edges.data()),
