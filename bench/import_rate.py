@@ -87,13 +87,15 @@ def main():
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--memory", default="1GiB")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--work", default=None, help="directory for the graph")
+    parser.add_argument("--work", default=None, help="directory for the graph and the dataset")
+    parser.add_argument("--graph", type=pathlib.Path, help="one that was made before, of this size")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.work, prefix="ooc-import-") as name:
         work = pathlib.Path(name)
-        graph, dataset = work / "graph", work / "graph.ooc"
-        graph.mkdir()
-        write_rmat(graph, options.vertices, options.edges, options.features)
+        graph, dataset = options.graph or work / "graph", work / "graph.ooc"
+        if not options.graph:
+            graph.mkdir()
+            write_rmat(graph, options.vertices, options.edges, options.features)
         rates = {"read": [], "write": []}
         runs = []
         for _ in range(options.rounds):
