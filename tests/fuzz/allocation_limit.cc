@@ -1,5 +1,6 @@
 // No input of a few kilobytes justifies a large allocation: every `new` of this executable is
-// bounded, and one beyond ends it.
+// bounded, and one beyond ends it. Not under sanitizers, which bring their own new and delete.
+#ifndef OOC_SANITIZED
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -27,3 +28,4 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
