@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/edge_operators.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -75,7 +76,7 @@ class ModelBuilder {
     const TensorId transformed = linear(h, in, out, name);
     const TensorId scaled =
         graph.apply("scale_rows", {transformed, out_factor}, {}, name + ".scaled");
-    const TensorId neighbours = graph.propagate(scaled, Direction::kIn, name + ".neighbours");
+    const TensorId neighbours = gather_sum(graph, graph.source(scaled), name + ".neighbours");
     const TensorId loop = graph.apply("scale_rows", {scaled, loop_factor});
     const TensorId sum = graph.apply("add", {neighbours, loop});
     const TensorId normalised = graph.apply("scale_rows", {sum, in_factor});
