@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/gradients.h"
+#include "engine/row_operators.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -156,6 +157,7 @@ Table built_in_operators() {
   };
   Table table;
   for (const OperatorDef& entry : entries) table.emplace(entry.name, entry);
+  for (const OperatorDef& entry : row_operators()) table.emplace(entry.name, entry);
   return table;
 }
 
