@@ -134,7 +134,7 @@ class CpuBackend final : public Backend {
     if (fold == "sum" && dtype == DType::kF64) return cpu::gather_sum<double>;
     unknown("fold", fold, dtype);
   }
-  void adam(const AdamStep& step) override { cpu::adam(step); }
+  void optimize(const OptimizerStep& step) override { cpu::optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
     OOC_CHECK(dtype == DType::kF32 || dtype == DType::kF64);
     if (dtype == DType::kF32) {

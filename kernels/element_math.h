@@ -188,10 +188,10 @@ OOC_HOST_DEVICE inline T normalize_gradient(T g, T xhat, T mean_g, T mean_gx, T 
 }
 
 // One element of Adam (Kingma and Ba 2015, with PyTorch's order of operations): step_size =
-// lr / (1 - beta1^t), root = sqrt(1 - beta2^t).
+// lr / (1 - beta1^t), root = sqrt(1 - beta2^t), keep: what decoupled weight decay leaves.
 template <class T>
 struct AdamScalars {
-  T step_size, root, beta1, beta2, epsilon, weight_decay;
+  T step_size, root, beta1, beta2, epsilon, weight_decay, keep;
 };
 
 template <class T>
@@ -200,7 +200,7 @@ OOC_HOST_DEVICE inline void adam_element(T& parameter, T gradient, T& m, T& v,
   const T g = gradient + s.weight_decay * parameter;
   m = s.beta1 * m + (T{1} - s.beta1) * g;
   v = s.beta2 * v + (T{1} - s.beta2) * g * g;
-  parameter -= s.step_size * m / (std::sqrt(v) / s.root + s.epsilon);
+  parameter = s.keep * parameter - s.step_size * m / (std::sqrt(v) / s.root + s.epsilon);
 }
 
 }  // namespace ooc
