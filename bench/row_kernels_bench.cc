@@ -39,8 +39,8 @@ std::int64_t extent_of(char letter, std::int64_t cols) {
 class Integers {
  public:
   Integers(OperandType type, std::int64_t rows, std::int64_t cols, bool in_slices) {
-    constexpr DType kTypes[] = {DType::kF64, DType::kI32, DType::kI64, DType::kU8};
-    view_ = {.dtype = kTypes[static_cast<std::size_t>(type) - 1],
+    constexpr DType kDtypes[] = {DType::kF64, DType::kI32, DType::kI64, DType::kU8};
+    view_ = {.dtype = kDtypes[static_cast<std::size_t>(type) - 1],
              .rows = rows,
              .cols = cols,
              .slice_width = in_slices ? kSliceWidth : cols};

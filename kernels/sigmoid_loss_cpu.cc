@@ -24,6 +24,14 @@ struct RowLoss {
   double correct = 0;  // bits
 };
 
+// Of one strip's columns; what lies behind them adds nothing.
+template <class T>
+struct StripTerms {
+  T e[kStripCols] = {};      // e^-|x|
+  T rest[kStripCols] = {};   // max(x, 0) - x y
+  T right[kStripCols] = {};  // 1 where x > 0 says what y says
+};
+
 // max(x, 0) - x y + log(1 + e^-|x|) of every class. The factors 1 + e^-|x| lie between 1 and 2:
 // those of a strip are multiplied, and one logarithm is taken.
 template <class T>
@@ -32,18 +40,31 @@ RowLoss row_loss(const MatrixView& logits, const MatrixView& labels, std::int64_
   for_each_strip(logits, [&](const Strip& strip) {
     const T* x = StripRows<T>(logits, strip).row(row);
     const std::uint8_t* y = StripRows<std::uint8_t>(labels, strip).row(row);
-    with_columns(strip.cols, [&, x, y](auto cols) {
-      T factors[kStripCols];
-      for (std::int64_t c = 0; c < cols; ++c) factors[c] = exp_nonpositive(-std::abs(x[c]));
-      double product = 1;
-      for (std::int64_t c = 0; c < cols; ++c) product *= 1 + static_cast<double>(factors[c]);
-      sums.loss += std::log(product) + lane_sum(cols, [x, y](std::int64_t c) {
-                     const T positive = x[c] > T{0} ? x[c] : T{0};
-                     return static_cast<double>(positive - (y[c] != 0 ? x[c] : T{0}));
-                   });
-      sums.correct += lane_sum(
-          cols, [x, y](std::int64_t c) { return (x[c] > T{0}) == (y[c] != 0) ? 1.0 : 0.0; });
+    StripTerms<T> terms;
+    with_columns(strip.cols, [=, &terms](auto cols) {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const T bit = static_cast<T>(y[c]);
+        const T positive = x[c] > T{0} ? x[c] : T{0};
+        terms.e[c] = exp_nonpositive(-std::abs(x[c]));
+        terms.rest[c] = positive - (bit > T{0} ? x[c] : T{0});
+        terms.right[c] = x[c] > T{0} ? bit : T{1} - bit;
+      }
     });
+    constexpr std::int64_t kLanes = 8;
+    double factors[kLanes] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (std::int64_t c = 0; c < kStripCols; c += kLanes) {
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        factors[lane] *= 1 + static_cast<double>(terms.e[c + lane]);
+      }
+    }
+    double product = 1;
+    for (const double factor : factors) product *= factor;
+    const auto sum_of = [](const T* values) {
+      return lane_sum(kStripCols,
+                      [values](std::int64_t c) { return static_cast<double>(values[c]); });
+    };
+    sums.loss += std::log(product) + sum_of(terms.rest);
+    sums.correct += sum_of(terms.right);
   });
   return sums;
 }
