@@ -1,6 +1,7 @@
 // A parameter that several operations read: its gradient is the sum of what each gives it.
 #include <cmath>
 
+#include "engine/edge_operators.h"
 #include "engine/model_program.h"
 #include "tests/engine/graph_harness.h"
 
@@ -31,7 +32,7 @@ Model recurrent_model(const GraphFacts& facts) {
   const TensorId head = parameter("head", width, facts.classes);
   TensorId h = graph.input("features", width, DType::kF64);
   for (int step = 0; step < 3; ++step) {
-    h = graph.propagate(graph.apply("matmul", {h, w}), Direction::kIn);
+    h = gather_sum(graph, graph.source(graph.apply("matmul", {h, w})));
     h = graph.apply("bias", {graph.apply("tanh", {graph.apply("bias", {h, b})}), b});
   }
   model.logits = model.embedding = graph.apply("matmul", {h, head});
@@ -68,11 +69,12 @@ TEST_CASE("shared parameters: a program sums them, the same on every reading") {
   test::MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, small_graph());
   const auto backend = make_cpu_backend();
-  const GraphInputs inputs(dataset, DType::kF64);
+  GraphInputs inputs(dataset, DType::kF64);
   ModelProgram program(recurrent_model(facts_of(dataset)), counts_of(dataset), "shared",
                        {.gradients = true});
   ParameterStore parameters(*backend, DType::kF64, program.model().parameters);
   parameters.initialise(3);
+  REQUIRE(compute_once(program.precomputed(), *backend, dataset, inputs, nullptr));
   program.bind(*backend, dataset, inputs,
                backend->allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
   const auto loss = [&] {
