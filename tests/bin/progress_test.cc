@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bin/cli/text.h"
+#include "storage/closest.h"
 
 namespace ooc::cli {
 namespace {

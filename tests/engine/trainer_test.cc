@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "engine/model_words.h"
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "tests/engine/dense_gcn.h"
@@ -135,7 +136,7 @@ TEST_CASE(
   config.epochs = 6;
   for (const Norm norm : {Norm::kNone, Norm::kBatch, Norm::kLayer}) {
     config.model.norm = norm;
-    INFO("norm " << norm_name(norm));
+    INFO("norm " << word_of(kNorms, norm));
     spec.block_rows = 16384;  // row groups of 2,048, 2,048 and 904
     spec.permute = false;
     const Curve whole = train(spec, config);
@@ -193,7 +194,7 @@ TEST_CASE("trainer: every variant learns the labels of its training vertices") {
       TinyDataset spec = graph_of(100);
       spec.edges = test::random_edges(100, 150, 2);
       const Curve curve = train(spec, config);
-      INFO("norm " << norm_name(norm) << ", residual and head " << extras);
+      INFO("norm " << word_of(kNorms, norm) << ", residual and head " << extras);
       CHECK(curve.losses.back() < 0.5 * curve.losses.front());
     }
   }
