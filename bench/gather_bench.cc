@@ -6,6 +6,7 @@
 // row that a tile touches read, accumulators read and written once.
 //   vertices / degree / span_rows / grouped
 #include "bench/bench_support.h"
+#include "kernels/gather_cpu.h"
 #include "storage/tile.h"
 
 namespace ooc::bench {
@@ -74,13 +75,8 @@ double read_bandwidth() {
   return static_cast<double>(kWords * 8) / best;
 }
 
-TileGroup group_of(std::span<const TileGroup::Entry> entries, float* accumulator) {
-  return {.entries = entries,
-          .source_stride = kSliceWidth,
-          .accumulator = accumulator,
-          .rows = kBlockRows,
-          .cols = kSliceWidth,
-          .stride = kSliceWidth};
+cpu::SumGroup group_of(std::span<const cpu::SumGroup::Entry> entries, float* accumulator) {
+  return {entries, accumulator, kSliceWidth};
 }
 
 void gather(benchmark::State& state) {
@@ -90,8 +86,7 @@ void gather(benchmark::State& state) {
   const Tiles tiles = random_tiles(vertices, state.range(1), span_rows);
   const Matrix sources(vertices, kSliceWidth);
   const Matrix accumulators(vertices, kSliceWidth);
-  const FoldKernel kernel = backend().fold_kernel("sum", DType::kF32);
-  const auto entry = [&](std::int64_t span, std::int64_t block) -> TileGroup::Entry {
+  const auto entry = [&](std::int64_t span, std::int64_t block) -> cpu::SumGroup::Entry {
     return {tiles.views[static_cast<std::size_t>(span * tiles.blocks + block)],
             sources.data() + span * span_rows * kSliceWidth};
   };
@@ -99,21 +94,21 @@ void gather(benchmark::State& state) {
     return accumulators.data() + block * kBlockRows * kSliceWidth;
   };
   const auto pass = [&] {
-    std::vector<TileGroup::Entry> entries;
+    std::vector<cpu::SumGroup::Entry> entries;
     if (grouped) {
       for (std::int64_t block = 0; block < tiles.blocks; ++block) {
         entries.clear();
         for (std::int64_t span = 0; span < tiles.spans; ++span) {
           entries.push_back(entry(span, block));
         }
-        kernel(group_of(entries, accumulator(block)));
+        cpu::gather_sum<float>(group_of(entries, accumulator(block)));
       }
       return;
     }
     for (std::int64_t span = 0; span < tiles.spans; ++span) {
       for (std::int64_t block = 0; block < tiles.blocks; ++block) {
         entries.assign(1, entry(span, block));
-        kernel(group_of(entries, accumulator(block)));
+        cpu::gather_sum<float>(group_of(entries, accumulator(block)));
       }
     }
   };

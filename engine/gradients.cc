@@ -14,7 +14,7 @@ void GradientBuilder::add(TensorId input, TensorId gradient) {
   if (!wants(input)) return;
   const auto [at, first] = gradients_.emplace(input, gradient);
   // A parameter read in two places would need its two reductions added: no model shares one yet.
-  OOC_CHECK(first || graph_.shape(input).space == Space::kVertex);
+  OOC_CHECK(first || has_rows(graph_.shape(input).space));
   if (!first) at->second = graph_.apply("add", {at->second, gradient});
 }
 

@@ -36,26 +36,57 @@ std::int64_t GraphInputs::memory_bytes() const {
   return bytes;
 }
 
+namespace {
+
+// The computed inputs of a vertex, from its row of the degrees file.
+struct Factor {
+  const char* name;
+  double (*value)(const std::int32_t* degrees);
+};
+
+double inverse(std::int64_t count) { return count > 0 ? 1.0 / static_cast<double>(count) : 0; }
+
+constexpr Factor kFactors[] = {
+    {kInFactor, [](const std::int32_t* d) { return 1 / std::sqrt(d[kInDegree] + 1.0); }},
+    {kOutFactor, [](const std::int32_t* d) { return 1 / std::sqrt(d[kOutDegree] + 1.0); }},
+    {kLoopFactor, [](const std::int32_t* d) { return 1.0 - d[kSelfLoops]; }},
+    {kInverseInDegree,
+     [](const std::int32_t* d) { return inverse(std::int64_t{d[kInDegree]} + d[kSelfLoops]); }},
+    {kInverseInDegreeWithLoops,
+     [](const std::int32_t* d) {
+       return inverse(std::int64_t{d[kInDegree]} + std::max(d[kSelfLoops], 1));
+     }},
+};
+
+}  // namespace
+
+std::set<std::string> computed_inputs() {
+  std::set<std::string> names;
+  for (const Factor& factor : kFactors) names.insert(factor.name);
+  return names;
+}
+
 template <class T>
 void GraphInputs::add_factors(const Dataset& dataset) {
   const TensorLayout layout{dataset.vertices(), 1, dataset.manifest().edges.block_rows};
-  auto in = std::make_unique<MemorySource<T>>(layout);
-  auto out = std::make_unique<MemorySource<T>>(layout);
-  auto loop = std::make_unique<MemorySource<T>>(layout);
+  std::vector<std::unique_ptr<MemorySource<T>>> factors;
+  for (std::size_t i = 0; i < std::size(kFactors); ++i) {
+    factors.push_back(std::make_unique<MemorySource<T>>(layout));
+  }
   std::vector<std::int32_t> degrees(static_cast<std::size_t>(layout.block_rows * kDegreeColumns));
   for (std::int64_t begin = 0; begin < layout.rows; begin += layout.block_rows) {
     const std::int64_t rows = std::min(layout.block_rows, layout.rows - begin);
     dataset.tensor("degrees")->read_rows(begin, rows, degrees.data());
     for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int32_t* d = degrees.data() + i * kDegreeColumns;
-      in->at(begin + i, 0) = static_cast<T>(1 / std::sqrt(d[kInDegree] + 1.0));
-      out->at(begin + i, 0) = static_cast<T>(1 / std::sqrt(d[kOutDegree] + 1.0));
-      loop->at(begin + i, 0) = static_cast<T>(1 - d[kSelfLoops]);
+      const std::int32_t* row = degrees.data() + i * kDegreeColumns;
+      for (std::size_t f = 0; f < factors.size(); ++f) {
+        factors[f]->at(begin + i, 0) = static_cast<T>(kFactors[f].value(row));
+      }
     }
   }
-  add(kInFactor, std::move(in));
-  add(kOutFactor, std::move(out));
-  add(kLoopFactor, std::move(loop));
+  for (std::size_t f = 0; f < factors.size(); ++f) {
+    add(kFactors[f].name, std::move(factors[f]));
+  }
 }
 
 }  // namespace ooc

@@ -4,12 +4,21 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "sched/block_source.h"
 #include "storage/dataset.h"
 
 namespace ooc {
+
+// Inputs computed from degrees besides those of engine/model.h, V x 1, real: 1 / (in-edges), self
+// loops in the data included, and with the loops a set of edges adds; 0 where there are none.
+inline constexpr const char* kInverseInDegree = "inverse_in_degree";
+inline constexpr const char* kInverseInDegreeWithLoops = "inverse_in_degree_with_loops";
+
+// Names of all inputs that are computed when a program starts, not read from files.
+std::set<std::string> computed_inputs();
 
 class GraphInputs {
  public:

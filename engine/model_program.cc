@@ -18,7 +18,7 @@ GraphCounts counts_of(const Dataset& dataset) {
   return {dataset.manifest().edges,
           static_cast<std::int64_t>(dataset.edge_file(Direction::kIn).payload_bytes()),
           static_cast<std::int64_t>(dataset.edge_file(Direction::kOut).payload_bytes()),
-          {kInFactor, kOutFactor, kLoopFactor},
+          computed_inputs(),
           {{"features", dataset.manifest().feature_dtype}}};
 }
 

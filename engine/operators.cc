@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/edge_operators.h"
 #include "engine/gradients.h"
 #include "storage/errors.h"
 
@@ -78,12 +79,6 @@ void self_adjoint_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(op.inputs[0], builder.graph().apply(op.def->name, {dy, op.inputs[1]}, op.attributes));
 }
 
-void propagate_gradient(GradientBuilder& builder, const Operation& op) {
-  const TensorId dy = builder.output_gradient(op);
-  const Direction reverse = op.direction == Direction::kIn ? Direction::kOut : Direction::kIn;
-  builder.add(op.inputs[0], builder.graph().propagate(dy, reverse));
-}
-
 void layer_norm_gradient(GradientBuilder& builder, const Operation& op) {
   const TensorId dy = builder.output_gradient(op);
   const TensorId x = op.inputs[0], gamma = op.inputs[1], beta = op.inputs[2];
@@ -141,7 +136,6 @@ Table built_in_operators() {
       {"relu_gradient", kRowWise, kLocal, true, like_first, nullptr},
       {"dropout", kRowWise, kLocal, true, like_first, self_adjoint_gradient},
       {"scale_rows", kRowWise, kLocal, true, like_first, self_adjoint_gradient},
-      {"propagate", Dependence::kAlongEdges, kLocal, false, like_first, propagate_gradient},
       {"layer_norm", kRowWise, kFull, false, like_first, layer_norm_gradient},
       {"layer_norm_gradient", kRowWise, kFull, false, like_first, nullptr},
       {"layer_norm_gamma_gradient", kReduction, kFull, false, column_reduction, nullptr},
@@ -156,6 +150,7 @@ Table built_in_operators() {
   };
   Table table;
   for (const OperatorDef& entry : entries) table.emplace(entry.name, entry);
+  for (const OperatorDef& entry : edge_operators()) table.emplace(entry.name, entry);
   return table;
 }
 

@@ -6,15 +6,19 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/tensor_graph.h"
+#include "kernels/edge_program.h"
 
 namespace ooc {
 
 // How rows of the output depend on rows of the inputs.
 enum class Dependence {
-  kRowWise,     // row i of the output on row i of the vertex inputs
-  kAlongEdges,  // on the rows of the neighbours
+  kRowWise,     // row i of the output on row i of the operands: of vertices, or of edges
+  kToEdges,     // an edge's row on a row of one of its two vertices
+  kAlongEdges,  // a vertex's row on the rows of its edges: a gather
   kReduction,   // a sum over all rows
 };
 
@@ -36,6 +40,13 @@ struct OperatorDef {
   TensorShape (*shape)(const TensorGraph& graph, const Operation& operation) = nullptr;
   // Adds the operations that compute the gradients of its inputs. Null: nothing flows back.
   void (*gradient)(GradientBuilder& builder, const Operation& operation) = nullptr;
+  // What a gather's fold leaves beside its output: the ends of their names, and their shapes.
+  std::vector<std::pair<std::string, TensorShape>> (*states)(const TensorGraph& graph,
+                                                             const Operation& operation) = nullptr;
+  // Linear in its first operand that has rows (of "add": in both), column by column: it commutes
+  // with a matmul on the right.
+  bool linear = false;
+  Fold fold = Fold::kSum;  // of a gather
 };
 
 // Adds an entry; built-in operators are there already. Not thread-safe: call it at start-up.

@@ -5,11 +5,21 @@
 #include <set>
 #include <utility>
 
+#include "engine/edge_operators.h"
 #include "engine/operators.h"
 #include "storage/errors.h"
 
 namespace ooc {
 namespace {
+
+// What the edges carry, by the name of the edge input.
+EdgeLoad carried(const std::string& name) {
+  if (name == kEdgeWeightsInput) return EdgeLoad::kWeights;
+  if (name == kEdgeTypesInput) return EdgeLoad::kTypes;
+  if (name == kEdgeFeaturesInput) return EdgeLoad::kFeatures;
+  OOC_CHECK(name == kParallelIndexInput);
+  return EdgeLoad::kParallelIndex;
+}
 
 class StageBuilder {
  public:
@@ -18,12 +28,15 @@ class StageBuilder {
 
   StagedGraph build(const std::string& name) {
     find_needed();
-    assign_stages();
+    for (const Operation* operation : needed_) assign_stage(*operation);
     choose_kept();
     staged_.program.name = name;
     staged_.program.real = graph_.real();
     staged_.values.assign(graph_.tensors().size(), -1);
     for (const Operation* operation : needed_) emit(*operation);
+    for (Stage& stage : staged_.program.stages) {
+      if (stage.propagation) find_slices(*stage.propagation);
+    }
     for (const TensorId root : roots_) {
       if (graph_.shape(root).space == Space::kVertex) {
         staged_.program.outputs.push_back(staged_.value(root));
@@ -34,37 +47,67 @@ class StageBuilder {
 
  private:
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
+  Space space(TensorId id) const { return graph_.shape(id).space; }
   bool from_outside(TensorId id) const { return tensor(id).producer < 0; }
   const Operation& producer(TensorId id) const {
     return graph_.operations()[static_cast<std::size_t>(tensor(id).producer)];
   }
   int& stage_of(TensorId id) { return tensor_stage_[static_cast<std::size_t>(id)]; }
+  Stage& stage_at(int index) { return staged_.program.stages[static_cast<std::size_t>(index)]; }
+
+  // A gather, or a sum over all edges.
+  bool folds_edges(const Operation& operation) const {
+    return space(operation.output) != Space::kEdge &&
+           std::any_of(operation.inputs.begin(), operation.inputs.end(),
+                       [&](TensorId input) { return space(input) == Space::kEdge; });
+  }
 
   void find_needed() {
     std::set<TensorId> wanted(roots_.begin(), roots_.end());
     for (auto it = graph_.operations().rbegin(); it != graph_.operations().rend(); ++it) {
-      if (!wanted.contains(it->output)) continue;
+      const bool state_wanted = std::any_of(it->states.begin(), it->states.end(),
+                                            [&](TensorId state) { return wanted.contains(state); });
+      if (!wanted.contains(it->output) && !state_wanted) continue;
       needed_.push_back(&*it);
       wanted.insert(it->inputs.begin(), it->inputs.end());
     }
     std::reverse(needed_.begin(), needed_.end());
   }
 
-  void assign_stages() {
-    int stages = 0;
-    for (const Operation* operation : needed_) {
-      int earliest = 0;
-      for (const TensorId input : operation->inputs) {
-        if (from_outside(input)) continue;
-        // A reduction is complete only when its stage is.
-        const bool complete_after = graph_.shape(input).space == Space::kReduction;
-        earliest = std::max(earliest, stage_of(input) + (complete_after ? 1 : 0));
-      }
-      const bool along_edges = operation->def->dependence == Dependence::kAlongEdges;
-      stage_of(operation->output) = along_edges ? std::max(stages, earliest + 1) : earliest;
-      stages = std::max(stages, stage_of(operation->output) + 1);
+  // The first stage that may read the tensor: as a row beside others, or at the edges. A reduction
+  // is complete only when its stage is, and a vertex tensor when its last row is.
+  int ready(TensorId id, bool at_edges) {
+    if (from_outside(id) || space(id) == Space::kParameter) return 0;
+    if (space(id) == Space::kEdge) return stage_of(id);
+    return stage_of(id) + (at_edges || space(id) == Space::kReduction ? 1 : 0);
+  }
+
+  // Of an edge tensor: the first stage whose propagation may compute it.
+  void assign_stage(const Operation& operation) {
+    const bool on_edges = space(operation.output) == Space::kEdge || folds_edges(operation);
+    int stage = 0;
+    for (const TensorId input : operation.inputs) {
+      stage = std::max(stage, ready(input, on_edges));
     }
-    staged_.program.stages.resize(static_cast<std::size_t>(stages));
+    if (folds_edges(operation)) stage = propagation_from(stage, operation);
+    stage_of(operation.output) = stage;
+    for (const TensorId state : operation.states) stage_of(state) = stage;
+    if (space(operation.output) == Space::kEdge) return;
+    auto& stages = staged_.program.stages;
+    if (static_cast<int>(stages.size()) <= stage)
+      stages.resize(static_cast<std::size_t>(stage) + 1);
+  }
+
+  // The first stage from `earliest` that takes the edges this operation needs; a new one if none.
+  int propagation_from(int earliest, const Operation& operation) {
+    const bool loops = graph_.shape(operation.inputs[0]).loops;
+    auto& stages = staged_.program.stages;
+    for (int at = earliest; at < static_cast<int>(stages.size()); ++at) {
+      const auto& there = stage_at(at).propagation;
+      if (there && there->direction == operation.direction && there->loops == loops) return at;
+    }
+    stages.emplace_back().propagation = Propagation{operation.direction, loops, {}, {}, {}};
+    return static_cast<int>(stages.size()) - 1;
   }
 
   // Which vertex tensors are kept for later stages, in order, so that an operator's inputs are
@@ -72,14 +115,20 @@ class StageBuilder {
   void choose_kept() {
     std::vector<int> last_use(graph_.tensors().size(), -1);
     for (const Operation* operation : needed_) {
-      const bool along_edges = operation->def->dependence == Dependence::kAlongEdges;
+      const bool to_edges = operation->def->dependence == Dependence::kToEdges;
       for (const TensorId input : operation->inputs) {
+        if (space(operation->output) == Space::kEdge) {
+          if (to_edges) kept_.insert(input);
+          continue;
+        }
         int& last = last_use[static_cast<std::size_t>(input)];
         last = std::max(last, stage_of(operation->output));
-        if (along_edges) kept_.insert(input);
         if (stage_of(input) == stage_of(operation->output)) used_at_once_.insert(input);
       }
-      if (along_edges) kept_.insert(operation->output);
+      if (operation->def->dependence == Dependence::kAlongEdges) {
+        kept_.insert(operation->output);
+        kept_.insert(operation->states.begin(), operation->states.end());
+      }
     }
     for (const TensorId root : roots_) {
       OOC_CHECK(!from_outside(root));
@@ -87,6 +136,7 @@ class StageBuilder {
     }
     for (const Operation* operation : needed_) {
       const TensorId output = operation->output;
+      if (space(output) != Space::kVertex) continue;
       const bool crosses = last_use[static_cast<std::size_t>(output)] > stage_of(output);
       if (crosses && !can_recompute(*operation)) kept_.insert(output);
     }
@@ -96,13 +146,14 @@ class StageBuilder {
     return operation.def->recompute &&
            std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
              return from_outside(input) || kept_.contains(input) ||
-                    graph_.shape(input).space == Space::kReduction;
+                    space(input) == Space::kReduction;
            });
   }
 
   ValueId add_value(TensorId id) {
     const TensorShape& shape = graph_.shape(id);
     Value value{tensor(id).name, ValueKind::kVertex, shape.rows, shape.cols, shape.dtype};
+    if (shape.space == Space::kEdge) value.kind = ValueKind::kEdge;
     if (shape.space == Space::kParameter) value.kind = ValueKind::kParameter;
     if (shape.space == Space::kReduction) value.kind = ValueKind::kReduction;
     if (shape.space == Space::kVertex && from_outside(id)) value.kind = ValueKind::kInput;
@@ -119,7 +170,7 @@ class StageBuilder {
   // The value of a tensor as a step of `stage` reads it; where it isn't kept, computed again there.
   ValueId value_in(TensorId id, int stage) {
     const bool here = from_outside(id) || stage_of(id) == stage || kept_.contains(id) ||
-                      graph_.shape(id).space != Space::kVertex;
+                      space(id) != Space::kVertex;
     if (here) return value_of(id);
     const auto found = again_.find({id, stage});
     if (found != again_.end()) return found->second;
@@ -129,37 +180,103 @@ class StageBuilder {
     return value;
   }
 
+  // The value of an operand of edge work in the propagation of `stage`.
+  ValueId edge_value_in(TensorId id, int stage) {
+    if (space(id) != Space::kEdge) return value_of(id);
+    const auto found = again_.find({id, stage});
+    if (found != again_.end()) return found->second;
+    const ValueId value = add_value(id);
+    again_[{id, stage}] = value;
+    Propagation& work = *stage_at(stage).propagation;
+    if (from_outside(id)) {
+      work.inputs.push_back({carried(tensor(id).name), -1, value});
+      return value;
+    }
+    const Operation& operation = producer(id);
+    if (operation.def->dependence == Dependence::kToEdges) {
+      const bool at_source = operation.def->name == "source";
+      const bool streamed = at_source == (work.direction == Direction::kIn);
+      work.inputs.push_back({streamed ? EdgeLoad::kStreamed : EdgeLoad::kResident,
+                             value_of(operation.inputs[0]), value});
+      return value;
+    }
+    RowStep step = edge_step(operation, stage);
+    step.outputs = {value};
+    stage_at(stage).propagation->steps.push_back(std::move(step));
+    return value;
+  }
+
+  RowStep edge_step(const Operation& operation, int stage) {
+    RowStep step{operation.def->name, {}, {}, operation.attributes};
+    for (const TensorId input : operation.inputs) {
+      step.inputs.push_back(edge_value_in(input, stage));
+    }
+    return step;
+  }
+
   void add_step(const Operation& operation, int stage, ValueId output) {
-    RowStep step;
-    step.op = operation.def->name;
-    step.attributes = operation.attributes;
+    RowStep step{operation.def->name, {}, {output}, operation.attributes};
     for (const TensorId input : operation.inputs) step.inputs.push_back(value_in(input, stage));
-    step.outputs = {output};
-    staged_.program.stages[static_cast<std::size_t>(stage)].steps.push_back(std::move(step));
+    stage_at(stage).steps.push_back(std::move(step));
   }
 
   void emit(const Operation& operation) {
+    if (space(operation.output) == Space::kEdge) return;
     const int index = stage_of(operation.output);
-    Stage& stage = staged_.program.stages[static_cast<std::size_t>(index)];
-    if (operation.def->dependence != Dependence::kAlongEdges) {
-      // What only later stages read, and compute again, isn't computed here.
-      const bool reduces = operation.def->dependence == Dependence::kReduction;
-      if (!reduces && !kept_.contains(operation.output) &&
-          !used_at_once_.contains(operation.output)) {
-        return;
-      }
-      if (stage.name.empty()) stage.name = "rows of " + tensor(operation.output).name;
-      add_step(operation, index, value_of(operation.output));
+    if (folds_edges(operation)) return emit_fold(operation, index);
+    // What only later stages read, and compute again, isn't computed here.
+    const bool reduces = operation.def->dependence == Dependence::kReduction;
+    if (!reduces && !kept_.contains(operation.output) &&
+        !used_at_once_.contains(operation.output)) {
       return;
     }
-    stage.name = tensor(operation.output).name;
-    OOC_CHECK(!stage.propagation);
-    stage.propagation = Propagation{operation.direction, "sum", value_of(operation.inputs[0]),
-                                    value_of(operation.output)};
+    Stage& stage = stage_at(index);
+    if (stage.name.empty()) stage.name = "rows of " + tensor(operation.output).name;
+    add_step(operation, index, value_of(operation.output));
+  }
+
+  void emit_fold(const Operation& operation, int index) {
+    Stage& stage = stage_at(index);
+    if (!stage.propagation->folds.empty() || !stage.propagation->steps.empty()) stage.name += ", ";
+    stage.name += tensor(operation.output).name;
+    RowStep step = edge_step(operation, index);
+    if (operation.def->dependence == Dependence::kReduction) {
+      step.outputs = {value_of(operation.output)};
+      stage.propagation->steps.push_back(std::move(step));
+      return;
+    }
+    EdgeFold fold{operation.def->fold, std::move(step.inputs), {value_of(operation.output)}};
+    for (const TensorId state : operation.states) fold.accumulators.push_back(value_of(state));
+    stage.propagation->folds.push_back(std::move(fold));
+  }
+
+  const Value& value(ValueId id) const {
+    return staged_.program.values[static_cast<std::size_t>(id)];
+  }
+
+  // Whether all of it can be done a slice of its vertex tensors at a time: every fold is as wide,
+  // and a column of a wide value depends on no other column of wide ones.
+  void find_slices(Propagation& work) const {
+    if (work.folds.empty()) return;
+    const std::int64_t cols = value(work.folds[0].accumulators[0]).cols;
+    for (const EdgeFold& fold : work.folds) {
+      if (fold.fold == Fold::kSoftmax || value(fold.accumulators[0]).cols != cols) return;
+    }
+    for (const RowStep& step : work.steps) {
+      if (value(step.outputs[0]).kind != ValueKind::kEdge) return;
+      const bool local = find_operator(step.op).features == FeatureDependence::kSliceLocal;
+      if (value(step.outputs[0]).cols == cols && local) continue;
+      const bool wide = std::any_of(step.inputs.begin(), step.inputs.end(), [&](ValueId input) {
+        return value(input).cols == cols || value(input).kind != ValueKind::kEdge;
+      });
+      if (wide || value(step.outputs[0]).cols == cols) return;
+    }
+    work.slice_local_cols = cols;
   }
 
   const TensorGraph& graph_;
   const std::vector<TensorId>& roots_;
+  // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;
   std::set<TensorId> kept_;

@@ -1,7 +1,8 @@
-// From a tensor graph to the stages that sched/ runs: operators nothing asks for are dropped, each
-// propagation opens a stage, row-wise work and reductions join the earliest stage in which their
-// inputs are there, and cheap operators are computed again where a later stage needs them rather
-// than kept.
+// From a tensor graph to the stages that sched/ runs: operators nothing asks for are dropped,
+// gathers over the same edges whose inputs are there share a stage, row-wise work and reductions
+// join the earliest stage in which their inputs are there, cheap operators are computed again where
+// a later stage needs them rather than kept, and edge tensors are computed in every propagation
+// that needs them.
 #pragma once
 
 #include <string>

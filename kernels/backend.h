@@ -13,9 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/matrix_view.h"
+#include "kernels/edge_program.h"
 #include "kernels/operator.h"
-#include "storage/tile.h"
 
 namespace ooc {
 
@@ -33,24 +32,6 @@ struct Event {
 };
 
 enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
-
-// One destination block's rows of one slice, and the tiles to add to it, in span order.
-struct TileGroup {
-  struct Entry {
-    TileView tile;
-    const void* sources;  // row 0 of the span, same slice; rows lie `source_stride` elements apart
-  };
-  std::span<const Entry> entries;
-  std::int64_t source_stride = 0;
-  // The accumulator chunk: rows x cols, rows lie `stride` elements apart.
-  void* accumulator = nullptr;
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  std::int64_t stride = 0;
-};
-
-// A fold over in-edges. Rows accumulate in (entry, edge) order, whatever the grouping.
-using FoldKernel = void (*)(const TileGroup&);
 
 // One step of Adam (Kingma and Ba 2015) with L2 weight decay added to the gradient, as in PyTorch:
 // g = gradient + weight_decay * parameter; m, v: the moments; `step` counts from 1.
@@ -85,7 +66,8 @@ class Backend {
   // The kernel of an operator for a scalar type (fp32 or fp64). Looked up once per program, when
   // its passes are built. A name without a kernel is a programmer's mistake.
   virtual RowKernel row_kernel(std::string_view op, DType dtype) const = 0;
-  virtual FoldKernel fold_kernel(std::string_view fold, DType dtype) const = 0;
+  // A propagation's edge program; its steps' kernels are this backend's.
+  virtual std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const = 0;
   virtual void adam(const AdamStep& step) = 0;
   // to[i] += from[i] for `count` elements of fp32 or fp64: how partial reductions are merged.
   virtual void accumulate(DType dtype, std::int64_t count, void* to, const void* from) = 0;

@@ -9,7 +9,7 @@
 
 #include "kernels/blas.h"
 #include "kernels/cpu_row_kernels.h"
-#include "kernels/gather_cpu.h"
+#include "kernels/edge_kernel_cpu.h"
 #include "kernels/optimizer_cpu.h"
 #include "kernels/row_kernels.h"
 #include "storage/errors.h"
@@ -49,6 +49,9 @@ KernelTable built_in_kernels() {
   OOC_KERNEL(relu_gradient)
   OOC_KERNEL(dropout)
   OOC_KERNEL(scale_rows)
+  OOC_KERNEL(copy)
+  OOC_KERNEL(copy_ids)
+  OOC_KERNEL(edge_key)
   OOC_KERNEL(layer_norm)
   OOC_KERNEL(layer_norm_gradient)
   OOC_KERNEL(layer_norm_gamma_gradient)
@@ -147,10 +150,8 @@ class CpuBackend final : public Backend {
     if (dtype == DType::kF64 && found->second.fp64 != nullptr) return found->second.fp64;
     unknown("row", op, dtype);
   }
-  FoldKernel fold_kernel(std::string_view fold, DType dtype) const override {
-    if (fold == "sum" && dtype == DType::kF32) return cpu::gather_sum<float>;
-    if (fold == "sum" && dtype == DType::kF64) return cpu::gather_sum<double>;
-    unknown("fold", fold, dtype);
+  std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const override {
+    return cpu::make_edge_kernel(program);
   }
   void adam(const AdamStep& step) override { cpu::adam(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {

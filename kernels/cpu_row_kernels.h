@@ -26,6 +26,14 @@ void relu_gradient(const OperatorCall& call);
 template <class T>
 void scale_rows(const OperatorCall& call);
 
+// copy_cpu.cc
+template <class T>
+void copy(const OperatorCall& call);
+template <class T>
+void copy_ids(const OperatorCall& call);
+template <class T>
+void edge_key(const OperatorCall& call);
+
 // dropout_cpu.cc
 template <class T>
 void dropout(const OperatorCall& call);

@@ -89,7 +89,8 @@ void dropout(const OperatorCall& call) {
   for_each_strip(y, [&](const Strip& strip) {
     const StripRows<T> xs(x, strip);
     const StripRows<T> ys(y, strip);
-    const auto group = static_cast<std::uint32_t>(strip.first_column / kDropoutGroup);
+    const std::int64_t column = y.first_column + strip.first_column;
+    const auto group = static_cast<std::uint32_t>(column / kDropoutGroup);
     with_columns(strip.cols, [&](auto cols) {
       for (std::int64_t i = 0; i < y.rows; ++i) {
         alignas(64) std::uint32_t words[kDropoutGroup];

@@ -91,9 +91,9 @@ void add_pairs(const TileView& tile, const T* sources, T* accumulator) {
 }
 
 template <class T, int Width>
-void add_group(const TileGroup& group) {
+void add_group(const SumGroup& group) {
   auto* accumulator = static_cast<T*>(group.accumulator);
-  for (const TileGroup::Entry& entry : group.entries) {
+  for (const SumGroup::Entry& entry : group.entries) {
     const auto* sources = static_cast<const T*>(entry.sources);
     if (entry.tile.encoding == TileEncoding::kRuns) {
       add_runs<T, Width>(entry.tile, sources, accumulator);
@@ -106,9 +106,7 @@ void add_group(const TileGroup& group) {
 }  // namespace
 
 template <class T>
-void gather_sum(const TileGroup& group) {
-  OOC_CHECK(group.stride == group.source_stride);
-  OOC_CHECK(group.cols <= group.stride);
+void gather_sum(const SumGroup& group) {
   switch (group.stride) {
     case 1:
       return add_group<T, 1>(group);
@@ -137,7 +135,7 @@ void gather_sum(const TileGroup& group) {
   }
 }
 
-template void gather_sum<float>(const TileGroup&);
-template void gather_sum<double>(const TileGroup&);
+template void gather_sum<float>(const SumGroup&);
+template void gather_sum<double>(const SumGroup&);
 
 }  // namespace ooc::cpu

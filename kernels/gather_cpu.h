@@ -1,15 +1,29 @@
 // Folds over in-edges on the CPU: what a propagation does with the edges of one destination block.
 #pragma once
 
-#include "kernels/backend.h"
+#include <cstdint>
+#include <span>
+
+#include "storage/tile.h"
 
 namespace ooc::cpu {
 
+// One destination block's rows of one slice, and the tiles to add to it, in span order.
+struct SumGroup {
+  struct Entry {
+    TileView tile;
+    const void* sources;  // row 0 of the span, same slice
+  };
+  std::span<const Entry> entries;
+  void* accumulator = nullptr;  // row 0 of the block
+  std::int64_t stride = 0;      // elements between two rows, on both sides
+};
+
 // accumulator[row] += source[s] for every edge, in (entry, edge) order: the same bits however edges
-// are cut into tiles and tiles into groups. Both sides have the strides of a vertex chunk
-// (storage/tensor_layout.h): `stride` == `source_stride`, below 8 equal to cols, otherwise a
-// multiple of 8 up to 32. Padding is added along; it is never data.
+// are cut into tiles and tiles into groups. The stride is that of a vertex chunk
+// (storage/tensor_layout.h): below 8, or a multiple of 8 up to 32. Padding is added along; it is
+// never data.
 template <class T>
-void gather_sum(const TileGroup& group);
+void gather_sum(const SumGroup& group);
 
 }  // namespace ooc::cpu

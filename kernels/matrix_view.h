@@ -19,6 +19,7 @@ struct MatrixView {
   std::int64_t last_stride = 0;   // elements between two rows of the last slice, padding included
   std::int64_t row_offset = 0;    // rows to skip from the slice pointers
   void* const* slices = nullptr;  // slice_count() pointers, each to a row-major chunk
+  std::int64_t first_column = 0;  // of the view in its matrix: random numbers count from there
 
   std::int64_t slice_count() const { return ceil_div(cols, slice_width); }
   std::int64_t slice_cols(std::int64_t slice) const {

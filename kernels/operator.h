@@ -16,6 +16,12 @@ struct Attributes {
   double count = 0;        // rows a mean is taken over
   std::uint32_t key = 0;   // the operator's number in the random streams
   bool transpose = false;  // matmul: use the parameter transposed
+  double shift = 0;        // affine's constant
+  std::int64_t heads = 1;  // column groups of equal width
+  std::int64_t begin = 0;  // first column of a part
+  std::int64_t cols = 0;   // columns of an output that operands don't tell
+
+  bool operator==(const Attributes&) const = default;
 };
 
 // What changes from one run of a program to the next.

@@ -20,6 +20,8 @@
 //                   is a function of (run.seed, run.epoch, key, original id, column) alone. The
 //                   gradient is the same operator applied to the gradient.
 //   scale_rows      X[n,d] f[n,1] -> Y[n,d]          Y_i = f_i X_i
+//   copy            X[n,d] -> Y[n,d]; copy_ids: of int64
+//   edge_key        s[n,1] t[n,1] i[n,1] int64 -> K[n,3] int64: side by side
 // Norms. value = epsilon. Batch norm: count = rows of the whole graph; sums[2,d] is fp64, row 0 the
 // sums of X's columns, row 1 of their squares.
 //   layer_norm                 X[n,d] gamma[1,d] beta[1,d] -> Y[n,d]

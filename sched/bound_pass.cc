@@ -36,7 +36,9 @@ BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass) 
   }
   bound.matrices.assign(matrices.begin(), matrices.end());
   if (pass.kind == PassKind::kPropagate) {
-    bound.fold = backend.fold_kernel(pass.propagation.fold, program.real);
+    bound.edges = bind_edges(program, pass.propagation, pass.batch_edges, pass.slice_local_cols);
+    bind_kernels(backend, pass.propagation, bound.edges);
+    bound.edge_kernel = backend.edge_kernel(bound.edges.program);
   }
   return bound;
 }

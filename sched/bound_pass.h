@@ -2,10 +2,12 @@
 // operands, built once for all of its steps.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "kernels/backend.h"
+#include "sched/edge_binding.h"
 #include "sched/plan.h"
 #include "sched/program.h"
 
@@ -19,7 +21,8 @@ struct BoundStep {
 struct BoundPass {
   const Pass* pass = nullptr;  // of the plan, which outlives it
   std::vector<BoundStep> steps;
-  FoldKernel fold = nullptr;          // of a propagate pass
+  EdgeBinding edges;  // of a propagate pass
+  std::unique_ptr<EdgeKernel> edge_kernel;
   std::vector<ValueId> matrices;      // parameters and earlier passes' reductions that steps read
   std::int64_t groups_per_block = 0;  // row groups of a whole block
   std::int64_t group_count = 0;       // of the graph

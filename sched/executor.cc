@@ -1,66 +1,21 @@
 #include "sched/executor.h"
 
-#include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_pipeline.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "sched/bound_pass.h"
+#include "sched/workers.h"
 #include "storage/errors.h"
 
 namespace ooc {
-namespace {
-
-std::size_t tokens_in_flight() {
-  return 2 * static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-}
-
-bool stopped(const std::atomic<bool>* stop) {
-  return stop != nullptr && stop->load(std::memory_order_relaxed);
-}
-
-// Adds the time of its scope to a counter.
-class Stopwatch {
- public:
-  explicit Stopwatch(std::atomic<std::int64_t>& total_ns) : total_ns_(total_ns) {}
-  ~Stopwatch() {
-    const auto taken = std::chrono::steady_clock::now() - begin_;
-    total_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count();
-  }
-
- private:
-  std::atomic<std::int64_t>& total_ns_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
-}  // namespace
-
 // Where the tensors of a pass lie in one block: slice pointers, tensor after tensor.
 struct Executor::BlockOperands {
   std::int64_t block = 0;
   std::int64_t rows = 0;
   std::vector<void*> slices;
   std::vector<const void*> stored;  // likewise, of inputs that are converted
-};
-
-// One destination block and slice of a gather, and the panel's tiles by block.
-struct Executor::GatherToken {
-  struct Tile {
-    std::int64_t span;
-    TileView view;
-  };
-  using Panel = std::vector<std::vector<Tile>>;
-  std::shared_ptr<const Panel> panel;
-  std::int64_t block = 0;
-  std::int64_t block_in_panel = 0;
-  std::int64_t slice = 0;
-};
-
-struct Executor::Workers {
-  tbb::enumerable_thread_specific<std::unique_ptr<DeviceBuffer>> scratch;
 };
 
 Executor::Executor(Backend& backend, const Dataset& dataset, Program program, Plan plan,
@@ -121,6 +76,10 @@ void Executor::bind(const Pass& pass) {
     reductions_[id] = std::make_unique<ReductionTree>(
         backend_, value(id).dtype, value(id).rows * value(id).cols, bound->group_count);
   }
+  for (const ValueId id : bound->edges.reductions) {
+    reductions_[id] = std::make_unique<ReductionTree>(backend_, value(id).dtype,
+                                                      value(id).rows * value(id).cols, blocks);
+  }
   passes_.push_back(std::move(bound));
 }
 
@@ -138,6 +97,18 @@ const void* Executor::output_chunk(ValueId id, std::int64_t block, std::int64_t 
          static_cast<std::size_t>(elements) * dtype_bytes(value(id).dtype);
 }
 
+void* Executor::matrix(ValueId id) const {
+  if (value(id).kind != ValueKind::kParameter) return reductions_.at(id)->result().data();
+  OOC_CHECK(parameters_[static_cast<std::size_t>(id)] != nullptr);
+  return parameters_[static_cast<std::size_t>(id)];
+}
+
+std::byte* Executor::worker_scratch() {
+  auto& scratch = workers_->scratch.local();
+  if (!scratch) scratch = backend_.allocate(static_cast<std::size_t>(plan_.scratch_bytes));
+  return scratch->data();
+}
+
 RunCounters Executor::take_counters() {
   return {bytes_read_.exchange(0), static_cast<double>(compute_ns_.exchange(0)) * 1e-9};
 }
@@ -146,10 +117,7 @@ bool Executor::run(const RunState& state, const std::atomic<bool>* stop) {
   for (const auto& [id, tree] : reductions_) tree->reset();
   for (const auto& pass : passes_) {
     if (pass->pass->kind == PassKind::kPropagate) {
-      const std::int64_t spans = dataset_.manifest().edges.span_count();
-      for (std::int64_t span = 0; span < spans; span += pass->pass->span_group) {
-        if (!gather(*pass, span, stop)) return false;
-      }
+      if (!propagate(*pass, state, stop)) return false;
     }
     if (!run_rows(*pass, state, stop)) return false;
   }
@@ -241,21 +209,13 @@ void Executor::compute_group(BoundPass& pass, const BlockOperands& block, std::i
   const Stopwatch stopwatch(compute_ns_);
   const std::int64_t begin = group % pass.groups_per_block * pass.pass->group_rows;
   const std::int64_t count = std::min(pass.pass->group_rows, block.rows - begin);
-  auto& scratch = workers_->scratch.local();
-  if (!scratch) scratch = backend_.allocate(static_cast<std::size_t>(plan_.scratch_bytes));
+  std::byte* scratch = worker_scratch();
 
   GroupOperands operands(program_, pass);
   operands.add_tensors(block.slices, begin, count);
-  operands.add_scratch(scratch->data(), count);
-  convert_inputs(*pass.pass, block, begin, count, scratch->data());
-  for (const ValueId id : pass.matrices) {
-    if (value(id).kind == ValueKind::kParameter) {
-      OOC_CHECK(parameters_[static_cast<std::size_t>(id)] != nullptr);
-      operands.add_matrix(id, parameters_[static_cast<std::size_t>(id)]);
-    } else {
-      operands.add_matrix(id, reductions_.at(id)->result().data());
-    }
-  }
+  operands.add_scratch(scratch, count);
+  convert_inputs(*pass.pass, block, begin, count, scratch);
+  for (const ValueId id : pass.matrices) operands.add_matrix(id, matrix(id));
   std::vector<ReductionTree::Partial> partials;
   for (const ValueId id : pass.pass->reductions) {
     partials.push_back(reductions_.at(id)->take());
@@ -265,70 +225,6 @@ void Executor::compute_group(BoundPass& pass, const BlockOperands& block, std::i
   for (std::size_t i = 0; i < partials.size(); ++i) {
     reductions_.at(pass.pass->reductions[i])->add(group, std::move(partials[i]));
   }
-}
-
-bool Executor::gather(BoundPass& pass, std::int64_t first_span, const std::atomic<bool>* stop) {
-  const Propagation& propagation = pass.pass->propagation;
-  const EdgeFile& file = dataset_.edge_file(propagation.direction);
-  const EdgeLayout& edges = file.layout();
-  const std::int64_t end_span = std::min(first_span + pass.pass->span_group, edges.span_count());
-  const TensorLayout shape = layout(propagation.accumulator);
-  const auto element = static_cast<std::int64_t>(dtype_bytes(value(propagation.source).dtype));
-
-  GatherToken next;
-  const auto read = [&](tbb::flow_control& flow) -> GatherToken {
-    if (next.block == edges.block_count() || stopped(stop)) {
-      flow.stop();
-      return {};
-    }
-    if (next.block_in_panel == 0 && next.slice == 0) {
-      const std::int64_t panel_index = next.block / edges.panel_blocks;
-      auto panel = std::make_shared<GatherToken::Panel>(
-          static_cast<std::size_t>(std::min(edges.panel_blocks, edges.block_count() - next.block)));
-      for (std::int64_t span = first_span; span < end_span; ++span) {
-        for (const PanelTile& entry : file.tiles(span, panel_index)) {
-          (*panel)[static_cast<std::size_t>(entry.block - next.block)].push_back(
-              {span, entry.tile});
-        }
-        bytes_read_ += static_cast<std::int64_t>(file.chunk_bytes(span, panel_index));
-      }
-      next.panel = std::move(panel);
-    }
-    GatherToken token = next;
-    if (++next.slice == shape.slice_count()) {
-      next.slice = 0;
-      ++next.block;
-      next.block_in_panel = next.block % edges.panel_blocks;
-    }
-    return token;
-  };
-  const auto compute = [&](const GatherToken& token) {
-    const Stopwatch stopwatch(compute_ns_);
-    const std::int64_t stride = shape.slice_stride(token.slice);
-    TileGroup group;
-    group.source_stride = group.stride = stride;
-    group.rows = shape.rows_of(token.block);
-    group.cols = shape.slice_cols(token.slice);
-    std::byte* accumulators = resident_slice(propagation.accumulator, token.slice) +
-                              token.block * shape.block_rows * stride * element;
-    group.accumulator = accumulators;
-    if (first_span == 0) {
-      backend_.zero(accumulators, static_cast<std::size_t>(group.rows * stride * element));
-    }
-    const std::byte* sources = resident_slice(propagation.source, token.slice);
-    std::vector<TileGroup::Entry> entries;
-    for (const auto& [span, tile] :
-         (*token.panel)[static_cast<std::size_t>(token.block_in_panel)]) {
-      entries.push_back({tile, sources + span * edges.span_rows * stride * element});
-    }
-    group.entries = entries;
-    pass.fold(group);
-  };
-  tbb::parallel_pipeline(
-      tokens_in_flight(),
-      tbb::make_filter<void, GatherToken>(tbb::filter_mode::serial_in_order, read) &
-          tbb::make_filter<GatherToken, void>(tbb::filter_mode::parallel, compute));
-  return !stopped(stop);
 }
 
 }  // namespace ooc

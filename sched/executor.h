@@ -2,7 +2,7 @@
 //
 // A row pass streams row groups: prepare a block's operands (reading, checking checksums), compute
 // the steps, add the partial reductions to their trees. A propagate pass streams destination
-// blocks: gather their tiles of a group of source spans, fold them into the accumulators; after the
+// blocks: gather their tiles of a group of source spans, run the edge program over them; after the
 // last group its steps run as a row pass. Rows accumulate in (span, tile) order and reductions over
 // a fixed tree, so results do not depend on threads or on the plan.
 #pragma once
@@ -62,11 +62,16 @@ class Executor {
 
  private:
   struct BlockOperands;  // where the tensors of a pass lie in one block
-  struct GatherToken;
+  struct EdgeToken;      // a destination block of a propagation
+  struct EdgeRound;      // what a propagation's tokens share
 
   void bind(const Pass& pass);
   bool run_rows(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop);
-  bool gather(BoundPass& pass, std::int64_t first_span, const std::atomic<bool>* stop);
+  bool propagate(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop);
+  bool propagate_spans(EdgeRound& round, std::int64_t first_span, const std::atomic<bool>* stop);
+  void fold_block(EdgeRound& round, const EdgeToken& token);
+  void bind_block(const EdgeRound& round, const EdgeToken& token, TileGroup& group,
+                  std::vector<void*>& pointers) const;
   std::shared_ptr<BlockOperands> prepare_block(const BoundPass& pass, std::int64_t block);
   void compute_group(BoundPass& pass, const BlockOperands& block, std::int64_t group,
                      const RunState& state);
@@ -74,6 +79,8 @@ class Executor {
                       std::int64_t count, std::byte* scratch);
   void count_bytes(const BlockSource& input, std::int64_t block, std::int64_t slice);
   std::byte* resident_slice(ValueId value, std::int64_t slice) const;
+  void* matrix(ValueId value) const;  // a parameter, or an earlier pass's reduction
+  std::byte* worker_scratch();
   const Value& value(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
 
   Backend& backend_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "sched/edge_binding.h"
+#include "storage/dataset.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -37,8 +39,12 @@ Lifetimes lifetimes_of(const Program& program) {
   for (int i = 0; i < static_cast<int>(program.stages.size()); ++i) {
     const Stage& stage = program.stages[static_cast<std::size_t>(i)];
     if (stage.propagation) {
-      lives.touch(stage.propagation->source, i);
-      lives.touch(stage.propagation->accumulator, i);
+      for (const EdgeInput& input : stage.propagation->inputs) {
+        if (input.vertex >= 0) lives.touch(input.vertex, i);
+      }
+      for (const EdgeFold& fold : stage.propagation->folds) {
+        for (const ValueId value : fold.accumulators) lives.touch(value, i);
+      }
     }
     for (const RowStep& step : stage.steps) {
       for (const ValueId value : step.inputs) lives.touch(value, i);
@@ -56,9 +62,13 @@ std::set<ValueId> resident_values(const Program& program, const Lifetimes& lives
   std::set<ValueId> resident(program.outputs.begin(), program.outputs.end());
   for (const Stage& stage : program.stages) {
     if (!stage.propagation) continue;
-    OOC_CHECK(program.values[static_cast<std::size_t>(stage.propagation->source)].kind ==
-              ValueKind::kVertex);
-    resident.insert(stage.propagation->accumulator);
+    for (const EdgeInput& input : stage.propagation->inputs) {
+      if (input.vertex < 0) continue;
+      OOC_CHECK(program.values[static_cast<std::size_t>(input.vertex)].kind == ValueKind::kVertex);
+    }
+    for (const EdgeFold& fold : stage.propagation->folds) {
+      resident.insert(fold.accumulators.begin(), fold.accumulators.end());
+    }
   }
   for (std::size_t id = 0; id < program.values.size(); ++id) {
     if (program.values[id].kind == ValueKind::kVertex && lives.first[id] != lives.last[id]) {
@@ -166,6 +176,37 @@ Pass make_pass(const Program& program, const Stage& stage, const std::set<ValueI
   return pass;
 }
 
+// A batch's values fill a good part of a level-2 cache, or, unfused, lie in memory.
+std::int64_t choose_batch(const EdgeProgram& program, bool fuse) {
+  constexpr std::int64_t kBatchBytes = 192 << 10;
+  constexpr std::int64_t kMinEdges = 32, kMaxEdges = 512, kUnfusedEdges = 65536;
+  if (!fuse) return kUnfusedEdges;
+  EdgeProgram probe = program;
+  probe.batch_edges = kMinEdges;
+  const std::int64_t row_bytes = ceil_div(edge_scratch_bytes(probe), kMinEdges);
+  const std::int64_t edges = row_bytes > 0 ? kBatchBytes / row_bytes / 8 * 8 : kMaxEdges;
+  return std::clamp(edges, kMinEdges, kMaxEdges);
+}
+
+void plan_propagation(const Program& program, const Propagation& propagation,
+                      const GraphCounts& graph, const PlanOptions& options, Pass& pass) {
+  pass.kind = PassKind::kPropagate;
+  pass.propagation = propagation;
+  pass.span_group = options.span_group > 0 ? std::min(options.span_group, graph.edges.span_count())
+                                           : graph.edges.span_count();
+  EdgeProgram edges = bind_edges(program, propagation, 1, 0).program;
+  const bool by_slices = options.fuse_edges || is_plain_sum(edges);
+  pass.slice_local_cols = by_slices ? propagation.slice_local_cols : 0;
+  edges.slice_local_cols = pass.slice_local_cols;
+  edges.batch_edges = pass.batch_edges = choose_batch(edges, options.fuse_edges);
+  pass.edge_scratch_bytes = edge_scratch_bytes(edges);
+  pass.bytes_read +=
+      propagation.direction == Direction::kIn ? graph.edge_bytes_in : graph.edge_bytes_out;
+  if (propagation.loops) {
+    pass.bytes_read += graph.edges.vertices * kDegreeColumns * std::int64_t{sizeof(std::int32_t)};
+  }
+}
+
 }  // namespace
 
 std::int64_t resident_slice_offset(const TensorLayout& layout, DType dtype, std::int64_t slice) {
@@ -188,16 +229,9 @@ Plan make_plan(const Program& program, const GraphCounts& graph, const PlanOptio
   Plan plan;
   for (const Stage& stage : program.stages) {
     Pass pass = make_pass(program, stage, resident, graph);
-    if (stage.propagation) {
-      pass.kind = PassKind::kPropagate;
-      pass.propagation = *stage.propagation;
-      pass.span_group = options.span_group > 0
-                            ? std::min(options.span_group, graph.edges.span_count())
-                            : graph.edges.span_count();
-      pass.bytes_read += stage.propagation->direction == Direction::kIn ? graph.edge_bytes_in
-                                                                        : graph.edge_bytes_out;
-    }
-    plan.scratch_bytes = std::max(plan.scratch_bytes, pass.scratch_bytes);
+    if (stage.propagation) plan_propagation(program, *stage.propagation, graph, options, pass);
+    plan.scratch_bytes =
+        std::max({plan.scratch_bytes, pass.scratch_bytes, pass.edge_scratch_bytes});
     plan.bytes_read += pass.bytes_read;
     plan.passes.push_back(std::move(pass));
   }

@@ -31,12 +31,15 @@ struct Scratch {
 struct Pass {
   std::string name;
   PassKind kind = PassKind::kRow;
-  Propagation propagation;          // kPropagate
-  std::int64_t span_group = 1;      // source spans whose tiles a destination block takes at once
-  std::vector<RowStep> steps;       // the row-wise work, block after block
-  std::vector<ValueId> tensors;     // inputs and resident tensors that the steps touch in place
-  std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
-  std::vector<ValueId> reductions;  // summed by this pass
+  Propagation propagation;            // kPropagate
+  std::int64_t span_group = 1;        // source spans whose tiles a destination block takes at once
+  std::int64_t batch_edges = 0;       // edges whose values are in a worker's scratch at once
+  std::int64_t slice_local_cols = 0;  // > 0: the propagation runs a slice at a time
+  std::int64_t edge_scratch_bytes = 0;  // per worker, for the edges
+  std::vector<RowStep> steps;           // the row-wise work, block after block
+  std::vector<ValueId> tensors;         // inputs and resident tensors that the steps touch in place
+  std::vector<Scratch> scratch;         // converted inputs, and values of one row group only
+  std::vector<ValueId> reductions;      // summed by this pass
   std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
   std::int64_t scratch_bytes = 0;  // per worker
   std::int64_t bytes_read = 0;     // from the dataset's files
@@ -56,7 +59,7 @@ struct Plan {
   std::vector<Pass> passes;
   std::vector<Residence> residences;  // by value
   std::int64_t arena_bytes = 0;
-  std::int64_t scratch_bytes = 0;  // per worker: the largest of the passes'
+  std::int64_t scratch_bytes = 0;  // per worker: the largest of the passes', of rows or edges
   std::int64_t bytes_read = 0;     // per run, from the dataset's files
 };
 
@@ -70,9 +73,12 @@ struct GraphCounts {
   std::map<std::string, DType> stored_dtypes = {};
 };
 
-// Options that shape passes. `span_group` 0: all spans at once, since all of them are in memory.
+// Options that shape passes.
 struct PlanOptions {
-  std::int64_t span_group = 0;
+  std::int64_t span_group = 0;  // 0: all spans at once, since all of them are in memory
+  // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
+  // over a large batch in memory before the next does.
+  bool fuse_edges = true;
 };
 
 Plan make_plan(const Program& program, const GraphCounts& graph, const PlanOptions& options = {});

@@ -1,5 +1,6 @@
 // The plan as JSON (plan.json) and as a table (--plan).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sched/plan.h"
 #include "storage/byte_size.h"
@@ -12,19 +13,81 @@ const std::string& value_name(const Program& program, ValueId id) {
 }
 
 std::string step_names(const Pass& pass) {
-  std::string names;
-  for (const RowStep& step : pass.steps) {
-    if (!names.empty()) names += ' ';
-    names += step.op;
-  }
-  return names;
+  const auto join = [](const std::vector<RowStep>& steps) {
+    std::vector<std::string> names;
+    for (const RowStep& step : steps) names.push_back(step.op);
+    return fmt::format("{}", fmt::join(names, " "));
+  };
+  const std::string rows = join(pass.steps);
+  if (pass.propagation.steps.empty()) return rows;
+  return fmt::format("[{}] {}", join(pass.propagation.steps), rows);
 }
 
 std::string describe(const Program& program, const Pass& pass) {
   if (pass.kind == PassKind::kRow) return "row";
-  return fmt::format("propagate {} ({})",
-                     pass.propagation.direction == Direction::kIn ? "edges.in" : "edges.out",
-                     value_name(program, pass.propagation.source));
+  const Propagation& work = pass.propagation;
+  std::string names;
+  for (const EdgeFold& fold : work.folds) {
+    if (!names.empty()) names += ", ";
+    names += value_name(program, fold.accumulators[0]);
+  }
+  return fmt::format("propagate {}{} -> {}",
+                     work.direction == Direction::kIn ? "edges.in" : "edges.out",
+                     work.loops ? " with loops" : "", names);
+}
+
+constexpr const char* load_name(EdgeLoad load) {
+  switch (load) {
+    case EdgeLoad::kStreamed:
+      return "streamed";
+    case EdgeLoad::kResident:
+      return "resident";
+    case EdgeLoad::kWeights:
+      return "weights";
+    case EdgeLoad::kTypes:
+      return "types";
+    case EdgeLoad::kFeatures:
+      return "features";
+    case EdgeLoad::kParallelIndex:
+      return "parallel index";
+  }
+  return "";
+}
+
+constexpr const char* fold_name(Fold fold) {
+  switch (fold) {
+    case Fold::kSum:
+      return "sum";
+    case Fold::kMax:
+      return "max";
+    case Fold::kSoftmax:
+      return "softmax";
+  }
+  return "";
+}
+
+void describe_edges(const Program& program, const Pass& pass, nlohmann::ordered_json& entry) {
+  const Propagation& work = pass.propagation;
+  entry["direction"] = work.direction == Direction::kIn ? "in" : "out";
+  entry["loops"] = work.loops;
+  entry["span_group"] = pass.span_group;
+  entry["batch_edges"] = pass.batch_edges;
+  entry["edge_scratch_bytes"] = pass.edge_scratch_bytes;
+  entry["slice_local"] = pass.slice_local_cols > 0;
+  entry["edge_inputs"] = nlohmann::ordered_json::array();
+  for (const EdgeInput& input : work.inputs) {
+    const ValueId named = input.vertex >= 0 ? input.vertex : input.edge;
+    entry["edge_inputs"].push_back(
+        {{"load", load_name(input.load)}, {"value", value_name(program, named)}});
+  }
+  entry["edge_steps"] = nlohmann::ordered_json::array();
+  for (const RowStep& step : work.steps) entry["edge_steps"].push_back(step.op);
+  entry["folds"] = nlohmann::ordered_json::array();
+  for (const EdgeFold& fold : work.folds) {
+    nlohmann::ordered_json names = nlohmann::ordered_json::array();
+    for (const ValueId id : fold.accumulators) names.push_back(value_name(program, id));
+    entry["folds"].push_back({{"fold", fold_name(fold.fold)}, {"accumulators", names}});
+  }
 }
 
 }  // namespace
@@ -40,12 +103,7 @@ nlohmann::ordered_json plan_to_json(const Program& program, const Plan& plan) {
     nlohmann::ordered_json entry;
     entry["name"] = pass.name;
     entry["kind"] = pass.kind == PassKind::kRow ? "row" : "propagate";
-    if (pass.kind == PassKind::kPropagate) {
-      entry["direction"] = pass.propagation.direction == Direction::kIn ? "in" : "out";
-      entry["source"] = value_name(program, pass.propagation.source);
-      entry["accumulator"] = value_name(program, pass.propagation.accumulator);
-      entry["span_group"] = pass.span_group;
-    }
+    if (pass.kind == PassKind::kPropagate) describe_edges(program, pass, entry);
     entry["steps"] = nlohmann::ordered_json::array();
     for (const RowStep& step : pass.steps) entry["steps"].push_back(step.op);
     entry["group_rows"] = pass.group_rows;

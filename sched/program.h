@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/edge_program.h"
 #include "kernels/operator.h"
 #include "storage/types.h"
 
@@ -19,6 +20,7 @@ enum class ValueKind {
   kVertex,     // a vertex tensor made by a stage
   kParameter,  // a small matrix from outside: the same for every row
   kReduction,  // a small matrix summed over all rows by one stage, read by later ones
+  kEdge,       // a row an edge: exists for the edges at hand inside one propagation only
 };
 
 struct Value {
@@ -37,12 +39,32 @@ struct RowStep {
   Attributes attributes;
 };
 
-// accumulator[v] = fold of source[u] over the edges of v in this direction.
+// One edge value that a propagation starts from: a row of a vertex tensor, or what the edge
+// carries.
+struct EdgeInput {
+  EdgeLoad load = EdgeLoad::kStreamed;
+  ValueId vertex = -1;  // kStreamed: row of the neighbour; kResident: of the vertex that folds
+  ValueId edge = -1;
+};
+
+// accumulators[0][v] = fold of inputs over the edges of v; the other accumulators are the rest of
+// the fold's state (kernels/edge_program.h).
+struct EdgeFold {
+  Fold fold = Fold::kSum;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> accumulators;
+};
+
+// Edge work: for every edge of v in this direction, its inputs, steps on edge values (which may
+// also sum over all edges into reductions), and the folds into v.
 struct Propagation {
   Direction direction = Direction::kIn;
-  std::string fold = "sum";
-  ValueId source = -1;
-  ValueId accumulator = -1;
+  bool loops = false;  // each vertex without a self loop in the data gets one
+  std::vector<EdgeInput> inputs;
+  std::vector<RowStep> steps;
+  std::vector<EdgeFold> folds;
+  // Columns of the tensors that can be propagated a slice at a time; 0: they can't be.
+  std::int64_t slice_local_cols = 0;
 };
 
 struct Stage {

@@ -46,8 +46,12 @@ TEST_CASE("stages: a two-layer GCN is five stages, the input's dropout computed 
   }
   for (const Stage& stage : stages) {
     if (stage.propagation) {
-      CHECK(made[static_cast<std::size_t>(stage.propagation->source)]);
-      made[static_cast<std::size_t>(stage.propagation->accumulator)] = true;
+      for (const EdgeInput& input : stage.propagation->inputs) {
+        CHECK(made[static_cast<std::size_t>(input.vertex)]);
+      }
+      for (const EdgeFold& fold : stage.propagation->folds) {
+        made[static_cast<std::size_t>(fold.accumulators[0])] = true;
+      }
     }
     for (const RowStep& step : stage.steps) {
       for (const ValueId id : step.inputs) CHECK(made[static_cast<std::size_t>(id)]);
@@ -78,7 +82,7 @@ TEST_CASE(
   const TensorId kept = graph.apply("relu", {x});
   graph.apply("relu", {kept});                      // nobody reads it
   const TensorId again = graph.apply("relu", {x});  // read behind the propagation only
-  const TensorId sum = graph.propagate(kept, Direction::kIn);
+  const TensorId sum = graph.gather("sum", {graph.source(kept)}, Direction::kIn);
   const TensorId out = graph.apply("add", {sum, again});
   const StagedGraph staged = make_stages(graph, "test", {out});
   REQUIRE(staged.program.stages.size() == 2);

@@ -113,8 +113,6 @@ TEST_CASE("backend: programmers' mistakes stop with a message that names them") 
              Contains("row kernel 'matmull' for fp32"));
   CHECK_THAT(abort_message([&] { backend.row_kernel("matmul", DType::kI32); }),
              Contains("row kernel 'matmul' for int32"));
-  CHECK_THAT(abort_message([&] { backend.fold_kernel("mode", DType::kF64); }),
-             Contains("fold kernel 'mode' for fp64"));
   CHECK_THAT(abort_message([&] { register_cpu_row_kernel("relu", twice, nullptr); }),
              Contains("there already"));
   const Dense x(3, 8);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/gather_cpu.h"
 #include "storage/tile.h"
 #include "tests/kernels/run_kernel.h"
 
@@ -108,21 +109,15 @@ struct Gather {
   // `group`: how many spans one call of the kernel takes.
   std::vector<T> run(TileEncoding encoding, std::size_t group) const {
     std::vector<T> accumulator = initial();
-    const FoldKernel kernel = cpu_backend().fold_kernel("sum", DTypeOf<T>::value);
     for (std::size_t first = 0; first < graph.spans.size(); first += group) {
       const std::size_t last = std::min(first + group, graph.spans.size());
       std::vector<HandTile> tiles;
       for (std::size_t s = first; s < last; ++s) tiles.emplace_back(graph.spans[s], encoding);
-      std::vector<TileGroup::Entry> entries;
+      std::vector<cpu::SumGroup::Entry> entries;
       for (std::size_t s = first; s < last; ++s) {
         entries.push_back({tiles[s - first].view(), sources[s].data()});
       }
-      kernel({.entries = entries,
-              .source_stride = chunk_stride(cols),
-              .accumulator = accumulator.data(),
-              .rows = graph.rows,
-              .cols = cols,
-              .stride = chunk_stride(cols)});
+      cpu::gather_sum<T>({entries, accumulator.data(), chunk_stride(cols)});
     }
     return accumulator;
   }

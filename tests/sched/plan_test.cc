@@ -14,6 +14,12 @@ ValueId add(Program& program, const std::string& name, ValueKind kind, std::int6
   return static_cast<ValueId>(program.values.size()) - 1;
 }
 
+// The sum of the neighbours' rows.
+Propagation sum_of(Program& program, Direction direction, ValueId from, ValueId to) {
+  const ValueId edge = add(program, "edge", ValueKind::kEdge, 40);
+  return {direction, false, {{EdgeLoad::kStreamed, from, edge}}, {}, {{Fold::kSum, {edge}, {to}}}};
+}
+
 // x -> a (row) -> propagate -> b -> c (row) -> propagate -> d: four tensors of lifetimes
 // [0,1], [1,1], [1,2], [2,2], and a scratch value s.
 struct Chain {
@@ -30,9 +36,9 @@ struct Chain {
     sum = add(program, "sum", ValueKind::kReduction, 40);
     program.stages.resize(3);
     program.stages[0].steps = {{"relu", {x}, {a}, {}}};
-    program.stages[1].propagation = Propagation{Direction::kIn, "sum", a, b};
+    program.stages[1].propagation = sum_of(program, Direction::kIn, a, b);
     program.stages[1].steps = {{"relu", {b}, {s}, {}}, {"relu", {s}, {c}, {}}};
-    program.stages[2].propagation = Propagation{Direction::kOut, "sum", c, d};
+    program.stages[2].propagation = sum_of(program, Direction::kOut, c, d);
     program.stages[2].steps = {{"column_sum", {d}, {sum}, {}}};
   }
 };

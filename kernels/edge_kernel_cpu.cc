@@ -1,0 +1,371 @@
+#include "kernels/edge_kernel_cpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu_traversal.h"
+#include "kernels/gather_cpu.h"
+#include "storage/errors.h"
+#include "storage/tensor_layout.h"
+
+namespace ooc::cpu {
+namespace {
+
+constexpr std::int64_t kPrefetchEdges = 16;
+constexpr std::int64_t kCacheLineBytes = 64;
+
+// Hands out the edges of a tile in order, a batch at a time.
+class TileCursor {
+ public:
+  explicit TileCursor(const TileView& tile) : tile_(tile) {}
+
+  std::int64_t first_edge() const { return first_; }  // of the last batch
+  // Fills the batch with up to `most` edges; false at the end of the tile.
+  bool next(std::int64_t most, EdgeBatch& batch) {
+    first_ = edge_;
+    batch.count = std::min<std::int64_t>(most, tile_.edge_count - edge_);
+    for (std::int64_t i = 0; i < batch.count; ++i, ++edge_) {
+      batch.rows[i] = row_of_next();
+      batch.neighbours[i] = tile_.sources[edge_];
+    }
+    return batch.count > 0;
+  }
+  // How many edges with the same ends lie directly before each of the batch.
+  void parallel_indexes(const EdgeBatch& batch, std::int64_t* indexes, std::int64_t stride) {
+    for (std::int64_t i = 0; i < batch.count; ++i) {
+      const bool same = batch.rows[i] == last_row_ && batch.neighbours[i] == last_neighbour_;
+      index_ = same ? index_ + 1 : 0;
+      last_row_ = batch.rows[i];
+      last_neighbour_ = batch.neighbours[i];
+      indexes[i * stride] = index_;
+    }
+  }
+
+ private:
+  std::int32_t row_of_next() {
+    if (tile_.encoding == TileEncoding::kRuns) {
+      while (edge_ >= tile_.ends[run_]) ++run_;
+      return tile_.rows[run_];
+    }
+    const std::uint8_t delta = tile_.deltas[edge_];
+    row_ = delta == kRowEscape ? tile_.escapes[escape_++] : row_ + delta;
+    return row_;
+  }
+
+  const TileView& tile_;
+  std::int64_t edge_ = 0, first_ = 0;
+  std::uint32_t run_ = 0, escape_ = 0;
+  std::int32_t row_ = 0;
+  std::int32_t last_row_ = -1, last_neighbour_ = -1;
+  std::int64_t index_ = 0;
+};
+
+// Row ids[i] of `from` to row i of `to`, elements of type E.
+template <class E>
+void copy_rows(const std::int32_t* ids, std::int64_t count, const E* from, std::int64_t from_stride,
+               E* to, std::int64_t to_stride, std::int64_t cols) {
+  with_columns(cols, [&](auto width) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(to + i * to_stride, from + ids[i] * from_stride,
+                  static_cast<std::size_t>(width) * sizeof(E));
+    }
+  });
+}
+
+// Likewise of rows that lie anywhere: asks for those of edges to come, `ahead` in the whole tile.
+template <class E>
+void copy_far_rows(const EdgeBatch& batch, const std::uint16_t* ahead, std::int64_t ahead_count,
+                   const E* from, std::int64_t from_stride, E* to, std::int64_t to_stride,
+                   std::int64_t cols) {
+  const std::int64_t line = kCacheLineBytes / std::int64_t{sizeof(E)};
+  with_columns(cols, [&](auto width) {
+    for (std::int64_t i = 0; i < batch.count; ++i) {
+      const E* later = from + ahead[std::min(i + kPrefetchEdges, ahead_count - 1)] * from_stride;
+      for (std::int64_t c = 0; c < width; c += line) __builtin_prefetch(later + c);
+      std::memcpy(to + i * to_stride, from + batch.neighbours[i] * from_stride,
+                  static_cast<std::size_t>(width) * sizeof(E));
+    }
+  });
+}
+
+// One run of a program over a tile group: the views of its values, and of its steps' operands.
+template <class T>
+class Run {
+ public:
+  Run(const EdgeProgram& program, const TileGroup& group) : program_(program), group_(group) {
+    place_values();
+    for (const EdgeProgram::Matrix& matrix : program.matrices) add_matrix(matrix);
+    bind_steps();
+    first_streamed_ = first_pointers(program.streamed);
+    first_resident_ = first_pointers(program.resident);
+    first_accumulator_ = first_pointers(program.accumulators);
+  }
+
+  void run() {
+    for (const TileGroup::Entry& entry : group_.entries) {
+      TileCursor cursor(entry.tile);
+      while (cursor.next(program_.batch_edges, batch_)) {
+        for (const EdgeProgram::Load& load : program_.loads) fill(load, entry, cursor);
+        for (std::size_t step = 0; step < steps_.size(); ++step) compute(step);
+        for (const EdgeProgram::FoldStep& step : program_.folds) fold(step);
+      }
+    }
+  }
+
+ private:
+  struct BoundStep {
+    std::vector<MatrixView> inputs;
+    MatrixView output;
+  };
+
+  bool sliced(std::int64_t cols) const { return cols == program_.slice_local_cols; }
+
+  static std::vector<std::size_t> first_pointers(const std::vector<EdgeProgram::Shape>& shapes) {
+    std::vector<std::size_t> first;
+    std::size_t at = 0;
+    for (const EdgeProgram::Shape& shape : shapes) {
+      first.push_back(at);
+      at += static_cast<std::size_t>(ceil_div(shape.cols, kSliceWidth));
+    }
+    return first;
+  }
+
+  // The view of rows of a vertex tensor's columns, all of them or the slice at hand.
+  MatrixView view_of(const EdgeProgram::Shape& shape, std::int64_t rows,
+                     void* const* slices) const {
+    const TensorLayout whole{rows, shape.cols, rows};
+    MatrixView view{shape.dtype, rows, shape.cols, kSliceWidth, 0, 0, slices};
+    if (sliced(shape.cols)) {
+      view.first_column = group_.slice * kSliceWidth;
+      view.cols = whole.slice_cols(group_.slice);
+      view.last_stride = whole.slice_stride(group_.slice);
+    } else {
+      view.last_stride = whole.slice_stride(whole.slice_count() - 1);
+    }
+    return view;
+  }
+
+  void place_values() {
+    std::byte* at = group_.scratch;
+    const auto ids = round_up(program_.batch_edges * std::int64_t{sizeof(std::int32_t)}, 64);
+    batch_.rows = reinterpret_cast<std::int32_t*>(at);
+    batch_.neighbours = reinterpret_cast<std::int32_t*>(at + ids);
+    at += 2 * ids;
+    std::size_t count = 0;
+    for (const EdgeProgram::Shape& shape : program_.values) {
+      count += static_cast<std::size_t>(ceil_div(shape.cols, kSliceWidth));
+    }
+    pointers_.reserve(count);  // views point into it
+    for (std::size_t value = 0; value < program_.values.size(); ++value) {
+      const EdgeProgram::Shape& shape = program_.values[value];
+      MatrixView view = view_of(shape, 0, pointers_.data() + pointers_.size());
+      std::byte* slice_at = at;
+      for (std::int64_t slice = 0; slice < view.slice_count(); ++slice) {
+        pointers_.push_back(slice_at);
+        slice_at += round_up(program_.batch_edges * view.stride(slice) *
+                                 static_cast<std::int64_t>(dtype_bytes(shape.dtype)),
+                             64);
+      }
+      at += edge_value_bytes(program_, static_cast<int>(value));
+      values_.push_back(view);
+    }
+  }
+
+  void add_matrix(const EdgeProgram::Matrix& matrix) {
+    void* const* slice = group_.matrices + matrices_.size();
+    MatrixView view{matrix.dtype, matrix.rows, matrix.cols, matrix.cols, matrix.cols, 0, slice};
+    matrices_.push_back(view);
+    if (!sliced(matrix.cols)) return;
+    const std::int64_t first = group_.slice * kSliceWidth;
+    matrix_slices_.push_back(static_cast<std::byte*>(*slice) +
+                             static_cast<std::size_t>(first) * dtype_bytes(matrix.dtype));
+    sliced_matrices_.push_back(matrices_.size() - 1);
+  }
+
+  void bind_steps() {
+    for (std::size_t i = 0; i < sliced_matrices_.size(); ++i) {
+      MatrixView& view = matrices_[sliced_matrices_[i]];
+      view.slices = matrix_slices_.data() + i;
+      view.first_column = group_.slice * kSliceWidth;
+      view.cols = std::min(kSliceWidth, view.cols - view.first_column);
+      view.slice_width = view.cols;
+    }
+    for (const EdgeProgram::Step& step : program_.steps) {
+      BoundStep bound;
+      for (const EdgeProgram::Operand& input : step.inputs) bound.inputs.push_back(operand(input));
+      bound.output = operand(step.output);
+      steps_.push_back(std::move(bound));
+    }
+  }
+
+  MatrixView operand(const EdgeProgram::Operand& operand) const {
+    const auto at = static_cast<std::size_t>(operand.index);
+    return operand.is_matrix ? matrices_[at] : values_[at];
+  }
+
+  MatrixView value(int index) const {
+    MatrixView view = values_[static_cast<std::size_t>(index)];
+    view.rows = batch_.count;
+    return view;
+  }
+
+  void fill(const EdgeProgram::Load& load, const TileGroup::Entry& entry, TileCursor& cursor) {
+    const MatrixView to = value(load.value);
+    const TileView& tile = entry.tile;
+    const std::int64_t first = cursor.first_edge();
+    const std::int64_t cols = program_.values[static_cast<std::size_t>(load.value)].cols;
+    switch (load.load) {
+      case EdgeLoad::kStreamed:
+      case EdgeLoad::kResident:
+        return dtype_bytes(to.dtype) == 8 ? fill_rows<std::uint64_t>(load, entry, first, to)
+                                          : fill_rows<std::uint32_t>(load, entry, first, to);
+      case EdgeLoad::kWeights:
+        return fill_carried<T>(tile.weights, cols, first, to);
+      case EdgeLoad::kTypes:
+        return fill_carried<std::int32_t>(tile.types, cols, first, to);
+      case EdgeLoad::kFeatures:
+        return fill_carried<T>(tile.features, cols, first, to);
+      case EdgeLoad::kParallelIndex:
+        return cursor.parallel_indexes(batch_, to.data<std::int64_t>(0), to.stride(0));
+    }
+  }
+
+  template <class E>
+  void fill_rows(const EdgeProgram::Load& load, const TileGroup::Entry& entry,
+                 std::int64_t first_edge, const MatrixView& to) {
+    const bool streamed = load.load == EdgeLoad::kStreamed;
+    const auto operand = static_cast<std::size_t>(load.operand);
+    const std::size_t first = (streamed ? first_streamed_ : first_resident_)[operand];
+    const void* const* from = (streamed ? entry.streamed : group_.resident) + first;
+    if (sliced(program_.values[static_cast<std::size_t>(load.value)].cols)) from += group_.slice;
+    for (std::int64_t slice = 0; slice < to.slice_count(); ++slice) {
+      const auto* rows = static_cast<const E*>(from[slice]);
+      auto* values = static_cast<E*>(to.slices[slice]);
+      const std::int64_t stride = to.stride(slice);
+      if (streamed) {
+        copy_far_rows(batch_, entry.tile.sources + first_edge, entry.tile.edge_count - first_edge,
+                      rows, stride, values, stride, to.slice_cols(slice));
+      } else {
+        copy_rows(batch_.rows, batch_.count, rows, stride, values, stride, to.slice_cols(slice));
+      }
+    }
+  }
+
+  // What edges carry lies beside each other, `cols` an edge.
+  template <class To, class From>
+  void fill_carried(const From* carried, std::int64_t cols, std::int64_t first_edge,
+                    const MatrixView& to) {
+    for (std::int64_t slice = 0; slice < to.slice_count(); ++slice) {
+      To* rows = to.data<To>(slice);
+      const std::int64_t first_column = to.first_column + slice * to.slice_width;
+      for (std::int64_t i = 0; i < batch_.count; ++i) {
+        const From* edge = carried + (first_edge + i) * cols + first_column;
+        To* row = rows + i * to.stride(slice);
+        for (std::int64_t c = 0; c < to.slice_cols(slice); ++c) row[c] = static_cast<To>(edge[c]);
+      }
+    }
+  }
+
+  void compute(std::size_t index) {
+    BoundStep& bound = steps_[index];
+    const EdgeProgram::Step& step = program_.steps[index];
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      if (!step.inputs[i].is_matrix) bound.inputs[i].rows = batch_.count;
+    }
+    if (!step.output.is_matrix) bound.output.rows = batch_.count;
+    step.kernel({bound.inputs, {&bound.output, 1}, step.attributes, group_.state});
+  }
+
+  MatrixView accumulator(int index) const {
+    const auto at = static_cast<std::size_t>(index);
+    const EdgeProgram::Shape& shape = program_.accumulators[at];
+    void* const* slices = group_.accumulators + first_accumulator_[at];
+    return view_of(shape, group_.rows, slices + (sliced(shape.cols) ? group_.slice : 0));
+  }
+
+  void fold(const EdgeProgram::FoldStep& step) {
+    const auto& in = step.inputs;
+    const auto& out = step.accumulators;
+    switch (step.fold) {
+      case Fold::kSum:
+        return fold_sum<T>(batch_, value(in[0]), accumulator(out[0]));
+      case Fold::kMax:
+        return fold_max<T>(batch_, value(in[0]), value(in[1]), accumulator(out[0]),
+                           accumulator(out[1]));
+      case Fold::kSoftmax:
+        return fold_softmax<T>(batch_, value(in[0]), value(in[1]), accumulator(out[0]),
+                               accumulator(out[1]), accumulator(out[2]));
+    }
+  }
+
+  const EdgeProgram& program_;
+  const TileGroup& group_;
+  EdgeBatch batch_;
+  std::vector<void*> pointers_;
+  std::vector<MatrixView> values_, matrices_;
+  std::vector<void*> matrix_slices_;
+  std::vector<std::size_t> sliced_matrices_;
+  std::vector<BoundStep> steps_;
+  std::vector<std::size_t> first_streamed_, first_resident_, first_accumulator_;
+};
+
+// Sums of neighbours' rows, straight from where they lie.
+template <class T>
+void run_plain_sum(const EdgeProgram& program, const TileGroup& group) {
+  std::vector<SumGroup::Entry> entries(group.entries.size());
+  for (const EdgeProgram::FoldStep& fold : program.folds) {
+    const auto load = std::find_if(program.loads.begin(), program.loads.end(),
+                                   [&](const auto& l) { return l.value == fold.inputs[0]; });
+    const auto pointer = [](const std::vector<EdgeProgram::Shape>& shapes, int operand) {
+      std::int64_t at = 0;
+      for (int i = 0; i < operand; ++i) {
+        at += ceil_div(shapes[static_cast<std::size_t>(i)].cols, kSliceWidth);
+      }
+      return at;
+    };
+    const std::int64_t from = pointer(program.streamed, load->operand);
+    const std::int64_t to = pointer(program.accumulators, fold.accumulators[0]);
+    const EdgeProgram::Shape& shape =
+        program.accumulators[static_cast<std::size_t>(fold.accumulators[0])];
+    const TensorLayout layout{group.rows, shape.cols, group.rows};
+    const bool sliced = shape.cols == program.slice_local_cols;
+    const std::int64_t begin = sliced ? group.slice : 0;
+    const std::int64_t end = sliced ? group.slice + 1 : layout.slice_count();
+    for (std::int64_t slice = begin; slice < end; ++slice) {
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        entries[i] = {group.entries[i].tile, group.entries[i].streamed[from + slice]};
+      }
+      gather_sum<T>({entries, group.accumulators[to + slice], layout.slice_stride(slice)});
+    }
+  }
+}
+
+template <class T>
+class CpuEdgeKernel final : public EdgeKernel {
+ public:
+  explicit CpuEdgeKernel(const EdgeProgram& program) : program_(program) {
+    OOC_CHECK(is_plain_sum(program) || program.batch_edges > 0);
+  }
+  void run(const TileGroup& group) const override {
+    if (is_plain_sum(program_)) {
+      run_plain_sum<T>(program_, group);
+    } else {
+      Run<T>(program_, group).run();
+    }
+  }
+
+ private:
+  EdgeProgram program_;
+};
+
+}  // namespace
+
+std::unique_ptr<EdgeKernel> make_edge_kernel(const EdgeProgram& program) {
+  OOC_CHECK(program.real == DType::kF32 || program.real == DType::kF64);
+  if (program.real == DType::kF32) return std::make_unique<CpuEdgeKernel<float>>(program);
+  return std::make_unique<CpuEdgeKernel<double>>(program);
+}
+
+}  // namespace ooc::cpu

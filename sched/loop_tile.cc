@@ -1,0 +1,45 @@
+#include "sched/loop_tile.h"
+
+#include <algorithm>
+
+namespace ooc {
+
+TileView LoopTile::view() const {
+  TileView tile;
+  tile.encoding = TileEncoding::kRuns;
+  tile.edge_count = tile.row_count = static_cast<std::uint32_t>(rows.size());
+  tile.ends = ends.data();
+  tile.rows = rows.data();
+  tile.sources = sources.data();
+  tile.weights = weights.data();
+  tile.types = types.data();
+  tile.features = features.data();
+  return tile;
+}
+
+LoopTile make_loop_tile(const Dataset& dataset, std::int64_t block) {
+  const EdgeLayout& edges = dataset.manifest().edges;
+  const std::int64_t begin = block * edges.block_rows;
+  const std::int64_t count = std::min(edges.block_rows, edges.vertices - begin);
+  const VertexTensorFile& degrees = *dataset.tensor("degrees");
+  const auto* row = reinterpret_cast<const std::int32_t*>(degrees.chunk(block, 0));
+  LoopTile loops;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (row[i * degrees.layout().slice_stride(0) + kSelfLoops] > 0) continue;
+    loops.rows.push_back(static_cast<std::uint16_t>(i));
+    loops.sources.push_back(static_cast<std::uint16_t>((begin + i) % edges.span_rows));
+    loops.ends.push_back(static_cast<std::uint32_t>(loops.rows.size()));
+  }
+  const std::size_t size = loops.rows.size();
+  if (edges.data.weights) loops.weights.assign(size, 1.0f);
+  if (edges.data.types) loops.types.assign(size, 0);
+  loops.features.assign(size * static_cast<std::size_t>(edges.data.feature_cols), 0.0f);
+  return loops;
+}
+
+std::int64_t loop_bytes(const EdgeLayout& edges, std::int64_t block) {
+  const std::int64_t rows = std::min(edges.block_rows, edges.vertices - block * edges.block_rows);
+  return rows * kDegreeColumns * std::int64_t{sizeof(std::int32_t)};
+}
+
+}  // namespace ooc
