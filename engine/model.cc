@@ -155,7 +155,7 @@ class ModelBuilder {
   }
 
   // A layer that doesn't look at its input would leave those before it without a gradient.
-  void check_parameters() const {
+  void check_parameters() {
     const TensorGraph& graph = parts_.graph();
     std::vector<bool> reached(graph.tensors().size(), false);
     reached[static_cast<std::size_t>(parts_.model().loss)] = true;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/edge_operators.h"
+#include "engine/graph_inputs.h"
 #include "engine/saga/complaint.h"
 #include "engine/saga/layer_builder.h"
 #include "storage/errors.h"
@@ -178,11 +179,11 @@ Value LayerBuilder::edge_data(const std::string& member, const Place& place) {
   if (member.empty()) {
     if (facts.edge_features == 0) missing("features", "edge_features.*");
     return rows_value(graph,
-                      graph.edge_input(kEdgeFeatures, facts.edge_features, graph.real(), loops_));
+                      graph.edge_input(kEdgeFeaturesInput, facts.edge_features, graph.real(), loops_));
   }
   if (member == "weight") {
     if (!facts.edge_weights) missing("weights", "edge_weights.*");
-    return rows_value(graph, graph.edge_input(kEdgeWeights, 1, graph.real(), loops_));
+    return rows_value(graph, graph.edge_input(kEdgeWeightsInput, 1, graph.real(), loops_));
   }
   if (member != "type") {
     refuse_name(source_, place, "something data has", member, {"weight", "type"});
@@ -190,7 +191,7 @@ Value LayerBuilder::edge_data(const std::string& member, const Place& place) {
   Value value;
   value.kind = Kind::kTypes;
   if (facts.edge_types > 1) {
-    value.tensor = graph.edge_input(kEdgeTypes, 1, DType::kI32, loops_);
+    value.tensor = graph.edge_input(kEdgeTypesInput, 1, DType::kI32, loops_);
   }
   return value;
 }
