@@ -5,6 +5,7 @@
 
 #include "engine/edge_operators.h"
 #include "engine/gradients.h"
+#include "engine/row_operators.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -151,6 +152,7 @@ Table built_in_operators() {
   Table table;
   for (const OperatorDef& entry : entries) table.emplace(entry.name, entry);
   for (const OperatorDef& entry : edge_operators()) table.emplace(entry.name, entry);
+  for (const OperatorDef& entry : row_operators()) table.emplace(entry.name, entry);
   return table;
 }
 

@@ -40,28 +40,7 @@ KernelTable built_in_kernels() {
     table.emplace(kName, KernelPair{checked<float, kName, cpu::name<float>>,     \
                                     checked<double, kName, cpu::name<double>>}); \
   }
-  OOC_KERNEL(matmul)
-  OOC_KERNEL(matmul_reduce)
-  OOC_KERNEL(bias)
-  OOC_KERNEL(column_sum)
-  OOC_KERNEL(add)
-  OOC_KERNEL(relu)
-  OOC_KERNEL(relu_gradient)
-  OOC_KERNEL(dropout)
-  OOC_KERNEL(scale_rows)
-  OOC_KERNEL(copy)
-  OOC_KERNEL(copy_ids)
-  OOC_KERNEL(edge_key)
-  OOC_KERNEL(layer_norm)
-  OOC_KERNEL(layer_norm_gradient)
-  OOC_KERNEL(layer_norm_gamma_gradient)
-  OOC_KERNEL(batch_norm_sums)
-  OOC_KERNEL(batch_norm)
-  OOC_KERNEL(batch_norm_gamma_gradient)
-  OOC_KERNEL(batch_norm_gradient)
-  OOC_KERNEL(batch_norm_inference)
-  OOC_KERNEL(softmax_cross_entropy)
-  OOC_KERNEL(softmax_cross_entropy_gradient)
+  OOC_CPU_ROW_KERNELS(OOC_KERNEL)
 #undef OOC_KERNEL
   return table;
 }

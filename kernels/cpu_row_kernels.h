@@ -4,64 +4,39 @@
 
 #include "kernels/operator.h"
 
+// clang-format off
+// All of them, by the file that holds them.
+#define OOC_CPU_ROW_KERNELS(KERNEL)                                                               \
+  /* dense_cpu.cc */                                                                              \
+  KERNEL(matmul) KERNEL(matmul_reduce) KERNEL(bias) KERNEL(column_sum)                            \
+  /* elementwise_cpu.cc */                                                                        \
+  KERNEL(add) KERNEL(sub) KERNEL(mul) KERNEL(affine) KERNEL(maximum) KERNEL(maximum_gradient)     \
+  KERNEL(relu) KERNEL(relu_gradient) KERNEL(scale_rows)                                           \
+  /* activations_cpu.cc */                                                                        \
+  KERNEL(sigmoid) KERNEL(sigmoid_gradient) KERNEL(tanh) KERNEL(tanh_gradient)                     \
+  KERNEL(leaky_relu) KERNEL(leaky_relu_gradient) KERNEL(elu) KERNEL(elu_gradient)                 \
+  KERNEL(gelu) KERNEL(gelu_gradient) KERNEL(exp)                                                  \
+  /* column_scales_cpu.cc */                                                                      \
+  KERNEL(scale_cols) KERNEL(mul_column_sum) KERNEL(scale_by) KERNEL(dot_sum)                      \
+  /* copy_cpu.cc */                                                                                \
+  KERNEL(copy) KERNEL(copy_ids) KERNEL(edge_key)                                                  \
+  /* dropout_cpu.cc */                                                                            \
+  KERNEL(dropout)                                                                                 \
+  /* layer_norm_cpu.cc */                                                                         \
+  KERNEL(layer_norm) KERNEL(layer_norm_gradient) KERNEL(layer_norm_gamma_gradient)                \
+  /* batch_norm_cpu.cc */                                                                         \
+  KERNEL(batch_norm_sums) KERNEL(batch_norm) KERNEL(batch_norm_gamma_gradient)                    \
+  KERNEL(batch_norm_gradient) KERNEL(batch_norm_inference)                                        \
+  /* loss_cpu.cc */                                                                               \
+  KERNEL(softmax_cross_entropy) KERNEL(softmax_cross_entropy_gradient)
+// clang-format on
+
 namespace ooc::cpu {
 
-// dense_cpu.cc
-template <class T>
-void matmul(const OperatorCall& call);
-template <class T>
-void matmul_reduce(const OperatorCall& call);
-template <class T>
-void bias(const OperatorCall& call);
-template <class T>
-void column_sum(const OperatorCall& call);
-
-// elementwise_cpu.cc
-template <class T>
-void add(const OperatorCall& call);
-template <class T>
-void relu(const OperatorCall& call);
-template <class T>
-void relu_gradient(const OperatorCall& call);
-template <class T>
-void scale_rows(const OperatorCall& call);
-
-// copy_cpu.cc
-template <class T>
-void copy(const OperatorCall& call);
-template <class T>
-void copy_ids(const OperatorCall& call);
-template <class T>
-void edge_key(const OperatorCall& call);
-
-// dropout_cpu.cc
-template <class T>
-void dropout(const OperatorCall& call);
-
-// layer_norm_cpu.cc
-template <class T>
-void layer_norm(const OperatorCall& call);
-template <class T>
-void layer_norm_gradient(const OperatorCall& call);
-template <class T>
-void layer_norm_gamma_gradient(const OperatorCall& call);
-
-// batch_norm_cpu.cc
-template <class T>
-void batch_norm_sums(const OperatorCall& call);
-template <class T>
-void batch_norm(const OperatorCall& call);
-template <class T>
-void batch_norm_gamma_gradient(const OperatorCall& call);
-template <class T>
-void batch_norm_gradient(const OperatorCall& call);
-template <class T>
-void batch_norm_inference(const OperatorCall& call);
-
-// loss_cpu.cc
-template <class T>
-void softmax_cross_entropy(const OperatorCall& call);
-template <class T>
-void softmax_cross_entropy_gradient(const OperatorCall& call);
+#define OOC_DECLARE(name) \
+  template <class T>      \
+  void name(const OperatorCall& call);
+OOC_CPU_ROW_KERNELS(OOC_DECLARE)
+#undef OOC_DECLARE
 
 }  // namespace ooc::cpu

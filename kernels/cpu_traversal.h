@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 #include "kernels/matrix_view.h"
@@ -37,12 +38,35 @@ class StripRows {
  public:
   StripRows(const MatrixView& view, const Strip& strip)
       : data_(view.data<T>(strip.slice) + strip.offset), stride_(view.stride(strip.slice)) {}
+  // From a column on, to the end of its slice.
+  StripRows(const MatrixView& view, std::int64_t column)
+      : StripRows(view, Strip{column / view.slice_width, column % view.slice_width, column, 0}) {}
   T* row(std::int64_t i) const { return data_ + i * stride_; }
 
  private:
   T* data_;
   std::int64_t stride_;
 };
+
+// Columns of a matrix, from `first` on.
+struct ColumnRange {
+  const MatrixView& view;
+  std::int64_t first = 0;
+};
+
+// Cuts `cols` columns that lie side by side in several matrices, at another place in each, into
+// pieces of up to 32 that lie in one slice of every one. Calls body(offset, cols) for each.
+template <class Body>
+void for_each_piece(std::int64_t cols, std::initializer_list<ColumnRange> ranges, Body&& body) {
+  for (std::int64_t offset = 0, piece = 0; offset < cols; offset += piece) {
+    piece = std::min(kStripCols, cols - offset);
+    for (const ColumnRange& range : ranges) {
+      const std::int64_t width = range.view.slice_width;
+      piece = std::min(piece, width - (range.first + offset) % width);
+    }
+    body(offset, piece);
+  }
+}
 
 // The strip's columns of a one-slice operand's row: a parameter or a reduction.
 template <class T>
@@ -94,11 +118,32 @@ void map_elements(const MatrixView& a, const MatrixView& b, const MatrixView& y,
   });
 }
 
+// Y = op(A, B, C), element by element.
+template <class T, class Op>
+void map_elements(const MatrixView& a, const MatrixView& b, const MatrixView& c,
+                  const MatrixView& y, Op op) {
+  for_each_strip(y, [&](const Strip& strip) {
+    const StripRows<T> as(a, strip);
+    const StripRows<T> bs(b, strip);
+    const StripRows<T> cs(c, strip);
+    const StripRows<T> ys(y, strip);
+    with_columns(strip.cols, [&](auto cols) {
+      for (std::int64_t i = 0; i < y.rows; ++i) {
+        const T* __restrict a_row = as.row(i);
+        const T* __restrict b_row = bs.row(i);
+        const T* __restrict c_row = cs.row(i);
+        T* __restrict y_row = ys.row(i);
+        for (std::int64_t k = 0; k < cols; ++k) y_row[k] = op(a_row[k], b_row[k], c_row[k]);
+      }
+    });
+  });
+}
+
 // Sum over c < cols of f(c) in eight lanes: vectorises, and its order depends on cols only.
-template <class F>
-double lane_sum(std::int64_t cols, F&& f) {
+template <class Sum = double, class F>
+Sum lane_sum(std::int64_t cols, F&& f) {
   constexpr std::int64_t kLanes = 8;
-  double lanes[kLanes] = {};
+  Sum lanes[kLanes] = {};
   const std::int64_t whole = cols / kLanes * kLanes;
   for (std::int64_t c = 0; c < whole; c += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(c + lane);

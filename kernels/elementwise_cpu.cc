@@ -10,6 +10,35 @@ void add(const OperatorCall& call) {
 }
 
 template <class T>
+void sub(const OperatorCall& call) {
+  map_elements<T>(call.inputs[0], call.inputs[1], call.outputs[0], [](T a, T b) { return a - b; });
+}
+
+template <class T>
+void mul(const OperatorCall& call) {
+  map_elements<T>(call.inputs[0], call.inputs[1], call.outputs[0], [](T a, T b) { return a * b; });
+}
+
+template <class T>
+void affine(const OperatorCall& call) {
+  const auto value = static_cast<T>(call.attributes.value);
+  const auto shift = static_cast<T>(call.attributes.shift);
+  map_elements<T>(call.inputs[0], call.outputs[0], [=](T x) { return value * x + shift; });
+}
+
+template <class T>
+void maximum(const OperatorCall& call) {
+  map_elements<T>(call.inputs[0], call.inputs[1], call.outputs[0],
+                  [](T a, T b) { return ooc::maximum(a, b); });
+}
+
+template <class T>
+void maximum_gradient(const OperatorCall& call) {
+  map_elements<T>(call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0],
+                  [](T g, T a, T b) { return a >= b ? g : T{0}; });
+}
+
+template <class T>
 void relu(const OperatorCall& call) {
   map_elements<T>(call.inputs[0], call.outputs[0], [](T x) { return ooc::relu(x); });
 }
@@ -40,10 +69,15 @@ void scale_rows(const OperatorCall& call) {
   });
 }
 
-#define OOC_INSTANTIATE(T)                             \
-  template void add<T>(const OperatorCall&);           \
-  template void relu<T>(const OperatorCall&);          \
-  template void relu_gradient<T>(const OperatorCall&); \
+#define OOC_INSTANTIATE(T)                                \
+  template void add<T>(const OperatorCall&);              \
+  template void sub<T>(const OperatorCall&);              \
+  template void mul<T>(const OperatorCall&);              \
+  template void affine<T>(const OperatorCall&);           \
+  template void maximum<T>(const OperatorCall&);          \
+  template void maximum_gradient<T>(const OperatorCall&); \
+  template void relu<T>(const OperatorCall&);             \
+  template void relu_gradient<T>(const OperatorCall&);    \
   template void scale_rows<T>(const OperatorCall&);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)

@@ -17,9 +17,9 @@ struct Attributes {
   std::uint32_t key = 0;   // the operator's number in the random streams
   bool transpose = false;  // matmul: use the parameter transposed
   double shift = 0;        // affine's constant
-  std::int64_t heads = 1;  // column groups of equal width
-  std::int64_t begin = 0;  // first column of a part
-  std::int64_t cols = 0;   // columns of an output that operands don't tell
+  std::int64_t heads = 1;  // groups of columns, of equal width
+  std::int64_t begin = 0;  // the first of a range of columns
+  std::int64_t cols = 0;   // columns of an output that the operands don't tell
 
   bool operator==(const Attributes&) const = default;
 };

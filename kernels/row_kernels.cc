@@ -14,6 +14,8 @@ constexpr auto kI32 = OperandType::kI32;
 constexpr auto kI64 = OperandType::kI64;
 constexpr auto kU8 = OperandType::kU8;
 
+constexpr OperandSpec kA{"A", 'n', 'd'};
+constexpr OperandSpec kB{"B", 'n', 'd'};
 constexpr OperandSpec kX{"X", 'n', 'd'};
 constexpr OperandSpec kY{"Y", 'n', 'd'};
 constexpr OperandSpec kG{"G", 'n', 'd'};
@@ -31,7 +33,12 @@ constexpr RowKernelSpec kSpecs[] = {
     {"matmul_reduce", {{{"X", 'n', 'k'}, {"G", 'n', 'm'}}}, {"R", 'k', 'm'}, true},
     {"bias", {{kX, {"b", '1', 'd'}}}, kY},
     {"column_sum", {{kX}}, kRow, true},
-    {"add", {{{"A", 'n', 'd'}, {"B", 'n', 'd'}}}, kY},
+    {"add", {{kA, kB}}, kY},
+    {"sub", {{kA, kB}}, kY},
+    {"mul", {{kA, kB}}, kY},
+    {"affine", {{kX}}, kY},
+    {"maximum", {{kA, kB}}, kY},
+    {"maximum_gradient", {{kG, kA, kB}}, {"dA", 'n', 'd'}},
     {"relu", {{kX}}, kY},
     {"relu_gradient", {{kG, kY}}, kDx},
     {"dropout", {{kX, {"ids", 'n', '1', kI64}}}, kY},
@@ -41,6 +48,21 @@ constexpr RowKernelSpec kSpecs[] = {
     {"edge_key",
      {{{"s", 'n', '1', kI64}, {"t", 'n', '1', kI64}, {"i", 'n', '1', kI64}}},
      {"K", 'n', '3', kI64}},
+    {"scale_cols", {{kX, {"a", '1', 'd'}}}, kY},
+    {"mul_column_sum", {{kA, kB}}, kRow, true},
+    {"scale_by", {{kX, {"s", '1', '1'}}}, kY},
+    {"dot_sum", {{kA, kB}}, {"R", '1', '1'}, true},
+    {"sigmoid", {{kX}}, kY},
+    {"sigmoid_gradient", {{kG, kY}}, kDx},
+    {"tanh", {{kX}}, kY},
+    {"tanh_gradient", {{kG, kY}}, kDx},
+    {"leaky_relu", {{kX}}, kY},
+    {"leaky_relu_gradient", {{kG, kY}}, kDx},
+    {"elu", {{kX}}, kY},
+    {"elu_gradient", {{kG, kY}}, kDx},
+    {"gelu", {{kX}}, kY},
+    {"gelu_gradient", {{kG, kX}}, kDx},
+    {"exp", {{kX}}, kY},
     {"layer_norm", {{kX, kGamma, kBeta}}, kY},
     {"layer_norm_gradient", {{kG, kX, kGamma}}, kDx},
     {"layer_norm_gamma_gradient", {{kG, kX}}, kRow, true},
@@ -71,7 +93,8 @@ DType dtype_of(OperandType type, DType real) {
   return real;
 }
 
-// Binds the letters of shapes to extents as operands are checked.
+// Binds the letters of shapes to extents as operands are checked. Batches of edges call kernels
+// with a few hundred rows: it divides nothing and allocates nothing.
 class CallChecker {
  public:
   CallChecker(const RowKernelSpec& spec, DType real, bool transpose)
@@ -83,43 +106,46 @@ class CallChecker {
     bind(swap ? operand.cols : operand.rows, view.rows, operand);
     bind(swap ? operand.rows : operand.cols, view.cols, operand);
     expect(view.slice_width > 0, operand, "slice width");
-    const bool vertex = operand.rows == 'n';
-    const bool slices = vertex && view.slice_width == kSliceWidth;
-    expect(slices || view.slice_count() <= 1, operand, "slices");
-    expect(view.last_stride >= view.slice_cols(view.slice_count() - 1), operand, "stride");
+    const bool slices = operand.rows == 'n' && view.slice_width == kSliceWidth;
+    expect(slices || view.cols <= view.slice_width, operand, "slices");
+    const std::int64_t last_cols = slices ? (view.cols - 1) % kSliceWidth + 1 : view.cols;
+    expect(view.last_stride >= last_cols, operand, "stride");
+  }
+
+  void check_rule(const Attributes& attributes) const {
+    expect(spec_.rule == nullptr || spec_.rule(extents_, attributes), spec_.output,
+           "extents or attributes, up to");
   }
 
   void expect(bool holds, const OperandSpec& operand, const char* what) const {
-    if (holds) return;
+    if (!holds) [[unlikely]]
+      fail(operand, what);
+  }
+
+  std::int64_t rows() const { return extents_['n']; }
+
+ private:
+  [[noreturn]] void fail(const OperandSpec& operand, const char* what) const {
     std::string message("operator ");
     message.append(spec_.name).append(": wrong ").append(what).append(" of ").append(operand.name);
     check_failed(message.c_str(), __FILE__, __LINE__);
   }
 
-  std::int64_t extent(char letter) const { return extents_[static_cast<unsigned char>(letter)]; }
-
- private:
   void bind(char letter, std::int64_t extent, const OperandSpec& operand) {
     if (letter >= '1' && letter <= '9') {
       expect(extent == letter - '0', operand, "shape");
-      return;
-    }
-    auto& bound = extents_[static_cast<unsigned char>(letter)];
-    if (bound < 0) {
+    } else if (extents_.is_bound(letter)) {
+      expect(extent == extents_[letter], operand, "shape");
+    } else {
       expect(extent >= (letter == 'n' ? 0 : 1), operand, "shape");
-      bound = extent;
+      extents_.bind(letter, extent);
     }
-    expect(extent == bound, operand, "shape");
   }
 
   const RowKernelSpec& spec_;
   DType real_;
   bool transpose_;
-  std::array<std::int64_t, 128> extents_ = [] {
-    std::array<std::int64_t, 128> unbound;
-    unbound.fill(-1);
-    return unbound;
-  }();
+  Extents extents_;
 };
 
 }  // namespace
@@ -142,7 +168,8 @@ std::int64_t check_call(const RowKernelSpec& spec, DType real, const OperatorCal
   checker.expect(call.outputs.size() == 1, spec.output, "number of outputs, not one");
   for (std::size_t i = 0; i < count; ++i) checker.check(spec.inputs[i], call.inputs[i]);
   checker.check(spec.output, call.outputs[0]);
-  return checker.extent('n');
+  checker.check_rule(call.attributes);
+  return checker.rows();
 }
 
 }  // namespace ooc

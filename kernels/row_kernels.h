@@ -2,10 +2,12 @@
 //
 // An operand is written NAME[rows,cols]. Rows `n` make a vertex operand: the row group's rows, in
 // slices of kSliceWidth columns. Anything else is a parameter or a reduction: one contiguous slice.
-// The same letter is the same extent. Unless said otherwise an operand has the program's scalar
-// type T (fp32 or fp64). Operators marked `reduces` add to their output over the rows, in order;
-// the others overwrite theirs. Sums over many rows stay in T; losses, metrics and the statistics of
-// norms are computed in double. The maths of one element is in kernels/element_math.h.
+// The same letter is the same extent; what else must hold of extents stands beside the operator, and
+// is checked too. The rows of a group may be vertices or a batch of edges. Unless said otherwise an
+// operand has the program's scalar type T (fp32 or fp64). Operators marked `reduces`
+// add to their output over the rows, in order; the others overwrite theirs. Sums over many rows
+// stay in T; losses, metrics and the statistics of norms are computed in double. The maths of one
+// element is in kernels/element_math.h.
 //
 // Dense
 //   matmul          X[n,k] W[k,m] -> Y[n,m]          Y = X W; transpose: W is [m,k], Y = X W^T
@@ -14,6 +16,11 @@
 //   column_sum      X[n,d] -> R[1,d]                 R += sum of rows                    reduces
 // Element-wise
 //   add             A[n,d] B[n,d] -> Y[n,d]
+//   sub             A[n,d] B[n,d] -> Y[n,d]          Y = A - B
+//   mul             A[n,d] B[n,d] -> Y[n,d]
+//   affine          X[n,d] -> Y[n,d]                 value, shift. Y = value X + shift
+//   maximum         A[n,d] B[n,d] -> Y[n,d]          NaN stays NaN
+//   maximum_gradient  G[n,d] A[n,d] B[n,d] -> dA[n,d]  G where A >= B, else 0; dB = G - dA
 //   relu            X[n,d] -> Y[n,d]                 NaN stays NaN
 //   relu_gradient   G[n,d] Y[n,d] -> dX[n,d]         Y: relu's output
 //   dropout         X[n,d] ids[n,1] int64 -> Y[n,d]  value = p, key. Y = X mask / (1 - p); the mask
@@ -22,6 +29,16 @@
 //   scale_rows      X[n,d] f[n,1] -> Y[n,d]          Y_i = f_i X_i
 //   copy            X[n,d] -> Y[n,d]; copy_ids: of int64
 //   edge_key        s[n,1] t[n,1] i[n,1] int64 -> K[n,3] int64: side by side
+//   scale_cols      X[n,d] a[1,d] -> Y[n,d]          a column's own factor
+//   mul_column_sum  A[n,d] B[n,d] -> R[1,d]          R += sum of rows of A B              reduces
+//   scale_by        X[n,d] s[1,1] -> Y[n,d]          Y = s X
+//   dot_sum         A[n,d] B[n,d] -> R[1,1]          R += sum of all of A B               reduces
+// Activations (element-wise, NaN stays NaN). Their bounds in fp32 are in kernels/element_math.h. A
+// gradient reads the function's output Y, gelu's its input X; that of exp is mul.
+//   sigmoid, tanh, elu, gelu, exp               X[n,d] -> Y[n,d]   elu with alpha 1, gelu with erf
+//   leaky_relu                                  X[n,d] -> Y[n,d]   value = the slope below 0, >= 0
+//   sigmoid_gradient, tanh_gradient, elu_gradient, leaky_relu_gradient  G[n,d] Y[n,d] -> dX[n,d]
+//   gelu_gradient                               G[n,d] X[n,d] -> dX[n,d]
 // Norms. value = epsilon. Batch norm: count = rows of the whole graph; sums[2,d] is fp64, row 0 the
 // sums of X's columns, row 1 of their squares.
 //   layer_norm                 X[n,d] gamma[1,d] beta[1,d] -> Y[n,d]
@@ -48,6 +65,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -57,7 +76,8 @@ namespace ooc {
 
 enum class OperandType { kReal, kF64, kI32, kI64, kU8 };
 
-// Shape and type of one operand. Extents are letters (bound on first use) or the digits '1'..'9'.
+// Shape and type of one operand. Extents are small letters (bound on first use) or the digits
+// '1'..'9'.
 struct OperandSpec {
   std::string_view name;
   char rows = 0;
@@ -66,11 +86,31 @@ struct OperandSpec {
   bool transposable = false;  // Attributes::transpose swaps rows and cols
 };
 
+// What the letters of one call are bound to.
+class Extents {
+ public:
+  std::int64_t operator[](char letter) const { return extents_[index(letter)]; }
+  bool is_bound(char letter) const { return (bound_ >> index(letter) & 1u) != 0; }
+  void bind(char letter, std::int64_t extent) {
+    extents_[index(letter)] = extent;
+    bound_ |= 1u << index(letter);
+  }
+
+ private:
+  static std::size_t index(char letter) { return static_cast<std::size_t>(letter - 'a'); }
+  std::int64_t extents_[26];  // only the bound ones are set
+  std::uint32_t bound_ = 0;
+};
+
+// What holds between the extents and the attributes of a call beyond equal letters.
+using ExtentRule = bool (*)(const Extents& extents, const Attributes& attributes);
+
 struct RowKernelSpec {
   std::string_view name;
   std::array<OperandSpec, 6> inputs;  // unused ones have no name
   OperandSpec output;
   bool reduces = false;
+  ExtentRule rule = nullptr;
 };
 
 // The operators above, in that order.

@@ -56,6 +56,62 @@ TEMPLATE_TEST_CASE("elementwise: add, relu, relu_gradient, scale_rows", "", floa
   }
 }
 
+TEMPLATE_TEST_CASE("elementwise: sub, mul, affine, maximum, scale_cols, scale_by", "", float,
+                   double) {
+  for (const std::int64_t d : kWidths) {
+    const Dense a = random_dense(kRows, d, 1);
+    Dense b = random_dense(kRows, d, 2);
+    b(3, 0) = a(3, 0);
+    const Dense g = random_dense(kRows, d, 3);
+    const Dense row = random_dense(1, d, 4);
+    const Dense scalar = random_dense(1, 1, 5);
+    const Dense out = ones(kRows, d);
+    const auto check = [&](const char* op, const std::vector<Dense>& inputs, auto&& f,
+                           const RunOptions& options = {}) {
+      INFO(op << ", " << d << " columns");
+      CHECK_CLOSE(run_kernel<TestType>(op, inputs, out, options), mapped(a, f),
+                  tolerance<TestType>());
+    };
+    check("sub", {a, b}, [&](auto i, auto c) { return a(i, c) - b(i, c); });
+    check("mul", {a, b}, [&](auto i, auto c) { return a(i, c) * b(i, c); });
+    check("affine", {a}, [&](auto i, auto c) { return 1.5 * a(i, c) - 0.25; },
+          {.attributes = {.value = 1.5, .shift = -0.25}});
+    check("maximum", {a, b}, [&](auto i, auto c) { return std::max(a(i, c), b(i, c)); });
+    check("maximum_gradient", {g, a, b},
+          [&](auto i, auto c) { return a(i, c) >= b(i, c) ? g(i, c) : 0.0; });
+    check("scale_cols", {a, row}, [&](auto i, auto c) { return a(i, c) * row(0, c); });
+    check("scale_by", {a, scalar}, [&](auto i, auto c) { return a(i, c) * scalar(0, 0); });
+  }
+}
+
+TEMPLATE_TEST_CASE("elementwise: mul_column_sum and dot_sum add to what is there", "", float,
+                   double) {
+  for (const std::int64_t d : kWidths) {
+    const Dense a = random_dense(kRows, d, 1);
+    const Dense b = random_dense(kRows, d, 2);
+    Dense columns = ones(1, d);
+    Dense all = ones(1, 1);
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      for (std::int64_t c = 0; c < d; ++c) {
+        columns(0, c) += a(i, c) * b(i, c);
+        all(0, 0) += a(i, c) * b(i, c);
+      }
+    }
+    CHECK_CLOSE(run_kernel<TestType>("mul_column_sum", {a, b}, ones(1, d)), columns,
+                tolerance<TestType>(kRows));
+    CHECK_CLOSE(run_kernel<TestType>("dot_sum", {a, b}, ones(1, 1)), all,
+                tolerance<TestType>(kRows * d));
+  }
+}
+
+TEMPLATE_TEST_CASE("elementwise: maximum keeps a NaN of either operand", "", float, double) {
+  Dense a(1, 33), b(1, 33);
+  a(0, 0) = b(0, 1) = a(0, 32) = std::nan("");
+  const Dense y = run_kernel<TestType>("maximum", {a, b}, Dense(1, 33));
+  for (const std::int64_t c : {0, 1, 32}) CHECK(std::isnan(y(0, c)));
+  CHECK(y(0, 2) == 0);
+}
+
 TEST_CASE("elementwise: relu passes a NaN on") {
   Dense x(1, 1);
   x(0, 0) = std::nan("");
