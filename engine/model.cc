@@ -21,7 +21,7 @@ using saga::Unit;
 
 saga::Program program_of(const ModelOptions& options) {
   const std::string text =
-      options.program.empty() ? embedded_program(options.model) : options.program;
+      options.program.empty() && !is_program_file(options.model) ? embedded_program(options.model) : options.program;
   return saga::parse(text, model_title(options.model) + ".saga");
 }
 

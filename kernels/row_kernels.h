@@ -2,9 +2,9 @@
 //
 // An operand is written NAME[rows,cols]. Rows `n` make a vertex operand: the row group's rows, in
 // slices of kSliceWidth columns. Anything else is a parameter or a reduction: one contiguous slice.
-// The same letter is the same extent; what else must hold of extents stands beside the operator, and
-// is checked too. The rows of a group may be vertices or a batch of edges. Unless said otherwise an
-// operand has the program's scalar type T (fp32 or fp64). Operators marked `reduces`
+// The same letter is the same extent; what else must hold of extents stands beside the operator,
+// and is checked too. The rows of a group may be vertices or a batch of edges. Unless said
+// otherwise an operand has the program's scalar type T (fp32 or fp64). Operators marked `reduces`
 // add to their output over the rows, in order; the others overwrite theirs. Sums over many rows
 // stay in T; losses, metrics and the statistics of norms are computed in double. The maths of one
 // element is in kernels/element_math.h.
@@ -14,6 +14,8 @@
 //   matmul_reduce   X[n,k] G[n,m] -> R[k,m]          R += X^T G                          reduces
 //   bias            X[n,d] b[1,d] -> Y[n,d]          Y = X + b
 //   column_sum      X[n,d] -> R[1,d]                 R += sum of rows                    reduces
+//   sum_matrices    ids[n,1] int64 A[r,c] B[r,c] -> R[r,c]   R += A + B at the row of id 0, so once
+//                   in a run                                                            reduces
 // Element-wise
 //   add             A[n,d] B[n,d] -> Y[n,d]
 //   sub             A[n,d] B[n,d] -> Y[n,d]          Y = A - B

@@ -254,6 +254,7 @@ std::string found_at(std::string_view text, std::size_t offset) {
   const auto length = static_cast<std::size_t>(end - rest.begin());
   if (length > 0) return std::string(rest.substr(0, std::min<std::size_t>(length, 40)));
   if (rest[0] == '\n' || rest[0] == '\r') return "the end of the line";
+  if (rest[0] == ' ' || rest[0] == '\t') return "a blank";
   if (rest[0] > ' ' && rest[0] < 127) return std::string(rest.substr(0, 1));
   return fmt::format("byte 0x{:02x}", static_cast<unsigned char>(rest[0]));
 }
