@@ -20,8 +20,9 @@ using saga::refuse;
 using saga::Unit;
 
 saga::Program program_of(const ModelOptions& options) {
-  const std::string text =
-      options.program.empty() && !is_program_file(options.model) ? embedded_program(options.model) : options.program;
+  const std::string text = options.program.empty() && !is_program_file(options.model)
+                               ? embedded_program(options.model)
+                               : options.program;
   return saga::parse(text, model_title(options.model) + ".saga");
 }
 
@@ -157,6 +158,10 @@ class ModelBuilder {
   // A layer that doesn't look at its input would leave those before it without a gradient.
   void check_parameters() {
     const TensorGraph& graph = parts_.graph();
+    if (parts_.model().parameters.empty()) {
+      throw UsageError("a program without parameters", program_.source,
+                       "there is nothing to train: add head linear or a param");
+    }
     std::vector<bool> reached(graph.tensors().size(), false);
     reached[static_cast<std::size_t>(parts_.model().loss)] = true;
     for (auto it = graph.operations().rbegin(); it != graph.operations().rend(); ++it) {

@@ -180,6 +180,9 @@ TEST_CASE("saga: what the stack cannot do with a program is refused") {
                         "vertex.in_factor @ w } } model { stack x times 1 stack y times 1 }") ==
         "layer1.w does not reach the loss, mine.saga; a layer has to return something made of its "
         "input");
+  CHECK(complaint_about(layer_of("vertex { return columns(vertex, 0, 3) }")) ==
+        "a program without parameters, mine.saga; there is nothing to train: add head linear or a "
+        "param");
   CHECK(complaint_about(deaf) ==
         "layer1.w does not reach the loss, mine.saga; a layer has to "
         "return something made of its input");

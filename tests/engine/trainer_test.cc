@@ -331,7 +331,7 @@ TEST_CASE("trainer: what cannot be trained on says why") {
   RunConfig config;
   config.model.model = "gnc";
   const Dataset good = test::write_tiny_dataset(files, graph_of());
-  CHECK_THROWS_WITH(Trainer(*backend, good, config), Contains("--model takes gcn"));
+  CHECK_THROWS_WITH(Trainer(*backend, good, config), Contains("did you mean gcn? --model takes"));
   config = RunConfig{};
   config.model.dropout = 1;
   CHECK_THROWS_AS(Trainer(*backend, good, config), UsageError);
