@@ -78,10 +78,10 @@ void relu_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(op.inputs[0], builder.graph().apply("relu_gradient", {dy, op.output}));
 }
 
-// dropout and scale_rows: linear in the first input, so the gradient is the same operator.
-void self_adjoint_gradient(GradientBuilder& builder, const Operation& op) {
+// Linear in the first input, and its own adjoint.
+void dropout_gradient(GradientBuilder& builder, const Operation& op) {
   const TensorId dy = builder.output_gradient(op);
-  builder.add(op.inputs[0], builder.graph().apply(op.def->name, {dy, op.inputs[1]}, op.attributes));
+  builder.add(op.inputs[0], builder.graph().apply("dropout", {dy, op.inputs[1]}, op.attributes));
 }
 
 void layer_norm_gradient(GradientBuilder& builder, const Operation& op) {
@@ -140,8 +140,7 @@ Table built_in_operators() {
       {"add", kRowWise, kLocal, true, add_shape, add_gradient},
       {"relu", kRowWise, kLocal, true, like_first, relu_gradient},
       {"relu_gradient", kRowWise, kLocal, true, like_first, nullptr},
-      {"dropout", kRowWise, kLocal, true, like_first, self_adjoint_gradient},
-      {"scale_rows", kRowWise, kLocal, true, like_first, self_adjoint_gradient},
+      {"dropout", kRowWise, kLocal, true, like_first, dropout_gradient},
       {"layer_norm", kRowWise, kFull, false, like_first, layer_norm_gradient},
       {"layer_norm_gradient", kRowWise, kFull, false, like_first, nullptr},
       {"layer_norm_gamma_gradient", kReduction, kFull, false, column_reduction, nullptr},

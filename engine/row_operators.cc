@@ -107,6 +107,165 @@ TensorShape scalar_reduction(const TensorGraph& graph, const Operation& op) {
   return {Space::kReduction, 1, 1, graph.real()};
 }
 
+// f is a vertex tensor: scale_rows and scale_heads, whose factors are one and several a row.
+void scale_heads_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  const std::int64_t heads = cols_of(builder.graph(), op, 1);
+  flow(builder, op, 0, op.def->name.c_str(), {dy, op.inputs[1]});
+  flow(builder, op, 1, "head_dot", {dy, op.inputs[0]}, {.heads = heads});
+}
+
+TensorShape scale_rows_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(cols_of(graph, op, 1) == 1);
+  return like_first(graph, op);
+}
+
+// Heads.
+
+TensorShape scale_heads_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(cols_of(graph, op, 0) % cols_of(graph, op, 1) == 0);
+  return like_first(graph, op);
+}
+
+TensorShape head_sums_shape(const TensorGraph& graph, const Operation& op) {
+  const std::int64_t heads = op.attributes.heads;
+  OOC_CHECK(heads >= 1 && equal_widths(graph, op).cols % heads == 0);
+  return rows_of_width(graph, heads);
+}
+
+void head_dot_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  flow(builder, op, 0, "scale_heads", {op.inputs[1], dy});
+  flow(builder, op, 1, "scale_heads", {op.inputs[0], dy});
+}
+
+void head_sum_gradient(GradientBuilder& builder, const Operation& op) {
+  const std::int64_t cols = cols_of(builder.graph(), op, 0);
+  flow(builder, op, 0, "head_broadcast", {builder.output_gradient(op)}, {.cols = cols});
+}
+
+TensorShape head_broadcast_shape(const TensorGraph& graph, const Operation& op) {
+  const std::int64_t cols = op.attributes.cols;
+  OOC_CHECK(cols >= 1 && cols % cols_of(graph, op, 0) == 0);
+  return rows_of_width(graph, cols);
+}
+
+void head_broadcast_gradient(GradientBuilder& builder, const Operation& op) {
+  const std::int64_t heads = cols_of(builder.graph(), op, 0);
+  flow(builder, op, 0, "head_sum", {builder.output_gradient(op)}, {.heads = heads});
+}
+
+TensorShape heads_mean_shape(const TensorGraph& graph, const Operation& op) {
+  const std::int64_t heads = op.attributes.heads;
+  OOC_CHECK(heads >= 1 && cols_of(graph, op, 0) % heads == 0);
+  return rows_of_width(graph, cols_of(graph, op, 0) / heads);
+}
+
+void heads_mean_gradient(GradientBuilder& builder, const Operation& op) {
+  flow(builder, op, 0, "heads_spread", {builder.output_gradient(op)}, op.attributes);
+}
+
+TensorShape heads_spread_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(op.attributes.heads >= 1);
+  return rows_of_width(graph, cols_of(graph, op, 0) * op.attributes.heads);
+}
+
+void heads_spread_gradient(GradientBuilder& builder, const Operation& op) {
+  flow(builder, op, 0, "heads_mean", {builder.output_gradient(op)}, op.attributes);
+}
+
+// Ranges of columns.
+
+TensorShape concat_shape(const TensorGraph& graph, const Operation& op) {
+  return rows_of_width(graph, cols_of(graph, op, 0) + cols_of(graph, op, 1));
+}
+
+void concat_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  const std::int64_t d = cols_of(builder.graph(), op, 0), e = cols_of(builder.graph(), op, 1);
+  flow(builder, op, 0, "columns", {dy}, {.begin = 0, .cols = d});
+  flow(builder, op, 1, "columns", {dy}, {.begin = d, .cols = e});
+}
+
+TensorShape columns_shape(const TensorGraph& graph, const Operation& op) {
+  const Attributes& range = op.attributes;
+  OOC_CHECK(range.begin >= 0 && range.cols >= 1);
+  OOC_CHECK(range.begin + range.cols <= cols_of(graph, op, 0));
+  return rows_of_width(graph, range.cols);
+}
+
+void columns_gradient(GradientBuilder& builder, const Operation& op) {
+  const std::int64_t cols = cols_of(builder.graph(), op, 0);
+  flow(builder, op, 0, "place_columns", {builder.output_gradient(op)},
+       {.begin = op.attributes.begin, .cols = cols});
+}
+
+TensorShape place_columns_shape(const TensorGraph& graph, const Operation& op) {
+  const Attributes& place = op.attributes;
+  OOC_CHECK(place.begin >= 0 && place.begin + cols_of(graph, op, 0) <= place.cols);
+  return rows_of_width(graph, place.cols);
+}
+
+void place_columns_gradient(GradientBuilder& builder, const Operation& op) {
+  const std::int64_t cols = cols_of(builder.graph(), op, 0);
+  flow(builder, op, 0, "columns", {builder.output_gradient(op)},
+       {.begin = op.attributes.begin, .cols = cols});
+}
+
+TensorShape pick_type_shape(const TensorGraph& graph, const Operation& op) {
+  const std::int64_t cols = op.attributes.cols;
+  OOC_CHECK(cols >= 1 && cols_of(graph, op, 0) % cols == 0 && cols_of(graph, op, 1) == 1);
+  return rows_of_width(graph, cols);
+}
+
+void pick_type_gradient(GradientBuilder& builder, const Operation& op) {
+  const std::int64_t cols = cols_of(builder.graph(), op, 0);
+  flow(builder, op, 0, "place_type", {builder.output_gradient(op), op.inputs[1]}, {.cols = cols});
+}
+
+TensorShape place_type_shape(const TensorGraph& graph, const Operation& op) {
+  const std::int64_t cols = op.attributes.cols;
+  OOC_CHECK(cols >= 1 && cols % cols_of(graph, op, 0) == 0 && cols_of(graph, op, 1) == 1);
+  return rows_of_width(graph, cols);
+}
+
+void place_type_gradient(GradientBuilder& builder, const Operation& op) {
+  const std::int64_t cols = cols_of(builder.graph(), op, 0);
+  flow(builder, op, 0, "pick_type", {builder.output_gradient(op), op.inputs[1]}, {.cols = cols});
+}
+
+// GRU cells. Operands Gx, Gh, H; of the gradients G, Gx, Gh and but for the last H.
+
+TensorShape gru_shape(const TensorGraph& graph, const Operation& op) {
+  const std::int64_t cols = cols_of(graph, op, 2);
+  OOC_CHECK(cols_of(graph, op, 0) == 3 * cols && cols_of(graph, op, 1) == 3 * cols);
+  return rows_of_width(graph, cols);
+}
+
+void gru_gradient(GradientBuilder& builder, const Operation& op) {
+  const TensorId dy = builder.output_gradient(op);
+  const TensorId gx = op.inputs[0], gh = op.inputs[1], h = op.inputs[2];
+  flow(builder, op, 0, "gru_input_gradient", {dy, gx, gh, h});
+  flow(builder, op, 1, "gru_hidden_gradient", {dy, gx, gh, h});
+  flow(builder, op, 2, "gru_state_gradient", {dy, gx, gh});
+}
+
+TensorShape gate_gradient_shape(const TensorGraph& graph, const Operation& op) {
+  return rows_of_width(graph, 3 * cols_of(graph, op, 0));
+}
+
+// Of edges.
+
+TensorShape edge_dropout_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(op.attributes.heads >= 1 && cols_of(graph, op, 0) % op.attributes.heads == 0);
+  OOC_CHECK(cols_of(graph, op, 1) == 3);
+  return like_first(graph, op);
+}
+
+void edge_dropout_gradient(GradientBuilder& builder, const Operation& op) {
+  flow(builder, op, 0, "edge_dropout", {builder.output_gradient(op), op.inputs[1]}, op.attributes);
+}
+
 }  // namespace
 
 std::span<const OperatorDef> row_operators() {
@@ -136,6 +295,25 @@ std::span<const OperatorDef> row_operators() {
       {"mul_column_sum", kReduction, kLocal, false, column_reduction, nullptr},
       {"scale_by", kRowWise, kLocal, true, scale_by_shape, scale_by_gradient},
       {"dot_sum", kReduction, kFull, false, scalar_reduction, nullptr},
+      {"scale_rows", kRowWise, kLocal, true, scale_rows_shape, scale_heads_gradient},
+      {"scale_heads", kRowWise, kFull, true, scale_heads_shape, scale_heads_gradient},
+      {"head_dot", kRowWise, kFull, false, head_sums_shape, head_dot_gradient},
+      {"head_sum", kRowWise, kFull, false, head_sums_shape, head_sum_gradient},
+      {"head_broadcast", kRowWise, kFull, true, head_broadcast_shape, head_broadcast_gradient},
+      {"heads_mean", kRowWise, kFull, false, heads_mean_shape, heads_mean_gradient},
+      {"heads_spread", kRowWise, kFull, true, heads_spread_shape, heads_spread_gradient},
+      {"concat", kRowWise, kFull, true, concat_shape, concat_gradient},
+      {"columns", kRowWise, kFull, true, columns_shape, columns_gradient},
+      {"place_columns", kRowWise, kFull, true, place_columns_shape, place_columns_gradient},
+      {"pick_type", kRowWise, kFull, true, pick_type_shape, pick_type_gradient},
+      {"place_type", kRowWise, kFull, true, place_type_shape, place_type_gradient},
+      {"gru", kRowWise, kFull, false, gru_shape, gru_gradient},
+      {"gru_input_gradient", kRowWise, kFull, false, gate_gradient_shape, nullptr},
+      {"gru_hidden_gradient", kRowWise, kFull, false, gate_gradient_shape, nullptr},
+      {"gru_state_gradient", kRowWise, kFull, true, like_first, nullptr},
+      {"softmax_weight", kRowWise, kLocal, true, equal_widths, nullptr},
+      {"edge_dropout", kRowWise, kFull, true, edge_dropout_shape, edge_dropout_gradient},
+      {"select_winner", kRowWise, kLocal, true, like_first, nullptr},
   };
   return kEntries;
 }

@@ -22,6 +22,15 @@
   KERNEL(sum_matrices)                                                                            \
   /* copy_cpu.cc */                                                                                \
   KERNEL(copy) KERNEL(copy_ids) KERNEL(edge_key)                                                  \
+  /* heads_cpu.cc */                                                                              \
+  KERNEL(scale_heads) KERNEL(head_dot) KERNEL(head_sum) KERNEL(head_broadcast)                    \
+  KERNEL(heads_mean) KERNEL(heads_spread) KERNEL(softmax_normalize)                               \
+  /* columns_cpu.cc */                                                                            \
+  KERNEL(concat) KERNEL(columns) KERNEL(place_columns) KERNEL(pick_type) KERNEL(place_type)       \
+  /* gru_cpu.cc */                                                                                \
+  KERNEL(gru) KERNEL(gru_input_gradient) KERNEL(gru_hidden_gradient) KERNEL(gru_state_gradient)   \
+  /* edge_values_cpu.cc */                                                                        \
+  KERNEL(softmax_weight) KERNEL(edge_dropout) KERNEL(select_winner)                               \
   /* dropout_cpu.cc */                                                                            \
   KERNEL(dropout)                                                                                 \
   /* layer_norm_cpu.cc */                                                                         \

@@ -84,19 +84,24 @@ void with_columns(std::int64_t cols, Body&& body) {
   }
 }
 
+// Y = op(X), element by element of one strip or piece.
+template <class T, class Op>
+void map_piece(StripRows<T> xs, StripRows<T> ys, std::int64_t rows, std::int64_t piece_cols,
+               Op op) {
+  with_columns(piece_cols, [&](auto cols) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const T* __restrict x_row = xs.row(i);
+      T* __restrict y_row = ys.row(i);
+      for (std::int64_t c = 0; c < cols; ++c) y_row[c] = op(x_row[c]);
+    }
+  });
+}
+
 // Y = op(X), element by element.
 template <class T, class Op>
 void map_elements(const MatrixView& x, const MatrixView& y, Op op) {
   for_each_strip(y, [&](const Strip& strip) {
-    const StripRows<T> xs(x, strip);
-    const StripRows<T> ys(y, strip);
-    with_columns(strip.cols, [&](auto cols) {
-      for (std::int64_t i = 0; i < y.rows; ++i) {
-        const T* __restrict x_row = xs.row(i);
-        T* __restrict y_row = ys.row(i);
-        for (std::int64_t c = 0; c < cols; ++c) y_row[c] = op(x_row[c]);
-      }
-    });
+    map_piece<T>(StripRows<T>(x, strip), StripRows<T>(y, strip), y.rows, strip.cols, op);
   });
 }
 

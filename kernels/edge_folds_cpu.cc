@@ -4,6 +4,7 @@
 
 #include "kernels/cpu_traversal.h"
 #include "kernels/edge_kernel_cpu.h"
+#include "kernels/edge_key.h"
 #include "kernels/element_math.h"
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"

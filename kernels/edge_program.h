@@ -33,7 +33,7 @@ enum class EdgeLoad {
 // How rows of edges become a row of their vertex. Accumulators of zero bytes mean: no edges yet.
 //   kSum      inputs X[d]              -> Y[d] += X
 //   kMax      inputs X[d], K[3] int64  -> Y[d] largest, W[d] int64: winner_key() of the edge it is
-//             from (kernels/random.h). Ties go to the smallest key; a NaN wins over everything
+//             from (kernels/edge_key.h). Ties go to the smallest key; a NaN wins over everything
 //   kSoftmax  inputs S[h], X[d]        -> Y[d] = sum of exp(S - M) X head by head, M[h] the largest
 //             S, Z[h] = sum of exp(S - M): the running form (Milakov and Gimelshein 2018). h <= 32
 enum class Fold { kSum, kMax, kSoftmax };
@@ -82,14 +82,6 @@ struct EdgeProgram {
   // matrices of so many columns are then seen a slice at a time, others in full.
   std::int64_t slice_local_cols = 0;
 };
-
-// What kMax keeps of an edge: unique among the edges of a vertex, smaller where the neighbour's
-// original id is, never 0. `index` is the edge's number among parallel edges.
-constexpr std::int64_t winner_key(std::int64_t original_id, std::int64_t index) {
-  constexpr std::int64_t kIndexBits = 24;
-  const std::int64_t last = (std::int64_t{1} << kIndexBits) - 1;
-  return ((original_id << kIndexBits) | (index < last ? index : last)) + 1;
-}
 
 // A program without steps that sums rows of neighbours: it needs no batches.
 bool is_plain_sum(const EdgeProgram& program);

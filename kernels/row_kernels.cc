@@ -28,6 +28,37 @@ constexpr OperandSpec kLogits{"logits", 'n', 'c'};
 constexpr OperandSpec kLabels{"labels", 'n', '1', kI32};
 constexpr OperandSpec kSplits{"splits", 'n', '1', kU8};
 
+constexpr OperandSpec kGx{"Gx", 'n', 't'};
+constexpr OperandSpec kGh{"Gh", 'n', 't'};
+constexpr OperandSpec kH{"H", 'n', 'd'};
+constexpr OperandSpec kEdgeKey{"K", 'n', '3', kI64};
+
+bool h_divides_d(const Extents& e, const Attributes&) { return e['d'] % e['h'] == 0; }
+bool h_is_heads(const Extents& e, const Attributes& a) {
+  return e['h'] == a.heads && e['d'] % a.heads == 0;
+}
+bool d_is_cols_of_heads(const Extents& e, const Attributes& a) {
+  return e['d'] == a.cols && e['d'] % e['h'] == 0;
+}
+bool d_is_heads_of_k(const Extents& e, const Attributes& a) { return e['d'] == a.heads * e['k']; }
+bool heads_divide_d(const Extents& e, const Attributes& a) {
+  return a.heads >= 1 && e['d'] % a.heads == 0;
+}
+bool s_is_sum(const Extents& e, const Attributes&) { return e['s'] == e['d'] + e['e']; }
+bool m_is_range(const Extents& e, const Attributes& a) {
+  return e['m'] == a.cols && a.begin >= 0 && a.begin + e['m'] <= e['d'];
+}
+bool m_has_place(const Extents& e, const Attributes& a) {
+  return e['d'] == a.cols && a.begin >= 0 && a.begin + e['m'] <= e['d'];
+}
+bool d_is_picked(const Extents& e, const Attributes& a) {
+  return e['d'] == a.cols && e['w'] % e['d'] == 0;
+}
+bool w_is_cols(const Extents& e, const Attributes& a) {
+  return e['w'] == a.cols && e['w'] % e['d'] == 0;
+}
+bool t_is_three_d(const Extents& e, const Attributes&) { return e['t'] == 3 * e['d']; }
+
 constexpr RowKernelSpec kSpecs[] = {
     {"matmul", {{{"X", 'n', 'k'}, {"W", 'k', 'm', OperandType::kReal, true}}}, {"Y", 'n', 'm'}},
     {"matmul_reduce", {{{"X", 'n', 'k'}, {"G", 'n', 'm'}}}, {"R", 'k', 'm'}, true},
@@ -67,6 +98,25 @@ constexpr RowKernelSpec kSpecs[] = {
     {"gelu", {{kX}}, kY},
     {"gelu_gradient", {{kG, kX}}, kDx},
     {"exp", {{kX}}, kY},
+    {"scale_heads", {{kX, {"f", 'n', 'h'}}}, kY, false, h_divides_d},
+    {"head_dot", {{kA, kB}}, {"Y", 'n', 'h'}, false, h_is_heads},
+    {"head_sum", {{kX}}, {"Y", 'n', 'h'}, false, h_is_heads},
+    {"head_broadcast", {{{"F", 'n', 'h'}}}, kY, false, d_is_cols_of_heads},
+    {"heads_mean", {{kX}}, {"Y", 'n', 'k'}, false, d_is_heads_of_k},
+    {"heads_spread", {{{"G", 'n', 'k'}}}, kDx, false, d_is_heads_of_k},
+    {"softmax_normalize", {{kA, {"Z", 'n', 'h'}}}, kY, false, h_divides_d},
+    {"concat", {{kA, {"B", 'n', 'e'}}}, {"Y", 'n', 's'}, false, s_is_sum},
+    {"columns", {{kX}}, {"Y", 'n', 'm'}, false, m_is_range},
+    {"place_columns", {{{"G", 'n', 'm'}}}, kDx, false, m_has_place},
+    {"pick_type", {{{"X", 'n', 'w'}, {"t", 'n', '1', kI32}}}, kY, false, d_is_picked},
+    {"place_type", {{kG, {"t", 'n', '1', kI32}}}, {"dX", 'n', 'w'}, false, w_is_cols},
+    {"gru", {{kGx, kGh, kH}}, kY, false, t_is_three_d},
+    {"gru_input_gradient", {{kG, kGx, kGh, kH}}, {"dGx", 'n', 't'}, false, t_is_three_d},
+    {"gru_hidden_gradient", {{kG, kGx, kGh, kH}}, {"dGh", 'n', 't'}, false, t_is_three_d},
+    {"gru_state_gradient", {{kG, kGx, kGh}}, {"dH", 'n', 'd'}, false, t_is_three_d},
+    {"softmax_weight", {{{"S", 'n', 'h'}, {"M", 'n', 'h'}, {"Z", 'n', 'h'}}}, {"Y", 'n', 'h'}},
+    {"edge_dropout", {{kX, kEdgeKey}}, kY, false, heads_divide_d},
+    {"select_winner", {{kG, {"W", 'n', 'd', kI64}, kEdgeKey}}, kY},
     {"layer_norm", {{kX, kGamma, kBeta}}, kY},
     {"layer_norm_gradient", {{kG, kX, kGamma}}, kDx},
     {"layer_norm_gamma_gradient", {{kG, kX}}, kRow, true},

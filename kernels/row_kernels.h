@@ -2,12 +2,12 @@
 //
 // An operand is written NAME[rows,cols]. Rows `n` make a vertex operand: the row group's rows, in
 // slices of kSliceWidth columns. Anything else is a parameter or a reduction: one contiguous slice.
-// The same letter is the same extent; what else must hold of extents stands beside the operator,
-// and is checked too. The rows of a group may be vertices or a batch of edges. Unless said
-// otherwise an operand has the program's scalar type T (fp32 or fp64). Operators marked `reduces`
-// add to their output over the rows, in order; the others overwrite theirs. Sums over many rows
-// stay in T; losses, metrics and the statistics of norms are computed in double. The maths of one
-// element is in kernels/element_math.h.
+// The same letter is the same extent; what else must hold of them stands beside the operator, and
+// is checked too. The rows of a group may be vertices or a batch of edges. Unless said otherwise an
+// operand has the program's scalar type T (fp32 or fp64). Operators marked `reduces` add to their
+// output over the rows, in order; the others overwrite theirs. Sums over many rows stay in T;
+// losses, metrics and the statistics of norms are computed in double. The maths of one element is
+// in kernels/element_math.h.
 //
 // Dense
 //   matmul          X[n,k] W[k,m] -> Y[n,m]          Y = X W; transpose: W is [m,k], Y = X W^T
@@ -41,6 +41,32 @@
 //   leaky_relu                                  X[n,d] -> Y[n,d]   value = the slope below 0, >= 0
 //   sigmoid_gradient, tanh_gradient, elu_gradient, leaky_relu_gradient  G[n,d] Y[n,d] -> dX[n,d]
 //   gelu_gradient                               G[n,d] X[n,d] -> dX[n,d]
+// Heads: groups of columns of equal width, so h divides d. h = heads where the operator names it.
+//   scale_heads        X[n,d] f[n,h] -> Y[n,d]       Y[i,c] = f[i, c / (d/h)] X[i,c]
+//   head_dot           A[n,d] B[n,d] -> Y[n,h]       heads. Sums of A B within each head
+//   head_sum           X[n,d] -> Y[n,h]              heads. Sums of X within each head
+//   head_broadcast     F[n,h] -> Y[n,d]              d = cols. Y[i,c] = F[i, c / (d/h)]
+//   heads_mean         X[n,d] -> Y[n,k]              heads, d = heads k. Y_c = mean of X_(j k + c)
+//   heads_spread       G[n,k] -> dX[n,d]             heads, d = heads k. Its adjoint
+//   softmax_normalize  A[n,d] Z[n,h] -> Y[n,d]       A / Z by head, 0 where Z = 0
+// Ranges of columns
+//   concat             A[n,d] B[n,e] -> Y[n,s]       s = d + e. A's columns, then B's
+//   columns            X[n,d] -> Y[n,m]              begin, m = cols. X's columns from begin on
+//   place_columns      G[n,m] -> dX[n,d]             begin, d = cols. Its adjoint: 0 elsewhere
+//   pick_type          X[n,w] t[n,1] int32 -> Y[n,d]   d = cols divides w. Columns t d to t d + d
+//   place_type         G[n,d] t[n,1] int32 -> dX[n,w]  w = cols. Its adjoint: 0 elsewhere
+// GRU cell, as torch.nn.GRUCell: three gates side by side, t = 3 d. Gx = x Wx + bx, Gh = H Wh + bh;
+// r = sigmoid(Gx_r + Gh_r), z = sigmoid(Gx_z + Gh_z), n = tanh(Gx_n + r Gh_n).
+//   gru                  Gx[n,t] Gh[n,t] H[n,d] -> Y[n,d]          (1 - z) n + z H
+//   gru_input_gradient   G[n,d] Gx[n,t] Gh[n,t] H[n,d] -> dGx[n,t]
+//   gru_hidden_gradient  G[n,d] Gx[n,t] Gh[n,t] H[n,d] -> dGh[n,t]
+//   gru_state_gradient   G[n,d] Gx[n,t] Gh[n,t] -> dH[n,d]         z G
+// Of edges. K: what kernels/edge_key.h calls an edge's key.
+//   softmax_weight  S[n,h] M[n,h] Z[n,h] -> Y[n,h]        exp(S - M) / Z
+//   edge_dropout    X[n,d] K[n,3] int64 -> Y[n,d]         value = p, key, heads. Whole heads are
+//                   dropped; the mask is a function of (run.seed, run.epoch, key, K, head) alone.
+//                   The gradient is the same operator applied to the gradient.
+//   select_winner   G[n,d] W[n,d] int64 K[n,3] int64 -> Y[n,d]   G where W is the edge's winner_key
 // Norms. value = epsilon. Batch norm: count = rows of the whole graph; sums[2,d] is fp64, row 0 the
 // sums of X's columns, row 1 of their squares.
 //   layer_norm                 X[n,d] gamma[1,d] beta[1,d] -> Y[n,d]

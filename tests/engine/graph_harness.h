@@ -40,6 +40,17 @@ class GraphHarness {
     sources_[name] = source.get();
     extra_[name] = std::move(source);
   }
+  // A vertex tensor of integers; value(row, column) gives them.
+  template <class T, class F>
+  void add_integers(const std::string& name, std::int64_t cols, F&& value) {
+    const TensorLayout layout{dataset_.vertices(), cols, dataset_.manifest().edges.block_rows};
+    auto source = std::make_unique<MemorySource<T>>(layout);
+    for (std::int64_t v = 0; v < layout.rows; ++v) {
+      for (std::int64_t c = 0; c < cols; ++c) source->at(v, c) = static_cast<T>(value(v, c));
+    }
+    sources_[name] = source.get();
+    integers_.push_back(std::move(source));
+  }
   MemorySource<double>& source(const std::string& name) { return *extra_.at(name); }
 
   // Parameters by name; random where they don't exist yet.
@@ -190,6 +201,7 @@ class GraphHarness {
   std::unique_ptr<Backend> backend_;
   std::map<std::string, const BlockSource*> sources_;
   std::map<std::string, std::unique_ptr<MemorySource<double>>> extra_;
+  std::vector<std::unique_ptr<BlockSource>> integers_;
   std::map<std::string, std::vector<double>> parameters_;
   std::mt19937_64 random_{11};
   std::normal_distribution<double> normal_;

@@ -77,11 +77,101 @@ TEST_CASE("row operators: factors agree with central differences") {
     Check check;
     check.harness.check_gradients([&](TensorGraph& graph) {
       const TensorId x = check.x(graph, "x", cols);
+      return graph.apply("scale_rows", {x, check.x(graph, "f", 1)});
+    });
+    check.harness.check_gradients([&](TensorGraph& graph) {
+      const TensorId x = check.x(graph, "x", cols);
       return graph.apply("scale_cols", {x, graph.parameter("a", 1, cols)});
     });
     check.harness.check_gradients([&](TensorGraph& graph) {
       const TensorId x = check.x(graph, "x", cols);
       return graph.apply("scale_by", {x, graph.parameter("s", 1, 1)});
+    });
+  }
+}
+
+TEST_CASE("row operators: heads agree with central differences") {
+  const std::pair<std::int64_t, std::int64_t> shapes[] = {{5, 1},  {32, 4}, {32, 8}, {70, 1},
+                                                          {56, 8}, {96, 4}, {96, 8}, {40, 40}};
+  for (const auto& [cols, heads] : shapes) {
+    INFO(cols << " columns, " << heads << " heads");
+    Check check;
+    const auto run = [&](auto&& build) { check.harness.check_gradients(build); };
+    run([&, cols = cols, heads = heads](TensorGraph& graph) {
+      const TensorId x = check.x(graph, "x", cols);
+      return graph.apply("scale_heads", {x, check.x(graph, "f", heads)});
+    });
+    run([&, cols = cols, heads = heads](TensorGraph& graph) {
+      const TensorId a = check.x(graph, "a", cols);
+      return graph.apply("head_dot", {a, check.x(graph, "b", cols)}, {.heads = heads});
+    });
+    run([&, cols = cols, heads = heads](TensorGraph& graph) {
+      return graph.apply("head_sum", {check.x(graph, "x", cols)}, {.heads = heads});
+    });
+    run([&, cols = cols, heads = heads](TensorGraph& graph) {
+      return graph.apply("head_broadcast", {check.x(graph, "x", heads)}, {.cols = cols});
+    });
+    run([&, cols = cols, heads = heads](TensorGraph& graph) {
+      return graph.apply("heads_mean", {check.x(graph, "x", cols)}, {.heads = heads});
+    });
+    run([&, cols = cols, heads = heads](TensorGraph& graph) {
+      return graph.apply("heads_spread", {check.x(graph, "x", cols)}, {.heads = heads});
+    });
+  }
+}
+
+TEST_CASE("row operators: ranges of columns agree with central differences") {
+  for (const std::int64_t cols : kTestedWidths) {
+    INFO(cols << " columns");
+    Check check;
+    check.harness.add_integers<std::int32_t>("types", 1, [](auto v, auto) { return v * 7 % 3; });
+    const auto types = [](TensorGraph& graph) { return graph.input("types", 1, DType::kI32); };
+    const auto run = [&](auto&& build) { check.harness.check_gradients(build); };
+    for (const std::int64_t other : {1, 37}) {
+      run([&](TensorGraph& graph) {
+        const TensorId a = check.x(graph, "a", cols);
+        return graph.apply("concat", {a, check.x(graph, "b", other)});
+      });
+    }
+    run([&](TensorGraph& graph) {
+      return graph.apply("columns", {check.x(graph, "x", cols)}, {.begin = 2, .cols = cols - 3});
+    });
+    run([&](TensorGraph& graph) {
+      return graph.apply("place_columns", {check.x(graph, "x", cols)},
+                         {.begin = 2, .cols = cols + 35});
+    });
+    run([&](TensorGraph& graph) {
+      const TensorId x = check.x(graph, "x", 3 * cols);
+      return graph.apply("pick_type", {x, types(graph)}, {.cols = cols});
+    });
+    run([&](TensorGraph& graph) {
+      const TensorId x = check.x(graph, "x", cols);
+      return graph.apply("place_type", {x, types(graph)}, {.cols = 3 * cols});
+    });
+  }
+}
+
+TEST_CASE("row operators: the GRU cell agrees with central differences") {
+  for (const std::int64_t cols : kTestedWidths) {
+    INFO(cols << " columns");
+    Check check;
+    check.harness.check_gradients([&](TensorGraph& graph) {
+      const TensorId gx = check.x(graph, "gx", 3 * cols);
+      const TensorId gh = check.x(graph, "gh", 3 * cols);
+      return graph.apply("gru", {gx, gh, check.x(graph, "h", cols)});
+    });
+  }
+}
+
+TEST_CASE("row operators: dropout of edges agrees with central differences") {
+  for (const auto& [cols, heads] : {std::pair{5, 1}, {32, 4}, {96, 8}, {40, 5}}) {
+    INFO(cols << " columns, " << heads << " heads");
+    Check check;
+    check.harness.add_integers<std::int64_t>("keys", 3, [](auto v, auto c) { return v * 3 + c; });
+    check.harness.check_gradients([&, cols = cols, heads = heads](TensorGraph& graph) {
+      const TensorId x = check.x(graph, "x", cols);
+      return graph.apply("edge_dropout", {x, graph.input("keys", 3, DType::kI64)},
+                         {.value = 0.4, .key = 3, .heads = heads});
     });
   }
 }

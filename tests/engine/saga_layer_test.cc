@@ -71,8 +71,8 @@ TEST_CASE("saga: shapes that don't fit are refused with both of them") {
       {"param w[in, out / 3]\n" + linear,
        "2:13: expected a whole number from 1 to 1048576, found the number 5.333333333333333; sizes "
        "are of in, out, heads and other numbers"},
-      {"param w[in * 100000, out * 60000]\n" + linear,
-       "2:9: expected a whole number from 1 to 1048576, found the number 960000000; sizes are of "
+      {"param w[in * 100000, out * 100000]\n" + linear,
+       "2:22: expected a whole number from 1 to 1048576, found the number 1600000; sizes are of "
        "in, "
        "out, heads and other numbers"},
       {"param w[in * 100000, out * 6000]\n" + linear,
@@ -127,8 +127,8 @@ TEST_CASE("saga: names that stand for nothing are refused with near ones") {
        "gather only"},
       {"edge { return src * vertex.in_factor } gather sum vertex { return accum }",
        "2:21: expected src, dst or data before ., found vertex; known here: src, dst, data"},
-      {"edge { return data.wait * src } gather sum vertex { return accum }",
-       "2:15: expected something data has, found wait; did you mean weight?"},
+      {"edge { return data.wight * src } gather sum vertex { return accum }",
+       "2:15: expected something data has, found wight; did you mean weight?"},
       {"h = vertex h = vertex vertex { return h }",
        "2:12: expected a new name, found h, which line 2 has already; choose another one"},
       {"heads = 2 vertex { return vertex }",
@@ -161,10 +161,10 @@ TEST_CASE("saga: what the stack cannot do with a program is refused") {
         "is `out` wide, or say head linear");
   const std::string wide = layer_of("param w[in, out] vertex { return vertex @ w }");
   CHECK(complaint_about(wide + "model { stack x shared head linear }") ==
-        "mine.saga:3:15: expected shared layers as wide as their input, found 16 columns from 8; "
+        "mine.saga:4:15: expected shared layers as wide as their input, found 16 columns from 8; "
         "begin the model with input linear, or leave out shared");
   CHECK(complaint_about(wide + "model { stack x shared }") ==
-        "mine.saga:3:15: expected head linear behind shared layers, found no head; shared layers "
+        "mine.saga:4:15: expected head linear behind shared layers, found no head; shared layers "
         "are all as wide as their input");
   ModelOptions options;
   options.norm = Norm::kBatch;

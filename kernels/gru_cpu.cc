@@ -1,0 +1,131 @@
+// One cell of a gated recurrent unit (Cho et al. 2014), as torch.nn.GRUCell: the columns of Gx and
+// Gh are those of the gates r, z and n side by side. Gradients compute the gates again.
+#include "kernels/cpu_row_kernels.h"
+#include "kernels/cpu_traversal.h"
+#include "kernels/element_math.h"
+
+namespace ooc::cpu {
+namespace {
+
+template <class T>
+struct Gates {
+  T r, z, n;
+};
+
+template <class T>
+Gates<T> gates(T xr, T xz, T xn, T hr, T hz, T hn) {
+  const T r = ooc::sigmoid(xr + hr);
+  return {r, ooc::sigmoid(xz + hz), hyperbolic_tangent(xn + r * hn)};
+}
+
+// What flows to the gates' arguments: to Gx's columns r, z and n; Gh's n gets r times the last.
+template <class T>
+Gates<T> gate_gradients(const Gates<T>& gate, T g, T hn, T h) {
+  const T dn = ooc::tanh_gradient(g * (T{1} - gate.z), gate.n);
+  return {ooc::sigmoid_gradient(dn * hn, gate.r), ooc::sigmoid_gradient(g * (h - gate.n), gate.z),
+          dn};
+}
+
+// The columns of the three gates from `offset` on.
+template <class T>
+struct GateRows {
+  StripRows<T> r, z, n;
+  GateRows(const MatrixView& view, std::int64_t offset)
+      : r(view, offset), z(view, view.cols / 3 + offset), n(view, view.cols / 3 * 2 + offset) {}
+};
+
+// Gradients of Gx (`hidden` false) or Gh.
+template <class T, bool Hidden>
+void gru_gates_gradient(const OperatorCall& call) {
+  const MatrixView &g = call.inputs[0], &gx = call.inputs[1], &gh = call.inputs[2];
+  const MatrixView &h = call.inputs[3], &out = call.outputs[0];
+  const std::int64_t d = g.cols;
+  for_each_piece(d, {{g, 0}, {h, 0}, {gx, 0}, {gx, d}, {gx, 2 * d}},
+                 [&](std::int64_t at, std::int64_t piece) {
+                   const GateRows<T> xs(gx, at), hs(gh, at), dxs(out, at);
+                   const StripRows<T> gs(g, at), states(h, at);
+                   with_columns(piece, [&](auto cols) {
+                     for (std::int64_t i = 0; i < g.rows; ++i) {
+                       const T *xr = xs.r.row(i), *xz = xs.z.row(i), *xn = xs.n.row(i);
+                       const T *hr = hs.r.row(i), *hz = hs.z.row(i), *hn = hs.n.row(i);
+                       const T *g_row = gs.row(i), *h_row = states.row(i);
+                       T* __restrict dr = dxs.r.row(i);
+                       T* __restrict dz = dxs.z.row(i);
+                       T* __restrict dn = dxs.n.row(i);
+                       for (std::int64_t c = 0; c < cols; ++c) {
+                         const Gates<T> gate = gates(xr[c], xz[c], xn[c], hr[c], hz[c], hn[c]);
+                         const Gates<T> flow = gate_gradients(gate, g_row[c], hn[c], h_row[c]);
+                         dr[c] = flow.r;
+                         dz[c] = flow.z;
+                         dn[c] = Hidden ? flow.n * gate.r : flow.n;
+                       }
+                     }
+                   });
+                 });
+}
+
+}  // namespace
+
+template <class T>
+void gru(const OperatorCall& call) {
+  const MatrixView &gx = call.inputs[0], &gh = call.inputs[1], &h = call.inputs[2];
+  const MatrixView& y = call.outputs[0];
+  const std::int64_t d = h.cols;
+  for_each_piece(d, {{h, 0}, {y, 0}, {gx, 0}, {gx, d}, {gx, 2 * d}},
+                 [&](std::int64_t at, std::int64_t piece) {
+                   const GateRows<T> xs(gx, at), hs(gh, at);
+                   const StripRows<T> states(h, at), ys(y, at);
+                   with_columns(piece, [&](auto cols) {
+                     for (std::int64_t i = 0; i < y.rows; ++i) {
+                       const T *xr = xs.r.row(i), *xz = xs.z.row(i), *xn = xs.n.row(i);
+                       const T *hr = hs.r.row(i), *hz = hs.z.row(i), *hn = hs.n.row(i);
+                       const T* h_row = states.row(i);
+                       T* __restrict y_row = ys.row(i);
+                       for (std::int64_t c = 0; c < cols; ++c) {
+                         const Gates<T> gate = gates(xr[c], xz[c], xn[c], hr[c], hz[c], hn[c]);
+                         y_row[c] = (T{1} - gate.z) * gate.n + gate.z * h_row[c];
+                       }
+                     }
+                   });
+                 });
+}
+
+template <class T>
+void gru_input_gradient(const OperatorCall& call) {
+  gru_gates_gradient<T, false>(call);
+}
+
+template <class T>
+void gru_hidden_gradient(const OperatorCall& call) {
+  gru_gates_gradient<T, true>(call);
+}
+
+template <class T>
+void gru_state_gradient(const OperatorCall& call) {
+  const MatrixView &g = call.inputs[0], &gx = call.inputs[1], &gh = call.inputs[2];
+  const MatrixView& dh = call.outputs[0];
+  for_each_piece(g.cols, {{g, 0}, {gx, g.cols}, {dh, 0}}, [&](std::int64_t at, std::int64_t piece) {
+    const GateRows<T> xs(gx, at), hs(gh, at);
+    const StripRows<T> gs(g, at), dhs(dh, at);
+    with_columns(piece, [&](auto cols) {
+      for (std::int64_t i = 0; i < g.rows; ++i) {
+        const T *xz = xs.z.row(i), *hz = hs.z.row(i), *g_row = gs.row(i);
+        T* __restrict dh_row = dhs.row(i);
+        for (std::int64_t c = 0; c < cols; ++c) {
+          dh_row[c] = g_row[c] * ooc::sigmoid(xz[c] + hz[c]);
+        }
+      }
+    });
+  });
+}
+
+#define OOC_INSTANTIATE(T)                                   \
+  template void gru<T>(const OperatorCall&);                 \
+  template void gru_input_gradient<T>(const OperatorCall&);  \
+  template void gru_hidden_gradient<T>(const OperatorCall&); \
+  template void gru_state_gradient<T>(const OperatorCall&);
+OOC_INSTANTIATE(float)
+OOC_INSTANTIATE(double)
+#undef OOC_INSTANTIATE
+
+}  // namespace ooc::cpu
