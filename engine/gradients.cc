@@ -13,11 +13,9 @@ TensorId GradientBuilder::output_gradient(const Operation& operation) const {
 void GradientBuilder::add(TensorId input, TensorId gradient) {
   if (!wants(input)) return;
   const auto [at, first] = gradients_.emplace(input, gradient);
-  if (first) return;
-  std::vector<TensorId> operands{at->second, gradient};
-  const bool rows = has_rows(graph_.shape(input).space);
-  if (!rows) operands.insert(operands.begin(), graph_.input("ids", 1, DType::kI64));
-  at->second = graph_.apply(rows ? "add" : "sum_matrices", operands);
+  // A parameter read in two places would need its two reductions added: no model shares one yet.
+  OOC_CHECK(first || has_rows(graph_.shape(input).space));
+  if (!first) at->second = graph_.apply("add", {at->second, gradient});
 }
 
 std::map<TensorId, TensorId> add_gradients(TensorGraph& graph, GradientSeed seed) {

@@ -47,10 +47,6 @@ TensorShape matmul_reduce_shape(const TensorGraph& graph, const Operation& opera
           graph.shape(operation.inputs[1]).cols, graph.real()};
 }
 
-TensorShape sum_matrices_shape(const TensorGraph& graph, const Operation& operation) {
-  return graph.shape(operation.inputs[1]);
-}
-
 TensorShape bias_shape(const TensorGraph& graph, const Operation& operation) {
   OOC_CHECK(graph.shape(operation.inputs[0]).cols == graph.shape(operation.inputs[1]).cols);
   return graph.shape(operation.inputs[0]);
@@ -136,7 +132,6 @@ Table built_in_operators() {
       {"matmul_reduce", kReduction, kFull, false, matmul_reduce_shape, nullptr},
       {"bias", kRowWise, kLocal, true, bias_shape, bias_gradient},
       {"column_sum", kReduction, kLocal, false, column_reduction, nullptr},
-      {"sum_matrices", kReduction, kFull, false, sum_matrices_shape, nullptr},
       {"add", kRowWise, kLocal, true, add_shape, add_gradient},
       {"relu", kRowWise, kLocal, true, like_first, relu_gradient},
       {"relu_gradient", kRowWise, kLocal, true, like_first, nullptr},

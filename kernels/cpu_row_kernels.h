@@ -18,8 +18,6 @@
   KERNEL(gelu) KERNEL(gelu_gradient) KERNEL(exp)                                                  \
   /* column_scales_cpu.cc */                                                                      \
   KERNEL(scale_cols) KERNEL(mul_column_sum) KERNEL(scale_by) KERNEL(dot_sum)                      \
-  /* sum_matrices_cpu.cc */                                                                        \
-  KERNEL(sum_matrices)                                                                            \
   /* copy_cpu.cc */                                                                                \
   KERNEL(copy) KERNEL(copy_ids) KERNEL(edge_key)                                                  \
   /* heads_cpu.cc */                                                                              \

@@ -14,8 +14,6 @@
 //   matmul_reduce   X[n,k] G[n,m] -> R[k,m]          R += X^T G                          reduces
 //   bias            X[n,d] b[1,d] -> Y[n,d]          Y = X + b
 //   column_sum      X[n,d] -> R[1,d]                 R += sum of rows                    reduces
-//   sum_matrices    ids[n,1] int64 A[r,c] B[r,c] -> R[r,c]   R += A + B at the row of id 0, so once
-//                   in a run                                                            reduces
 // Element-wise
 //   add             A[n,d] B[n,d] -> Y[n,d]
 //   sub             A[n,d] B[n,d] -> Y[n,d]          Y = A - B
