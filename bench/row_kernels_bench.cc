@@ -10,42 +10,87 @@ namespace {
 
 constexpr std::int64_t kRows = 2048;
 
+constexpr std::int64_t kHeads = 8;
+constexpr std::int64_t kTypes = 4;
+
+// The extent of a letter of kernels/row_kernels.h where d has `cols` columns.
+std::int64_t extent_of(char letter, std::int64_t cols) {
+  switch (letter) {
+    case 'n':
+      return kRows;
+    case 'h':
+      return kHeads;
+    case 'k':
+      return cols / kHeads;
+    case 'm':
+      return cols / 2;
+    case 's':
+      return 2 * cols;
+    case 't':
+      return 3 * cols;
+    case 'w':
+      return kTypes * cols;
+    default:
+      return letter >= '1' && letter <= '9' ? letter - '0' : cols;
+  }
+}
+
+// Operands of integers, and sums in double: one piece of memory serves as every slice.
+class Integers {
+ public:
+  Integers(OperandType type, std::int64_t rows, std::int64_t cols, bool in_slices) {
+    constexpr DType kDtypes[] = {DType::kF64, DType::kI32, DType::kI64, DType::kU8};
+    view_ = {.dtype = kDtypes[static_cast<std::size_t>(type) - 1],
+             .rows = rows,
+             .cols = cols,
+             .slice_width = in_slices ? kSliceWidth : cols};
+    view_.last_stride = view_.slice_cols(view_.slice_count() - 1);
+    const auto elements = static_cast<std::size_t>(rows * view_.slice_width);
+    data_.resize(elements * sizeof(std::int64_t));
+    for (std::size_t i = 0; i < elements; ++i) fill(type, i);
+    slices_.assign(static_cast<std::size_t>(view_.slice_count()), data_.data());
+    view_.slices = slices_.data();
+  }
+  const MatrixView& view() const { return view_; }
+
+ private:
+  void fill(OperandType type, std::size_t i) {
+    if (type == OperandType::kF64) reinterpret_cast<double*>(data_.data())[i] = 100;
+    if (type == OperandType::kI32) reinterpret_cast<std::int32_t*>(data_.data())[i] = 1;
+    if (type == OperandType::kI64) {
+      reinterpret_cast<std::int64_t*>(data_.data())[i] = static_cast<std::int64_t>(i) * 31;
+    }
+    if (type == OperandType::kU8) data_[i] = std::byte{1};
+  }
+
+  MatrixView view_;
+  std::vector<std::byte> data_;
+  std::vector<void*> slices_;
+};
+
 void run(benchmark::State& state, const char* name) {
   const std::int64_t cols = state.range(0);
   const RowKernelSpec& spec = row_kernel_spec(name);
-  const auto extent = [&](char letter) {
-    return letter == 'n' ? kRows : letter >= '1' && letter <= '9' ? letter - '0' : cols;
-  };
   std::vector<std::unique_ptr<Matrix>> owned;
-  std::vector<std::int64_t> ids(kRows);
-  for (std::int64_t i = 0; i < kRows; ++i) ids[static_cast<std::size_t>(i)] = i * 31;
-  std::vector<std::int32_t> labels(kRows, 1);
-  std::vector<std::uint8_t> splits(kRows, 1);
-  std::vector<double> sums(static_cast<std::size_t>(9 + 2 * cols), 100.0);
-  void* const side[] = {sums.data(), labels.data(), ids.data(), splits.data()};
+  std::vector<std::unique_ptr<Integers>> integers;
   const auto view_of = [&](const OperandSpec& operand) {
-    const std::int64_t rows = extent(operand.rows);
-    const std::int64_t width = extent(operand.cols);
+    const std::int64_t rows = extent_of(operand.rows, cols);
+    const std::int64_t width = extent_of(operand.cols, cols);
+    const bool in_slices = operand.rows == 'n';
     if (operand.type == OperandType::kReal) {
-      owned.push_back(
-          std::make_unique<Matrix>(rows, width, operand.rows == 'n' ? kSliceWidth : width));
+      owned.push_back(std::make_unique<Matrix>(rows, width, in_slices ? kSliceWidth : width));
       return owned.back()->view();
     }
-    constexpr DType kTypes[] = {DType::kF64, DType::kI32, DType::kI64, DType::kU8};
-    const auto index = static_cast<std::size_t>(operand.type) - 1;
-    return MatrixView{.dtype = kTypes[index],
-                      .rows = rows,
-                      .cols = width,
-                      .slice_width = operand.rows == 'n' ? kSliceWidth : width,
-                      .last_stride = width,
-                      .slices = &side[index]};
+    integers.push_back(std::make_unique<Integers>(operand.type, rows, width, in_slices));
+    return integers.back()->view();
   };
   std::vector<MatrixView> inputs;
   for (const OperandSpec& operand : spec.inputs) {
     if (!operand.name.empty()) inputs.push_back(view_of(operand));
   }
   const MatrixView output = view_of(spec.output);
-  const Attributes attributes = {.value = 0.5, .count = 1e6};
+  const Attributes attributes = {
+      .value = 0.5, .count = 1e6, .heads = kHeads, .begin = 0, .cols = output.cols};
   const RunState run_state;
   const RowKernel kernel = backend().row_kernel(name, DType::kF32);
 

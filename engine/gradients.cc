@@ -6,19 +6,22 @@ namespace ooc {
 
 TensorId GradientBuilder::output_gradient(const Operation& operation) const {
   const auto found = gradients_.find(operation.output);
-  OOC_CHECK(found != gradients_.end());
-  return found->second;
+  OOC_CHECK(found != gradients_.end() && found->second.size() == 1);
+  return found->second.front();
 }
 
 void GradientBuilder::add(TensorId input, TensorId gradient) {
   if (!wants(input)) return;
-  const auto [at, first] = gradients_.emplace(input, gradient);
-  // A parameter read in two places would need its two reductions added: no model shares one yet.
-  OOC_CHECK(first || has_rows(graph_.shape(input).space));
-  if (!first) at->second = graph_.apply("add", {at->second, gradient});
+  std::vector<TensorId>& parts = gradients_[input];
+  if (parts.empty() || graph_.shape(input).space == Space::kParameter) {
+    parts.push_back(gradient);  // no operator adds reductions: who reads the gradient sums them
+    return;
+  }
+  OOC_CHECK(graph_.shape(input).space != Space::kReduction);
+  parts.front() = graph_.apply("add", {parts.front(), gradient});
 }
 
-std::map<TensorId, TensorId> add_gradients(TensorGraph& graph, GradientSeed seed) {
+Gradients add_gradients(TensorGraph& graph, GradientSeed seed) {
   GradientBuilder builder(graph);
   if (seed.gradient >= 0) builder.add(seed.tensor, seed.gradient);
   // The backward operations are appended behind the forward ones, which alone are walked.

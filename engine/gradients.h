@@ -9,6 +9,10 @@
 
 namespace ooc {
 
+// The gradient of a tensor is the sum of these, in this order. A parameter has a reduction for
+// every operation that reads it; any other tensor has one entry.
+using Gradients = std::map<TensorId, std::vector<TensorId>>;
+
 // The gradients that flow back so far; operators' gradient rules write through it.
 class GradientBuilder {
  public:
@@ -21,11 +25,11 @@ class GradientBuilder {
   // Adds to the gradient of an input; ignored where the input needs none.
   void add(TensorId input, TensorId gradient);
 
-  const std::map<TensorId, TensorId>& gradients() const { return gradients_; }
+  const Gradients& gradients() const { return gradients_; }
 
  private:
   TensorGraph& graph_;
-  std::map<TensorId, TensorId> gradients_;
+  Gradients gradients_;
 };
 
 // Where differentiation starts: a scalar loss, or a tensor together with its given gradient.
@@ -35,6 +39,6 @@ struct GradientSeed {
 };
 
 // Adds the backward operations; returns the gradient of every tensor that needs one and got one.
-std::map<TensorId, TensorId> add_gradients(TensorGraph& graph, GradientSeed seed);
+Gradients add_gradients(TensorGraph& graph, GradientSeed seed);
 
 }  // namespace ooc

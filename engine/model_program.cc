@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "engine/gradients.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -25,18 +24,25 @@ GraphCounts counts_of(const Dataset& dataset) {
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
                            const GraphCounts& counts, Mode mode, Wanted wanted, DType real,
                            const PlanOptions& plan_options)
-    : model_(build_model(options, facts, mode, real)) {
+    : ModelProgram(build_model(options, facts, mode, real), counts,
+                   mode == Mode::kTrain ? "training" : "evaluation", wanted, plan_options) {}
+
+ModelProgram::ModelProgram(Model model, const GraphCounts& counts, const std::string& name,
+                           Wanted wanted, const PlanOptions& plan_options)
+    : model_(std::move(model)) {
   std::vector<TensorId> roots;
   if (wanted.loss) roots.push_back(model_.loss);
   if (wanted.gradients) {
     gradients_ = add_gradients(model_.graph, {model_.loss, -1});
     for (const ModelParameter& parameter : model_.parameters) {
-      if (parameter.trainable) roots.push_back(gradients_.at(parameter.tensor));
+      if (!parameter.trainable) continue;
+      const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
+      roots.insert(roots.end(), parts.begin(), parts.end());
     }
   }
   if (wanted.logits) roots.push_back(model_.logits);
   if (wanted.embedding) roots.push_back(model_.embedding);
-  staged_ = make_stages(model_.graph, mode == Mode::kTrain ? "training" : "evaluation", roots);
+  staged_ = make_stages(model_.graph, name, roots);
   plan_ = make_plan(staged_.program, counts, plan_options);
 }
 
@@ -49,10 +55,38 @@ void ModelProgram::bind(Backend& backend, const Dataset& dataset, const GraphInp
     const ValueId value = staged_.value(parameter.tensor);
     if (value >= 0) executor_->bind_parameter(value, parameters.data(parameter.name));
   }
+  for (const ModelParameter& parameter : model_.parameters) {
+    const std::size_t bytes = summed_bytes(parameter);
+    if (bytes > 0) sums_[parameter.tensor] = backend.allocate(bytes);
+  }
 }
 
-const void* ModelProgram::gradient(const ModelParameter& parameter) const {
-  return executor_->reduction(staged_.value(gradients_.at(parameter.tensor))).data();
+// 0 where at most one operation reads the parameter.
+std::size_t ModelProgram::summed_bytes(const ModelParameter& parameter) const {
+  const auto parts = gradients_.find(parameter.tensor);
+  if (parts == gradients_.end() || parts->second.size() < 2) return 0;
+  const auto count = static_cast<std::size_t>(parameter.rows * parameter.cols);
+  return count * dtype_bytes(model_.graph.real());
+}
+
+std::int64_t ModelProgram::sum_bytes() const {
+  std::size_t bytes = 0;
+  for (const ModelParameter& parameter : model_.parameters) bytes += summed_bytes(parameter);
+  return static_cast<std::int64_t>(bytes);
+}
+
+const void* ModelProgram::gradient(const ModelParameter& parameter) {
+  const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
+  const auto part = [&](std::size_t i) {
+    return executor_->reduction(staged_.value(parts[i])).data();
+  };
+  if (parts.size() == 1) return part(0);
+  void* sum = sums_.at(parameter.tensor)->data();
+  backend_->copy(sum, part(0), summed_bytes(parameter), CopyKind::kDeviceToDevice);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    backend_->accumulate(model_.graph.real(), parameter.rows * parameter.cols, sum, part(i));
+  }
+  return sum;
 }
 
 std::vector<double> ModelProgram::read_reduction(TensorId tensor) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/gradients.h"
 #include "engine/graph_inputs.h"
 #include "engine/model.h"
 #include "engine/parameters.h"
@@ -32,6 +33,9 @@ class ModelProgram {
  public:
   ModelProgram(const ModelOptions& options, const GraphFacts& facts, const GraphCounts& counts,
                Mode mode, Wanted wanted, DType real, const PlanOptions& plan_options = {});
+  // A model that was built by hand; `name` is the program's, for reports.
+  ModelProgram(Model model, const GraphCounts& counts, const std::string& name, Wanted wanted,
+               const PlanOptions& plan_options = {});
 
   const Model& model() const { return model_; }
   const Program& program() const { return staged_.program; }
@@ -47,8 +51,11 @@ class ModelProgram {
   }
   // The last run's loss sums: [split - 1][loss, correct, count].
   std::vector<double> loss_sums() const { return read_reduction(model_.loss); }
-  // The gradient of a parameter (device memory), and the sums of a batch norm.
-  const void* gradient(const ModelParameter& parameter) const;
+  // The last run's gradient of a parameter (device memory), until the next run. Where several
+  // operations read the parameter it is summed here, in an order that the graph fixes.
+  const void* gradient(const ModelParameter& parameter);
+  // Device memory that bind() takes for such sums.
+  std::int64_t sum_bytes() const;
   std::vector<double> read_reduction(TensorId tensor) const;  // of an fp64 one, on the host
   // A chunk of a vertex tensor that was wanted (the logits, the embedding).
   const void* chunk(TensorId tensor, std::int64_t block, std::int64_t slice) const;
@@ -56,12 +63,15 @@ class ModelProgram {
   RunCounters take_counters() { return executor_->take_counters(); }
 
  private:
+  std::size_t summed_bytes(const ModelParameter& parameter) const;
+
   Backend* backend_ = nullptr;
   Model model_;
-  std::map<TensorId, TensorId> gradients_;
+  Gradients gradients_;
   StagedGraph staged_;
   Plan plan_;
   std::unique_ptr<Executor> executor_;
+  std::map<TensorId, std::unique_ptr<DeviceBuffer>> sums_;  // of parameters read more than once
 };
 
 }  // namespace ooc

@@ -138,10 +138,11 @@ void ParameterStore::restore(const std::vector<ParameterValues>& values, const s
   backend_.wait(backend_.record());
 }
 
-void ParameterStore::adam(const std::string& name, const void* gradient, std::int64_t step,
-                          const AdamOptions& options) {
+void ParameterStore::optimize(const std::string& name, const void* gradient, std::int64_t step,
+                              const OptimizerOptions& options) {
   Entry& target = entry(name);
-  AdamStep call;
+  OptimizerStep call;
+  call.kind = options.kind;
   call.dtype = real_;
   call.count = target.parameter.rows * target.parameter.cols;
   call.parameter = target.value->data();
@@ -151,7 +152,8 @@ void ParameterStore::adam(const std::string& name, const void* gradient, std::in
   call.step = step;
   call.lr = options.lr;
   call.weight_decay = options.weight_decay;
-  backend_.adam(call);
+  call.momentum = options.momentum;
+  backend_.optimize(call);
 }
 
 void ParameterStore::blend(const std::string& name, std::span<const double> batch) {

@@ -12,8 +12,8 @@
 
 namespace ooc {
 
-// One parameter's arrays on the host, rows x cols elements of the store's type each; the moments of
-// Adam are empty where it isn't trained.
+// One parameter's arrays on the host, rows x cols elements of the store's type each; the
+// optimiser's moments are empty where it isn't trained.
 struct ParameterValues {
   std::string name;
   std::int64_t rows = 0;
@@ -21,9 +21,11 @@ struct ParameterValues {
   std::vector<std::byte> value, m, v;
 };
 
-struct AdamOptions {
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kAdam;
   double lr = 0.01;
   double weight_decay = 0;
+  double momentum = 0;  // of SGD
 };
 
 // One thread.
@@ -42,9 +44,9 @@ class ParameterStore {
   std::vector<ParameterValues> capture() const;
   void restore(const std::vector<ParameterValues>& values, const std::string& where);
 
-  // One step of Adam; `gradient` is the parameter's, `step` counts from 1.
-  void adam(const std::string& name, const void* gradient, std::int64_t step,
-            const AdamOptions& options);
+  // One step of the optimiser; `gradient` is the parameter's, `step` counts from 1.
+  void optimize(const std::string& name, const void* gradient, std::int64_t step,
+                const OptimizerOptions& options);
   // running = (1 - momentum) running + momentum batch, for a norm's statistics (PyTorch's rule:
   // momentum 0.1, unbiased variance). `sums`: fp64 [2, cols], as batch_norm_sums leaves it.
   void update_statistics(const BatchStatistics& statistics, const double* sums,

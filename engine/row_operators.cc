@@ -266,6 +266,23 @@ void edge_dropout_gradient(GradientBuilder& builder, const Operation& op) {
   flow(builder, op, 0, "edge_dropout", {builder.output_gradient(op), op.inputs[1]}, op.attributes);
 }
 
+// Losses: sums a split, the gradient of the mean over the train split.
+
+TensorShape weighted_loss_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(cols_of(graph, op, 3) == cols_of(graph, op, 0));
+  return {Space::kReduction, 3, 4, DType::kF64};
+}
+
+TensorShape bits_loss_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(cols_of(graph, op, 1) == cols_of(graph, op, 0));
+  return {Space::kReduction, 3, 3, DType::kF64};
+}
+
+void loss_gradient(GradientBuilder& builder, const Operation& op) {
+  const std::string name = op.def->name + "_gradient";
+  flow(builder, op, 0, name.c_str(), op.inputs, op.attributes);
+}
+
 }  // namespace
 
 std::span<const OperatorDef> row_operators() {
@@ -314,6 +331,11 @@ std::span<const OperatorDef> row_operators() {
       {"softmax_weight", kRowWise, kLocal, true, equal_widths, nullptr},
       {"edge_dropout", kRowWise, kFull, true, edge_dropout_shape, edge_dropout_gradient},
       {"select_winner", kRowWise, kLocal, true, like_first, nullptr},
+      {"softmax_cross_entropy_weighted", kReduction, kFull, false, weighted_loss_shape,
+       loss_gradient},
+      {"softmax_cross_entropy_weighted_gradient", kRowWise, kFull, false, like_first, nullptr},
+      {"sigmoid_cross_entropy", kReduction, kFull, false, bits_loss_shape, loss_gradient},
+      {"sigmoid_cross_entropy_gradient", kRowWise, kLocal, true, like_first, nullptr},
   };
   return kEntries;
 }

@@ -75,7 +75,7 @@ std::int64_t Trainer::planned_device_bytes() const {
   return inputs_.memory_bytes() +
          std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
          workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
-         parameters_.bytes();
+         parameters_.bytes() + training_.sum_bytes();
 }
 
 Checkpoint Trainer::checkpoint() const {
@@ -130,10 +130,10 @@ bool Trainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
 }
 
 void Trainer::update_parameters(std::int64_t epoch) {
-  const AdamOptions options{config_.lr, config_.weight_decay};
+  const OptimizerOptions options{.lr = config_.lr, .weight_decay = config_.weight_decay};
   for (const ModelParameter& parameter : training_.model().parameters) {
     if (!parameter.trainable) continue;
-    parameters_.adam(parameter.name, training_.gradient(parameter), epoch, options);
+    parameters_.optimize(parameter.name, training_.gradient(parameter), epoch, options);
   }
   for (const BatchStatistics& statistics : training_.model().batch_statistics) {
     const std::vector<double> sums = training_.read_reduction(statistics.sums);

@@ -33,9 +33,17 @@ struct Event {
 
 enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
 
-// One step of Adam (Kingma and Ba 2015) with L2 weight decay added to the gradient, as in PyTorch:
-// g = gradient + weight_decay * parameter; m, v: the moments; `step` counts from 1.
-struct AdamStep {
+enum class OptimizerKind {
+  kAdam,   // Kingma and Ba 2015, weight decay added to the gradient
+  kAdamW,  // Loshchilov and Hutter 2019: decoupled weight decay, parameter *= 1 - lr weight_decay
+  kSgd,    // m = momentum m + g, parameter -= lr m; weight decay added to the gradient
+};
+
+// One step of an optimiser, by PyTorch's rules. g = gradient (+ weight_decay * parameter); m, v:
+// the moments, zero before the first step; `step` counts from 1. SGD leaves v alone, it may be
+// null.
+struct OptimizerStep {
+  OptimizerKind kind = OptimizerKind::kAdam;
   DType dtype = DType::kF32;  // of all four arrays
   std::int64_t count = 0;     // elements
   void* parameter = nullptr;
@@ -45,7 +53,8 @@ struct AdamStep {
   std::int64_t step = 1;
   double lr = 0.01;
   double weight_decay = 0;
-  double beta1 = 0.9;
+  double momentum = 0;  // of SGD
+  double beta1 = 0.9;   // of Adam and AdamW, as the next two
   double beta2 = 0.999;
   double epsilon = 1e-8;
 };
@@ -68,7 +77,7 @@ class Backend {
   virtual RowKernel row_kernel(std::string_view op, DType dtype) const = 0;
   // A propagation's edge program; its steps' kernels are this backend's.
   virtual std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const = 0;
-  virtual void adam(const AdamStep& step) = 0;
+  virtual void optimize(const OptimizerStep& step) = 0;
   // to[i] += from[i] for `count` elements of fp32 or fp64: how partial reductions are merged.
   virtual void accumulate(DType dtype, std::int64_t count, void* to, const void* from) = 0;
   // to[i] = from[i] for `count` elements: fp32, fp16 or bf16 (storage/half.h) to fp32 or fp64.

@@ -132,7 +132,7 @@ class CpuBackend final : public Backend {
   std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const override {
     return cpu::make_edge_kernel(program);
   }
-  void adam(const AdamStep& step) override { cpu::adam(step); }
+  void optimize(const OptimizerStep& step) override { cpu::optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
     OOC_CHECK(dtype == DType::kF32 || dtype == DType::kF64);
     if (dtype == DType::kF32) {

@@ -37,7 +37,10 @@
   KERNEL(batch_norm_sums) KERNEL(batch_norm) KERNEL(batch_norm_gamma_gradient)                    \
   KERNEL(batch_norm_gradient) KERNEL(batch_norm_inference)                                        \
   /* loss_cpu.cc */                                                                               \
-  KERNEL(softmax_cross_entropy) KERNEL(softmax_cross_entropy_gradient)
+  KERNEL(softmax_cross_entropy) KERNEL(softmax_cross_entropy_gradient)                            \
+  KERNEL(softmax_cross_entropy_weighted) KERNEL(softmax_cross_entropy_weighted_gradient)          \
+  /* sigmoid_loss_cpu.cc */                                                                       \
+  KERNEL(sigmoid_cross_entropy) KERNEL(sigmoid_cross_entropy_gradient)
 // clang-format on
 
 namespace ooc::cpu {

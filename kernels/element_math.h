@@ -128,11 +128,16 @@ OOC_HOST_DEVICE inline T elu_gradient(T g, T y) {
   return y > T{0} ? g : g * (y + T{1});
 }
 
-// The standard normal distribution function: e^(-x^2/2) times a polynomial fitted to the scaled
-// complementary error function. Within 2e-7, and within 1e-5 of itself down to x = -13.
-OOC_HOST_DEVICE inline float normal_cdf(float x) {
-  const float z = std::abs(x);
-  const float t = 1.0f / (1.0f + 0.353553391f * z);
+// e^(-x^2/2)
+template <class T>
+OOC_HOST_DEVICE inline T bell(T x) {
+  return exp_nonpositive(T{-0.5} * x * x);
+}
+
+// The standard normal distribution function, given bell(x): that times a polynomial fitted to the
+// scaled complementary error function. Within 2e-7, and within 1e-5 of itself down to x = -13.
+OOC_HOST_DEVICE inline float normal_cdf(float x, float bell_of_x) {
+  const float t = 1.0f / (1.0f + 0.353553391f * std::abs(x));
   float p = 1.353464915e-2f;
   p = p * t - 1.296140478e-1f;
   p = p * t + 4.428111325e-1f;
@@ -143,25 +148,25 @@ OOC_HOST_DEVICE inline float normal_cdf(float x) {
   p = p * t + 2.382882296e-1f;
   p = p * t + 2.828940154e-1f;
   p = p * t + 2.820628826e-1f;
-  const float tail = (0.5f * t) * p * exp_nonpositive(-0.5f * z * z);
+  const float tail = (0.5f * t) * p * bell_of_x;
   return x < 0.0f ? tail : 1.0f - tail;
 }
 
-OOC_HOST_DEVICE inline double normal_cdf(double x) {
+OOC_HOST_DEVICE inline double normal_cdf(double x, double) {
   return 0.5 * std::erfc(-x * 0.70710678118654752440);
 }
 
 // x times the normal distribution function: GELU in its form with erf.
 template <class T>
 OOC_HOST_DEVICE inline T gelu(T x) {
-  return x * normal_cdf(x);
+  return x * normal_cdf(x, bell(x));
 }
 
 template <class T>
 OOC_HOST_DEVICE inline T gelu_gradient(T g, T x) {
   constexpr T kDensityAtZero = static_cast<T>(0.39894228040143267794);
-  const T density = kDensityAtZero * exp_nonpositive(T{-0.5} * x * x);
-  return g * (normal_cdf(x) + x * density);
+  const T e = bell(x);
+  return g * (normal_cdf(x, e) + x * (kDensityAtZero * e));
 }
 
 // The larger one; a NaN of either is kept.
@@ -188,10 +193,10 @@ OOC_HOST_DEVICE inline T normalize_gradient(T g, T xhat, T mean_g, T mean_gx, T 
 }
 
 // One element of Adam (Kingma and Ba 2015, with PyTorch's order of operations): step_size =
-// lr / (1 - beta1^t), root = sqrt(1 - beta2^t).
+// lr / (1 - beta1^t), root = sqrt(1 - beta2^t), keep: what decoupled weight decay leaves.
 template <class T>
 struct AdamScalars {
-  T step_size, root, beta1, beta2, epsilon, weight_decay;
+  T step_size, root, beta1, beta2, epsilon, weight_decay, keep;
 };
 
 template <class T>
@@ -200,7 +205,7 @@ OOC_HOST_DEVICE inline void adam_element(T& parameter, T gradient, T& m, T& v,
   const T g = gradient + s.weight_decay * parameter;
   m = s.beta1 * m + (T{1} - s.beta1) * g;
   v = s.beta2 * v + (T{1} - s.beta2) * g * g;
-  parameter -= s.step_size * m / (std::sqrt(v) / s.root + s.epsilon);
+  parameter = s.keep * parameter - s.step_size * m / (std::sqrt(v) / s.root + s.epsilon);
 }
 
 }  // namespace ooc

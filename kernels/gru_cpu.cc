@@ -7,25 +7,6 @@
 namespace ooc::cpu {
 namespace {
 
-template <class T>
-struct Gates {
-  T r, z, n;
-};
-
-template <class T>
-Gates<T> gates(T xr, T xz, T xn, T hr, T hz, T hn) {
-  const T r = ooc::sigmoid(xr + hr);
-  return {r, ooc::sigmoid(xz + hz), hyperbolic_tangent(xn + r * hn)};
-}
-
-// What flows to the gates' arguments: to Gx's columns r, z and n; Gh's n gets r times the last.
-template <class T>
-Gates<T> gate_gradients(const Gates<T>& gate, T g, T hn, T h) {
-  const T dn = ooc::tanh_gradient(g * (T{1} - gate.z), gate.n);
-  return {ooc::sigmoid_gradient(dn * hn, gate.r), ooc::sigmoid_gradient(g * (h - gate.n), gate.z),
-          dn};
-}
-
 // The columns of the three gates from `offset` on.
 template <class T>
 struct GateRows {
@@ -34,34 +15,54 @@ struct GateRows {
       : r(view, offset), z(view, view.cols / 3 + offset), n(view, view.cols / 3 * 2 + offset) {}
 };
 
-// Gradients of Gx (`hidden` false) or Gh.
+// The gates of one row's piece. A loop a gate, so that each is small enough to be inlined and
+// vectorised.
+template <class T>
+struct Gates {
+  T r[kStripCols], z[kStripCols], n[kStripCols];
+
+  template <class Cols>
+  Gates(const GateRows<T>& xs, const GateRows<T>& hs, std::int64_t row, Cols cols) {
+    add_sigmoid(xs.r.row(row), hs.r.row(row), r, cols);
+    add_sigmoid(xs.z.row(row), hs.z.row(row), z, cols);
+    const T* x = xs.n.row(row);
+    const T* h = hs.n.row(row);
+    for (std::int64_t c = 0; c < cols; ++c) n[c] = hyperbolic_tangent(x[c] + r[c] * h[c]);
+  }
+
+ private:
+  template <class Cols>
+  static void add_sigmoid(const T* x, const T* h, T* __restrict gate, Cols cols) {
+    for (std::int64_t c = 0; c < cols; ++c) gate[c] = ooc::sigmoid(x[c] + h[c]);
+  }
+};
+
+// Gradients of Gx (`hidden` false) or Gh, whose n gets r times what Gx's gets.
 template <class T, bool Hidden>
 void gru_gates_gradient(const OperatorCall& call) {
   const MatrixView &g = call.inputs[0], &gx = call.inputs[1], &gh = call.inputs[2];
   const MatrixView &h = call.inputs[3], &out = call.outputs[0];
   const std::int64_t d = g.cols;
-  for_each_piece(d, {{g, 0}, {h, 0}, {gx, 0}, {gx, d}, {gx, 2 * d}},
-                 [&](std::int64_t at, std::int64_t piece) {
-                   const GateRows<T> xs(gx, at), hs(gh, at), dxs(out, at);
-                   const StripRows<T> gs(g, at), states(h, at);
-                   with_columns(piece, [&](auto cols) {
-                     for (std::int64_t i = 0; i < g.rows; ++i) {
-                       const T *xr = xs.r.row(i), *xz = xs.z.row(i), *xn = xs.n.row(i);
-                       const T *hr = hs.r.row(i), *hz = hs.z.row(i), *hn = hs.n.row(i);
-                       const T *g_row = gs.row(i), *h_row = states.row(i);
-                       T* __restrict dr = dxs.r.row(i);
-                       T* __restrict dz = dxs.z.row(i);
-                       T* __restrict dn = dxs.n.row(i);
-                       for (std::int64_t c = 0; c < cols; ++c) {
-                         const Gates<T> gate = gates(xr[c], xz[c], xn[c], hr[c], hz[c], hn[c]);
-                         const Gates<T> flow = gate_gradients(gate, g_row[c], hn[c], h_row[c]);
-                         dr[c] = flow.r;
-                         dz[c] = flow.z;
-                         dn[c] = Hidden ? flow.n * gate.r : flow.n;
-                       }
-                     }
-                   });
-                 });
+  for_each_piece(
+      d, {{g, 0}, {h, 0}, {gx, 0}, {gx, d}, {gx, 2 * d}}, [&](std::int64_t at, std::int64_t piece) {
+        const GateRows<T> xs(gx, at), hs(gh, at), dxs(out, at);
+        const StripRows<T> gs(g, at), states(h, at);
+        with_columns(piece, [=, rows = g.rows](auto cols) {
+          for (std::int64_t i = 0; i < rows; ++i) {
+            const Gates<T> gate(xs, hs, i, cols);
+            const T *hn = hs.n.row(i), *g_row = gs.row(i), *h_row = states.row(i);
+            T* __restrict dr = dxs.r.row(i);
+            T* __restrict dz = dxs.z.row(i);
+            T* __restrict dn = dxs.n.row(i);
+            for (std::int64_t c = 0; c < cols; ++c) {
+              const T flow = ooc::tanh_gradient(g_row[c] * (T{1} - gate.z[c]), gate.n[c]);
+              dr[c] = ooc::sigmoid_gradient(flow * hn[c], gate.r[c]);
+              dz[c] = ooc::sigmoid_gradient(g_row[c] * (h_row[c] - gate.n[c]), gate.z[c]);
+              dn[c] = Hidden ? flow * gate.r[c] : flow;
+            }
+          }
+        });
+      });
 }
 
 }  // namespace
@@ -75,15 +76,13 @@ void gru(const OperatorCall& call) {
                  [&](std::int64_t at, std::int64_t piece) {
                    const GateRows<T> xs(gx, at), hs(gh, at);
                    const StripRows<T> states(h, at), ys(y, at);
-                   with_columns(piece, [&](auto cols) {
-                     for (std::int64_t i = 0; i < y.rows; ++i) {
-                       const T *xr = xs.r.row(i), *xz = xs.z.row(i), *xn = xs.n.row(i);
-                       const T *hr = hs.r.row(i), *hz = hs.z.row(i), *hn = hs.n.row(i);
+                   with_columns(piece, [=, rows = y.rows](auto cols) {
+                     for (std::int64_t i = 0; i < rows; ++i) {
+                       const Gates<T> gate(xs, hs, i, cols);
                        const T* h_row = states.row(i);
                        T* __restrict y_row = ys.row(i);
                        for (std::int64_t c = 0; c < cols; ++c) {
-                         const Gates<T> gate = gates(xr[c], xz[c], xn[c], hr[c], hz[c], hn[c]);
-                         y_row[c] = (T{1} - gate.z) * gate.n + gate.z * h_row[c];
+                         y_row[c] = (T{1} - gate.z[c]) * gate.n[c] + gate.z[c] * h_row[c];
                        }
                      }
                    });

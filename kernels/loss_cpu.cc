@@ -69,10 +69,15 @@ std::uint8_t split_of(const OperatorCall& call, std::int64_t row) {
   return splits.data<std::uint8_t>(0)[row * splits.stride(0)];
 }
 
-}  // namespace
-
+// The weight of a class where the call has weights, otherwise 1.
 template <class T>
-void softmax_cross_entropy(const OperatorCall& call) {
+double weight_of(const OperatorCall& call, std::int64_t label) {
+  return call.inputs.size() < 4 ? 1.0 : static_cast<double>(call.inputs[3].data<T>(0)[label]);
+}
+
+// The fourth column, where there is one, is the sum of the weights.
+template <class T>
+void add_losses(const OperatorCall& call) {
   const MatrixView& logits = call.inputs[0];
   const MatrixView& sums = call.outputs[0];
   for (std::int64_t i = 0; i < logits.rows; ++i) {
@@ -82,14 +87,17 @@ void softmax_cross_entropy(const OperatorCall& call) {
     const RowSoftmax<T> softmax = row_softmax<T>(logits, i);
     const auto largest = static_cast<double>(softmax.largest);
     double* row = sums.data<double>(0) + (split - 1) * sums.stride(0);
-    row[0] += std::log(softmax.sum) + (largest - static_cast<double>(element<T>(logits, i, label)));
+    const double weight = weight_of<T>(call, label);
+    const auto logit = static_cast<double>(element<T>(logits, i, label));
+    row[0] += weight * (std::log(softmax.sum) + (largest - logit));
     row[1] += is_argmax(logits, i, label, softmax.largest) ? 1 : 0;
     row[2] += 1;
+    if (sums.cols > 3) row[3] += weight;
   }
 }
 
 template <class T>
-void softmax_cross_entropy_gradient(const OperatorCall& call) {
+void write_gradients(const OperatorCall& call) {
   const MatrixView& logits = call.inputs[0];
   const MatrixView& dx = call.outputs[0];
   OOC_CHECK(call.attributes.count > 0);
@@ -99,7 +107,8 @@ void softmax_cross_entropy_gradient(const OperatorCall& call) {
     const bool counts = label >= 0;
     const RowSoftmax<T> softmax = counts ? row_softmax<T>(logits, i) : RowSoftmax<T>{};
     const T largest = softmax.largest;
-    const auto scale = counts ? static_cast<T>(1.0 / (softmax.sum * call.attributes.count)) : T{0};
+    const double weight = counts ? weight_of<T>(call, label) / call.attributes.count : 0.0;
+    const auto scale = counts ? static_cast<T>(weight / softmax.sum) : T{0};
     for_each_strip(dx, [&](const Strip& strip) {
       const T* x = StripRows<T>(logits, strip).row(i);
       T* __restrict gradient = StripRows<T>(dx, strip).row(i);
@@ -113,14 +122,38 @@ void softmax_cross_entropy_gradient(const OperatorCall& call) {
         }
       });
       const std::int64_t c = label - strip.first_column;
-      if (c >= 0 && c < strip.cols) gradient[c] -= static_cast<T>(1.0 / call.attributes.count);
+      if (c >= 0 && c < strip.cols) gradient[c] -= static_cast<T>(weight);
     });
   }
 }
 
-#define OOC_INSTANTIATE(T)                                     \
-  template void softmax_cross_entropy<T>(const OperatorCall&); \
-  template void softmax_cross_entropy_gradient<T>(const OperatorCall&);
+}  // namespace
+
+template <class T>
+void softmax_cross_entropy(const OperatorCall& call) {
+  add_losses<T>(call);
+}
+
+template <class T>
+void softmax_cross_entropy_gradient(const OperatorCall& call) {
+  write_gradients<T>(call);
+}
+
+template <class T>
+void softmax_cross_entropy_weighted(const OperatorCall& call) {
+  add_losses<T>(call);
+}
+
+template <class T>
+void softmax_cross_entropy_weighted_gradient(const OperatorCall& call) {
+  write_gradients<T>(call);
+}
+
+#define OOC_INSTANTIATE(T)                                              \
+  template void softmax_cross_entropy<T>(const OperatorCall&);          \
+  template void softmax_cross_entropy_gradient<T>(const OperatorCall&); \
+  template void softmax_cross_entropy_weighted<T>(const OperatorCall&); \
+  template void softmax_cross_entropy_weighted_gradient<T>(const OperatorCall&);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)
 #undef OOC_INSTANTIATE

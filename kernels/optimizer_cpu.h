@@ -5,6 +5,6 @@
 
 namespace ooc::cpu {
 
-void adam(const AdamStep& step);
+void optimize(const OptimizerStep& step);
 
 }  // namespace ooc::cpu

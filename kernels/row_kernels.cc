@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"
@@ -26,6 +27,7 @@ constexpr OperandSpec kRow{"R", '1', 'd'};
 constexpr OperandSpec kSums{"sums", '2', 'd', kF64};
 constexpr OperandSpec kLogits{"logits", 'n', 'c'};
 constexpr OperandSpec kLabels{"labels", 'n', '1', kI32};
+constexpr OperandSpec kBits{"Y", 'n', 'c', kU8};
 constexpr OperandSpec kSplits{"splits", 'n', '1', kU8};
 
 constexpr OperandSpec kGx{"Gx", 'n', 't'};
@@ -59,7 +61,7 @@ bool w_is_cols(const Extents& e, const Attributes& a) {
 }
 bool t_is_three_d(const Extents& e, const Attributes&) { return e['t'] == 3 * e['d']; }
 
-constexpr RowKernelSpec kSpecs[] = {
+constexpr RowKernelSpec kElementwise[] = {
     {"matmul", {{{"X", 'n', 'k'}, {"W", 'k', 'm', OperandType::kReal, true}}}, {"Y", 'n', 'm'}},
     {"matmul_reduce", {{{"X", 'n', 'k'}, {"G", 'n', 'm'}}}, {"R", 'k', 'm'}, true},
     {"bias", {{kX, {"b", '1', 'd'}}}, kY},
@@ -94,6 +96,9 @@ constexpr RowKernelSpec kSpecs[] = {
     {"gelu", {{kX}}, kY},
     {"gelu_gradient", {{kG, kX}}, kDx},
     {"exp", {{kX}}, kY},
+};
+
+constexpr RowKernelSpec kColumnGroups[] = {
     {"scale_heads", {{kX, {"f", 'n', 'h'}}}, kY, false, h_divides_d},
     {"head_dot", {{kA, kB}}, {"Y", 'n', 'h'}, false, h_is_heads},
     {"head_sum", {{kX}}, {"Y", 'n', 'h'}, false, h_is_heads},
@@ -113,6 +118,9 @@ constexpr RowKernelSpec kSpecs[] = {
     {"softmax_weight", {{{"S", 'n', 'h'}, {"M", 'n', 'h'}, {"Z", 'n', 'h'}}}, {"Y", 'n', 'h'}},
     {"edge_dropout", {{kX, kEdgeKey}}, kY, false, heads_divide_d},
     {"select_winner", {{kG, {"W", 'n', 'd', kI64}, kEdgeKey}}, kY},
+};
+
+constexpr RowKernelSpec kNormsAndLosses[] = {
     {"layer_norm", {{kX, kGamma, kBeta}}, kY},
     {"layer_norm_gradient", {{kG, kX, kGamma}}, kDx},
     {"layer_norm_gamma_gradient", {{kG, kX}}, kRow, true},
@@ -125,6 +133,15 @@ constexpr RowKernelSpec kSpecs[] = {
     {"batch_norm_inference", {{kX, {"mean", '1', 'd'}, {"variance", '1', 'd'}, kGamma, kBeta}}, kY},
     {"softmax_cross_entropy", {{kLogits, kLabels, kSplits}}, {"R", '3', '3', kF64}, true},
     {"softmax_cross_entropy_gradient", {{kLogits, kLabels, kSplits}}, {"dX", 'n', 'c'}},
+    {"softmax_cross_entropy_weighted",
+     {{kLogits, kLabels, kSplits, {"w", '1', 'c'}}},
+     {"R", '3', '4', kF64},
+     true},
+    {"softmax_cross_entropy_weighted_gradient",
+     {{kLogits, kLabels, kSplits, {"w", '1', 'c'}}},
+     {"dX", 'n', 'c'}},
+    {"sigmoid_cross_entropy", {{kLogits, kBits, kSplits}}, {"R", '3', '3', kF64}, true},
+    {"sigmoid_cross_entropy_gradient", {{kLogits, kBits, kSplits}}, {"dX", 'n', 'c'}},
 };
 
 DType dtype_of(OperandType type, DType real) {
@@ -200,10 +217,20 @@ class CallChecker {
 
 }  // namespace
 
-std::span<const RowKernelSpec> row_kernel_specs() { return kSpecs; }
+std::span<const RowKernelSpec> row_kernel_specs() {
+  static const std::vector<RowKernelSpec> specs = [] {
+    std::vector<RowKernelSpec> all;
+    for (const std::span<const RowKernelSpec> part :
+         {std::span<const RowKernelSpec>(kElementwise), {kColumnGroups}, {kNormsAndLosses}}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return specs;
+}
 
 const RowKernelSpec& row_kernel_spec(std::string_view name) {
-  for (const RowKernelSpec& spec : kSpecs) {
+  for (const RowKernelSpec& spec : row_kernel_specs()) {
     if (spec.name == name) return spec;
   }
   const std::string message = "no built-in row operator is named '" + std::string(name) + "'";

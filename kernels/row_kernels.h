@@ -88,6 +88,17 @@
 //   softmax_cross_entropy_gradient  logits[n,c] labels[n,1] splits[n,1] -> dX[n,c]
 //                   count = training vertices. (softmax - onehot) / count where a labelled vertex
 //                   is in the train split, 0 elsewhere.
+//   softmax_cross_entropy_weighted           logits[n,c] labels[n,1] splits[n,1] w[1,c]
+//                   -> R[3,4] fp64 reduces. A vertex's loss counts w of its class; column 3 is the
+//                   sum of the weights, what the loss is to be divided by.
+//   softmax_cross_entropy_weighted_gradient  logits[n,c] labels[n,1] splits[n,1] w[1,c] -> dX[n,c]
+//                   count = sum of the weights of the training vertices.
+//   sigmoid_cross_entropy           logits[n,c] Y[n,c] splits[n,1] -> R[3,3] fp64 reduces
+//                   Y uint8, 0 or 1, 255 in a row without labels. Columns: sum of the loss
+//                   averaged over the classes, of the share of classes that are right (a logit
+//                   above 0 says 1), labelled vertices.
+//   sigmoid_cross_entropy_gradient  logits[n,c] Y[n,c] splits[n,1] -> dX[n,c]
+//                   count = training vertices. (sigmoid - Y) / (c count), 0 as above.
 #pragma once
 
 #include <array>

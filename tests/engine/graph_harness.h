@@ -101,29 +101,33 @@ class GraphHarness {
       seed.gradient = graph.input("cotangent", graph.shape(output).cols, DType::kF64);
     }
     const auto count = static_cast<TensorId>(graph.tensors().size());
-    const std::map<TensorId, TensorId> gradients = add_gradients(graph, seed);
+    const Gradients gradients = add_gradients(graph, seed);
     std::vector<TensorId> roots;
     for (TensorId leaf = 0; leaf < count; ++leaf) {
       if (graph.tensor(leaf).producer >= 0 || !graph.tensor(leaf).needs_gradient) continue;
       INFO("the gradient of " << graph.tensor(leaf).name);
       REQUIRE(gradients.contains(leaf));
     }
-    for (const auto& [tensor, gradient] : gradients) {
-      if (tensor < count && graph.tensor(tensor).producer < 0) roots.push_back(gradient);
+    // A gradient may be the cotangent itself (of `add`): read through an operator, so it is made.
+    std::map<TensorId, std::vector<TensorId>> made;
+    for (const auto& [tensor, parts] : gradients) {
+      if (tensor >= count || graph.tensor(tensor).producer >= 0) continue;
+      for (const TensorId part : parts) {
+        const bool outside = graph.tensor(part).producer < 0;
+        roots.push_back(outside ? graph.apply("add", {part, zeros(graph, part)}) : part);
+        made[tensor].push_back(roots.back());
+      }
     }
     REQUIRE_FALSE(roots.empty());
-    // A gradient may be the cotangent itself (of `add`): read through an operator, so it is made.
-    std::map<TensorId, TensorId> made;
-    for (TensorId& root : roots) {
-      const bool outside = graph.tensor(root).producer < 0;
-      made[root] = outside ? graph.apply("add", {root, zeros(graph, root)}) : root;
-      root = made[root];
-    }
     const Result backward = run(graph, roots);
     const auto loss = [&] { return scalar(graph, output, run(graph, {output})); };
-    for (const auto& [tensor, gradient] : gradients) {
-      if (tensor >= count || graph.tensor(tensor).producer >= 0) continue;
-      compare(graph.tensor(tensor), backward.tensors.at(made.at(gradient)), loss, tolerance);
+    for (const auto& [tensor, parts] : made) {
+      std::vector<double> gradient = backward.tensors.at(parts.front());
+      for (std::size_t part = 1; part < parts.size(); ++part) {
+        const std::vector<double>& more = backward.tensors.at(parts[part]);
+        for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += more[i];
+      }
+      compare(graph.tensor(tensor), gradient, loss, tolerance);
     }
   }
 
@@ -161,7 +165,9 @@ class GraphHarness {
 
   double scalar(const TensorGraph& graph, TensorId output, const Result& result) {
     const std::vector<double>& values = result.tensors.at(output);
-    if (graph.shape(output).space == Space::kReduction) return values[0] / values[2];
+    if (graph.shape(output).space == Space::kReduction) {  // the last column is what to divide by
+      return values[0] / values[static_cast<std::size_t>(graph.shape(output).cols) - 1];
+    }
     double sum = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto cols = static_cast<std::size_t>(graph.shape(output).cols);

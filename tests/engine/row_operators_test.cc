@@ -175,3 +175,37 @@ TEST_CASE("row operators: dropout of edges agrees with central differences") {
     });
   }
 }
+
+TEST_CASE("row operators: losses agree with central differences") {
+  Check check;
+  check.harness.add_integers<std::uint8_t>(
+      "bits", 40, [](auto v, auto c) { return v % 7 == 3 ? 255 : (v * 3 + c * c) % 2; });
+  // The harness divides by what the loss itself says; the gradient rule is told.
+  const auto count_of = [&](auto&& weight) {
+    const Dataset& dataset = check.harness.dataset();
+    const auto rows = static_cast<std::size_t>(dataset.vertices());
+    std::vector<std::int32_t> labels(rows);
+    std::vector<std::uint8_t> splits(rows);
+    dataset.tensor("labels")->read_rows(0, dataset.vertices(), labels.data());
+    dataset.tensor("splits")->read_rows(0, dataset.vertices(), splits.data());
+    double count = 0;
+    for (std::size_t v = 0; v < rows; ++v) count += splits[v] == 1 ? weight(v, labels[v]) : 0;
+    return count;
+  };
+  check.harness.check_gradients([&](TensorGraph& graph) {
+    const TensorId x = check.x(graph, "x", 40);
+    return graph.apply(
+        "sigmoid_cross_entropy",
+        {x, graph.input("bits", 40, DType::kU8), graph.input("splits", 1, DType::kU8)},
+        {.count = count_of([](auto v, auto) { return v % 7 == 3 ? 0.0 : 1.0; })});
+  });
+  check.harness.check_gradients([&](TensorGraph& graph) {
+    const TensorId x = check.x(graph, "x", 3);
+    const TensorId weights = graph.parameter("weights", 1, 3, false);
+    const std::vector<double>& w = check.harness.parameter(graph.tensor(weights)) = {0.5, 2, 1.25};
+    return graph.apply(
+        "softmax_cross_entropy_weighted",
+        {x, graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8), weights},
+        {.count = count_of([&](auto, auto label) { return w[static_cast<std::size_t>(label)]; })});
+  });
+}

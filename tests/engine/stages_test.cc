@@ -25,7 +25,7 @@ TEST_CASE("stages: a two-layer GCN is five stages, the input's dropout computed 
   const auto gradients = add_gradients(model.graph, {model.loss, -1});
   std::vector<TensorId> roots{model.loss};
   for (const ModelParameter& parameter : model.parameters) {
-    roots.push_back(gradients.at(parameter.tensor));
+    roots.push_back(gradients.at(parameter.tensor).front());
   }
   const StagedGraph staged = make_stages(model.graph, "test", roots);
   const std::vector<Stage>& stages = staged.program.stages;

@@ -7,7 +7,7 @@ namespace {
 struct NaiveAdam {
   double m = 0;
   double v = 0;
-  double step(double parameter, double gradient, int t, const AdamStep& options) {
+  double step(double parameter, double gradient, int t, const OptimizerStep& options) {
     const double g = gradient + options.weight_decay * parameter;
     m = options.beta1 * m + (1 - options.beta1) * g;
     v = options.beta2 * v + (1 - options.beta2) * g * g;
@@ -17,37 +17,72 @@ struct NaiveAdam {
   }
 };
 
-}  // namespace
+// AdamW: the parameter decays first, then Adam without weight decay.
+struct NaiveAdamW {
+  NaiveAdam adam;
+  double step(double parameter, double gradient, int t, OptimizerStep options) {
+    const double decayed = parameter - options.lr * options.weight_decay * parameter;
+    options.weight_decay = 0;
+    return adam.step(decayed, gradient, t, options);
+  }
+};
 
-TEMPLATE_TEST_CASE("adam: ten steps equal the published algorithm", "", float, double) {
+// torch.optim.SGD from its documentation, dampening 0: the first buffer is the gradient.
+struct NaiveSgd {
+  double buffer = 0;
+  double step(double parameter, double gradient, int t, const OptimizerStep& options) {
+    const double g = gradient + options.weight_decay * parameter;
+    if (options.momentum == 0) return parameter - options.lr * g;
+    buffer = t == 1 ? g : options.momentum * buffer + g;
+    return parameter - options.lr * buffer;
+  }
+};
+
+// Ten steps of the backend and of the formula, from the same start.
+template <class T, class Naive>
+void check_ten_steps(const OptimizerStep& options) {
   constexpr std::size_t kCount = 37;
   const auto backend = make_cpu_backend();
-  for (const double weight_decay : {0.0, 5e-2}) {
-    std::vector<TestType> parameter(kCount), gradient(kCount), m(kCount), v(kCount);
-    const Dense start = random_dense(1, kCount, 1);
-    Dense expected = start;
-    std::vector<NaiveAdam> naive(kCount);
-    for (std::size_t i = 0; i < kCount; ++i) parameter[i] = static_cast<TestType>(start.values[i]);
-    for (int t = 1; t <= 10; ++t) {
-      const Dense g = random_dense(1, kCount, 10 + static_cast<unsigned>(t));
-      AdamStep step = {.dtype = DTypeOf<TestType>::value,
-                       .count = kCount,
-                       .parameter = parameter.data(),
-                       .gradient = gradient.data(),
-                       .m = m.data(),
-                       .v = v.data(),
-                       .step = t,
-                       .lr = 0.03,
-                       .weight_decay = weight_decay};
-      for (std::size_t i = 0; i < kCount; ++i) {
-        gradient[i] = static_cast<TestType>(g.values[i]);
-        expected.values[i] = naive[i].step(expected.values[i], g.values[i], t, step);
-      }
-      backend->adam(step);
+  std::vector<T> parameter(kCount), gradient(kCount), m(kCount), v(kCount);
+  Dense expected = random_dense(1, kCount, 1);
+  std::vector<Naive> naive(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) parameter[i] = static_cast<T>(expected.values[i]);
+  for (int t = 1; t <= 10; ++t) {
+    const Dense g = random_dense(1, kCount, 10 + static_cast<unsigned>(t));
+    OptimizerStep step = options;
+    step.dtype = DTypeOf<T>::value;
+    step.count = kCount;
+    step.parameter = parameter.data();
+    step.gradient = gradient.data();
+    step.m = m.data();
+    step.v = options.kind == OptimizerKind::kSgd ? nullptr : v.data();
+    step.step = t;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      gradient[i] = static_cast<T>(g.values[i]);
+      expected.values[i] = naive[i].step(expected.values[i], g.values[i], t, step);
     }
-    Dense actual(1, kCount);
-    std::copy(parameter.begin(), parameter.end(), actual.values.begin());
-    CHECK_CLOSE(actual, expected, 2 * tolerance<TestType>(100));
+    backend->optimize(step);
+  }
+  Dense actual(1, kCount);
+  std::copy(parameter.begin(), parameter.end(), actual.values.begin());
+  CHECK_CLOSE(actual, expected, 2 * tolerance<T>(100));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("optimizer: ten steps equal the published algorithms", "", float, double) {
+  for (const double weight_decay : {0.0, 5e-2}) {
+    INFO("weight decay " << weight_decay);
+    check_ten_steps<TestType, NaiveAdam>({.lr = 0.03, .weight_decay = weight_decay});
+    check_ten_steps<TestType, NaiveAdamW>(
+        {.kind = OptimizerKind::kAdamW, .lr = 0.03, .weight_decay = weight_decay});
+    for (const double momentum : {0.0, 0.9}) {
+      INFO("momentum " << momentum);
+      check_ten_steps<TestType, NaiveSgd>({.kind = OptimizerKind::kSgd,
+                                           .lr = 0.03,
+                                           .weight_decay = weight_decay,
+                                           .momentum = momentum});
+    }
   }
 }
 
@@ -56,7 +91,7 @@ TEST_CASE("adam: the first step moves by the learning rate against the gradient'
   const float gradient[2] = {1e-3F, -50};
   float m[2] = {};
   float v[2] = {};
-  make_cpu_backend()->adam(
+  make_cpu_backend()->optimize(
       {.count = 2, .parameter = parameter, .gradient = gradient, .m = m, .v = v, .lr = 0.25});
   CHECK(parameter[0] == Approx(0.75).epsilon(1e-4));
   CHECK(parameter[1] == Approx(1.25).epsilon(1e-4));

@@ -1,0 +1,230 @@
+// Transform first or aggregate first: a matmul and a propagation commute where everything between
+// them is linear and works column by column.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "engine/graph_rebuilder.h"
+#include "engine/rewrites.h"
+
+namespace ooc {
+namespace {
+
+// Tensors between `begin` and `end`, both among them: each but `begin` is a linear, column by column
+// function of others of the region, and nothing outside reads any but `end`.
+struct Region {
+  TensorId begin = -1;
+  TensorId end = -1;
+  std::vector<const Operation*> operations;  // in order
+  std::int64_t gathers = 0;
+};
+
+class Regions {
+ public:
+  explicit Regions(const TensorGraph& graph) : graph_(graph), readers_(graph.tensors().size()) {
+    for (const Operation& operation : graph.operations()) {
+      for (const TensorId input : operation.inputs) {
+        readers_[static_cast<std::size_t>(input)].push_back(&operation);
+      }
+    }
+  }
+
+  // The largest that starts at `begin`.
+  std::optional<Region> from(TensorId begin) const {
+    std::set<TensorId> inside{begin};
+    Region region{begin, -1, {}, 0};
+    for (const Operation& operation : graph_.operations()) {
+      if (!is_linear_in(operation, inside)) continue;
+      inside.insert(operation.output);
+      region.operations.push_back(&operation);
+    }
+    return closed(std::move(region), inside);
+  }
+
+  // The largest that ends at `end` and starts at one tensor, whoever else reads that.
+  std::optional<Region> up_to(TensorId end) const {
+    std::set<TensorId> inside{end};
+    std::set<TensorId> leaves;
+    Region region{-1, end, {}, 0};
+    for (auto it = graph_.operations().rbegin(); it != graph_.operations().rend(); ++it) {
+      if (!inside.contains(it->output)) continue;
+      if (!is_linear(*it) || !only_read_inside(it->output, end, inside)) {
+        leaves.insert(it->output);
+        continue;
+      }
+      region.operations.push_back(&*it);
+      for (const TensorId input : linear_inputs(*it)) inside.insert(input);
+    }
+    for (const TensorId id : inside) {
+      if (graph_.tensor(id).producer < 0) leaves.insert(id);
+    }
+    if (leaves.size() != 1) return std::nullopt;
+    region.begin = *leaves.begin();
+    std::reverse(region.operations.begin(), region.operations.end());
+    return with_gathers(std::move(region));
+  }
+
+ private:
+  static std::size_t linear_count(const Operation& operation) {
+    const std::string& name = operation.def->name;
+    return name == "add" || name == "sub" ? 2 : 1;
+  }
+  static std::vector<TensorId> linear_inputs(const Operation& operation) {
+    const auto begin = operation.inputs.begin();
+    return {begin, begin + static_cast<std::ptrdiff_t>(linear_count(operation))};
+  }
+  static bool is_linear(const Operation& operation) {
+    return operation.def->linear && operation.attributes.shift == 0 && operation.states.empty();
+  }
+  static bool is_linear_in(const Operation& operation, const std::set<TensorId>& inside) {
+    if (!is_linear(operation)) return false;
+    const std::size_t linear = linear_count(operation);
+    for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (inside.contains(operation.inputs[i]) != (i < linear)) return false;
+    }
+    return true;
+  }
+
+  bool only_read_inside(TensorId id, TensorId end, const std::set<TensorId>& inside) const {
+    if (id == end) return true;
+    const auto& readers = readers_[static_cast<std::size_t>(id)];
+    return std::all_of(readers.begin(), readers.end(), [&](const Operation* reader) {
+      return inside.contains(reader->output) && is_linear(*reader);
+    });
+  }
+
+  // The region if only one of its tensors is read outside.
+  std::optional<Region> closed(Region region, const std::set<TensorId>& inside) const {
+    for (const TensorId id : inside) {
+      const auto& readers = readers_[static_cast<std::size_t>(id)];
+      const bool outside =
+          readers.empty() || std::any_of(readers.begin(), readers.end(), [&](const Operation* reader) {
+            return !inside.contains(reader->output);
+          });
+      if (!outside) continue;
+      if (region.end >= 0) return std::nullopt;
+      region.end = id;
+    }
+    return with_gathers(std::move(region));
+  }
+
+  std::optional<Region> with_gathers(Region region) const {
+    region.gathers = std::count_if(
+        region.operations.begin(), region.operations.end(), [](const Operation* operation) {
+          return operation->def->dependence == Dependence::kAlongEdges;
+        });
+    if (region.gathers == 0) return std::nullopt;
+    return region;
+  }
+
+  const TensorGraph& graph_;
+  std::vector<std::vector<const Operation*>> readers_;
+};
+
+// Moves one matmul across one region where that propagates fewer columns.
+class Reorder {
+ public:
+  Reorder(const TensorGraph& graph, bool can_hoist)
+      : graph_(graph), can_hoist_(can_hoist), constants_(graph), regions_(graph) {}
+
+  std::optional<Rewritten> once() const {
+    for (const Operation& matmul : graph_.operations()) {
+      if (matmul.def->name != "matmul" || matmul.attributes.transpose) continue;
+      if (graph_.shape(matmul.output).space != Space::kVertex) continue;
+      const auto behind = regions_.from(matmul.output);
+      if (behind && aggregating(matmul.inputs[0]) < transforming(matmul)) {
+        return aggregate_first(matmul, *behind);
+      }
+      const auto before = regions_.up_to(matmul.inputs[0]);
+      if (before && transforming(matmul) < aggregating(before->begin)) {
+        return transform_first(matmul, *before);
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Columns propagated in an epoch, forward and backward, with the matmul first: the gradient of its
+  // weights wants the propagation's.
+  double transforming(const Operation& matmul) const {
+    return 2.0 * static_cast<double>(graph_.shape(matmul.output).cols);
+  }
+  // With it last. Where nothing changes from one epoch to the next once a run is enough: shared among
+  // as many epochs as a short run has.
+  double aggregating(TensorId begin) const {
+    constexpr double kEpochs = 100;
+    const bool once = can_hoist_ && constants_.contains(begin);
+    const double backward = graph_.tensor(begin).needs_gradient ? 1 : 0;
+    return static_cast<double>(graph_.shape(begin).cols) * ((once ? 1 / kEpochs : 1) + backward);
+  }
+
+  // The region's operations over `begin` instead of its own beginning.
+  static TensorId rebuild(GraphRebuilder& rebuilder, const Region& region, TensorId begin) {
+    std::map<TensorId, TensorId> made{{region.begin, begin}};
+    for (const Operation* operation : region.operations) {
+      std::vector<TensorId> inputs;
+      for (const TensorId input : operation->inputs) {
+        const auto found = made.find(input);
+        inputs.push_back(found != made.end() ? found->second : rebuilder.at(input));
+      }
+      made[operation->output] = rebuilder.add(*operation, std::move(inputs), "");
+    }
+    return made.at(region.end);
+  }
+
+  Rewritten aggregate_first(const Operation& matmul, const Region& region) const {
+    GraphRebuilder rebuilder(graph_);
+    for (const Operation& operation : graph_.operations()) {
+      rebuilder.copy(operation);
+      if (operation.output != region.end) continue;
+      const TensorId begin = rebuilder.uncopied(rebuilder.at(matmul.inputs[0]));
+      const TensorId aggregated = rebuild(rebuilder, region, begin);
+      rebuilder.set(region.end, rebuilder.add(matmul, {aggregated, rebuilder.at(matmul.inputs[1])},
+                                              graph_.tensor(region.end).name));
+    }
+    return rebuilder.finish();
+  }
+
+  Rewritten transform_first(const Operation& matmul, const Region& region) const {
+    GraphRebuilder rebuilder(graph_);
+    for (const Operation& operation : graph_.operations()) {
+      if (operation.output != matmul.output) {
+        rebuilder.copy(operation);
+        continue;
+      }
+      const TensorId begin = rebuilder.uncopied(rebuilder.at(region.begin));
+      const TensorId transformed = rebuilder.add(matmul, {begin, rebuilder.at(matmul.inputs[1])}, "");
+      rebuilder.set(matmul.output, rebuild(rebuilder, region, transformed));
+    }
+    return rebuilder.finish();
+  }
+
+  const TensorGraph& graph_;
+  bool can_hoist_;
+  Constants constants_;
+  Regions regions_;
+};
+
+}  // namespace
+
+Rewritten order_matmuls(const TensorGraph& graph, const std::vector<TensorId>& roots,
+                        bool can_hoist) {
+  Rewritten result = drop_dead(graph, roots);
+  const auto then = [&](Rewritten next) {
+    for (TensorId& id : result.tensors) id = next.at(id);
+    result.graph = std::move(next.graph);
+  };
+  // Each step propagates fewer columns, so this ends; the bound keeps a mistake from looping.
+  for (std::size_t step = 0; step < graph.operations().size(); ++step) {
+    std::optional<Rewritten> next = Reorder(result.graph, can_hoist).once();
+    if (!next) break;
+    then(std::move(*next));
+    std::vector<TensorId> wanted;
+    for (const TensorId root : roots) wanted.push_back(result.at(root));
+    then(drop_dead(result.graph, wanted));
+  }
+  return result;
+}
+
+}  // namespace ooc
