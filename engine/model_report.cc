@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "engine/gradients.h"
 #include "engine/operators.h"
 #include "engine/stages.h"
@@ -73,9 +71,11 @@ ModelReport report_model(const ModelOptions& options, const GraphFacts& facts) {
   report.parameters = model.parameters;
   report.snapshots.push_back({"operators", graph_lines(model.graph)});
   std::vector<TensorId> roots{model.loss};
-  const std::map<TensorId, TensorId> gradients = add_gradients(model.graph, {model.loss, -1});
+  const Gradients gradients = add_gradients(model.graph, {model.loss, -1});
   for (const ModelParameter& parameter : model.parameters) {
-    if (parameter.trainable) roots.push_back(gradients.at(parameter.tensor));
+    if (!parameter.trainable) continue;
+    const std::vector<TensorId>& parts = gradients.at(parameter.tensor);
+    roots.insert(roots.end(), parts.begin(), parts.end());
   }
   report.snapshots.push_back({"operators with gradients", graph_lines(model.graph)});
   const StagedGraph staged = make_stages(model.graph, "training", roots);

@@ -178,8 +178,8 @@ Value LayerBuilder::edge_data(const std::string& member, const Place& place) {
   };
   if (member.empty()) {
     if (facts.edge_features == 0) missing("features", "edge_features.*");
-    return rows_value(graph,
-                      graph.edge_input(kEdgeFeaturesInput, facts.edge_features, graph.real(), loops_));
+    return rows_value(
+        graph, graph.edge_input(kEdgeFeaturesInput, facts.edge_features, graph.real(), loops_));
   }
   if (member == "weight") {
     if (!facts.edge_weights) missing("weights", "edge_weights.*");

@@ -161,7 +161,9 @@ class SagaTest(ProgramTest):
 
     def test_what_names_no_program_is_refused(self):
         train = ("ooc-train", "x.ooc", "--model")
-        self.fail_with(2, r"unknown model, gnc; did you mean gcn\? --model takes .*gat.*", *train, "gnc")
+        self.fail_with(
+            2, r"unknown model, gnc; did you mean gcn\? --model takes .*gat.*", *train, "gnc"
+        )
         self.fail_with(2, r"no such program, \./none\.saga; ", *train, "./none.saga")
         self.fail_with(2, r"no such program, raw/; |no such program, \./raw; ", *train, "./raw")
         self.copy("empty.saga", "")
@@ -201,7 +203,8 @@ class SagaTest(ProgramTest):
         self.assertRegex(name, r"\Ax-filters-\d{8}-\d{6}\Z")
 
     def test_inspect_shows_what_a_program_becomes(self):
-        text = self.succeed("ooc-inspect", "--model", "gcn", "--features", 50, "--hidden", 16).stdout
+        widths = ("--features", 50, "--hidden", 16)
+        text = self.succeed("ooc-inspect", "--model", "gcn", *widths).stdout
         self.assertIn("layer gcn(in, out) {", text)
         self.assertIn("50 x 16", text)
         program = self.copy("filters.saga")
