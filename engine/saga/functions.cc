@@ -201,7 +201,9 @@ Value pick_type(Call& call) {
     refuse_argument(call, 0, fmt::format("columns for {} types of edges", types));
   }
   if (types == 1) return call.arguments[0];
-  return apply(call, "pick_type", {x, call.arguments[1].tensor});
+  Attributes attributes;
+  attributes.cols = call.arguments[0].cols / types;
+  return apply(call, "pick_type", {x, call.arguments[1].tensor}, attributes);
 }
 
 }  // namespace

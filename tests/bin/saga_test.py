@@ -128,7 +128,7 @@ class SagaTest(ProgramTest):
             (
                 "accum + bias)",
                 "accum + bias",
-                "6:37: expected an operator or ), found }; "
+                "6:36: expected an operator or ), found }; "
                 "ooc-inspect --model gcn prints a program that is right",
             ),
             (
