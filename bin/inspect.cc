@@ -1,4 +1,4 @@
-// ooc-inspect: says what a dataset, a run directory or a checkpoint holds.
+// ooc-inspect: says what a dataset, a run directory, a checkpoint or a model holds.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -7,6 +7,7 @@
 
 #include "bin/cli/facts.h"
 #include "bin/cli/program.h"
+#include "bin/inspect_model.h"
 #include "engine/run_directory.h"
 #include "storage/dataset.h"
 #include "storage/errors.h"
@@ -124,7 +125,7 @@ Facts checkpoint_facts(const std::string& path) {
   return facts;
 }
 
-Facts inspect(const std::string& path) {
+Facts inspect_path(const std::string& path) {
   FileSystem& files = posix_file_system();
   if (!files.exists(path)) {
     throw DataError("not found", path, "name a dataset, a run directory or a checkpoint");
@@ -136,21 +137,37 @@ Facts inspect(const std::string& path) {
                   "a dataset has a manifest.json, a run a config.toml");
 }
 
+void run(const std::string& path, InspectedModel& model, bool json) {
+  if (path.empty() == model.model.empty()) {
+    throw UsageError(path.empty() ? "nothing to inspect" : "two things to inspect", "command line",
+                     "name a dataset, a run directory or a checkpoint, or give --model");
+  }
+  if (model.model.empty()) {
+    cli::print_facts(inspect_path(path), json);
+  } else {
+    print_model(model, json);
+  }
+}
+
 }  // namespace
 }  // namespace ooc
 
 int main(int argc, char** argv) {
   std::string path;
+  ooc::InspectedModel model;
   bool json = false;
   const auto setup = [&](ooc::cli::Command& command) {
     command.positional("PATH", "path", path, "a dataset NAME.ooc, a run directory or a checkpoint");
-    command.required();
+    ooc::add_model_options(command, model);
     command.flag("--json", json, "Print JSON instead of text");
     command.example("What a dataset holds", "ooc-inspect cora.ooc");
     command.example("How a run went, for a script", "ooc-inspect runs/cora-gcn --json");
-    command.action([&] { ooc::cli::print_facts(ooc::inspect(path), json); });
+    command.example("What a model computes", "ooc-inspect --model gat");
+    command.example("What a program of your own becomes",
+                    "ooc-inspect --model ./mine.saga --features 1433 --classes 7");
+    command.action([&] { ooc::run(path, model, json); });
   };
-  return ooc::cli::run_program("ooc-inspect",
-                               "Says what a dataset, a run directory or a checkpoint holds.", argc,
-                               argv, setup);
+  return ooc::cli::run_program(
+      "ooc-inspect", "Says what a dataset, a run directory, a checkpoint or a model holds.", argc,
+      argv, setup);
 }

@@ -14,6 +14,8 @@
 #include "bin/cli/progress.h"
 #include "bin/cli/text.h"
 #include "bin/cli/threads.h"
+#include "engine/model_library.h"
+#include "engine/model_words.h"
 #include "engine/training_run.h"
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
@@ -28,25 +30,46 @@ struct Options {
   std::string resume;
   std::string devices = "auto";
   std::optional<std::int64_t> threads;
+  std::optional<std::int64_t> heads;
   bool plan = false;
   bool json = false;
   bool force = false;
 };
 
-void add_model_options(cli::Command& command, ModelOptions& model) {
-  std::vector<std::pair<std::string, std::string>> models;
-  for (const std::string& name : model_names()) models.emplace_back(name, name);
-  command.choice("--model", model.model, models, "The model");
+template <class T, std::size_t n>
+std::vector<std::pair<std::string, T>> choices(const Words<T, n>& words) {
+  return {words.begin(), words.end()};
+}
+
+std::string model_list() {
+  std::string names;
+  for (const EmbeddedModel& model : embedded_models()) names += model.name + ", ";
+  return names;
+}
+
+void add_model_options(cli::Command& command, Options& options) {
+  ModelOptions& model = options.config.model;
+  command.path("--model", model.model, "NAME|FILE.saga",
+               "The model: " + model_list() + "or a program of your own");
   command.integer("--layers,--num-layers", model.layers, 1, "Layers", kMaxLayers);
   command.integer("--hidden,--hidden-channels", model.hidden, 1, "Columns of a hidden layer",
                   kMaxHidden);
-  command.choice<Norm>("--norm", model.norm,
-                       {{"none", Norm::kNone}, {"batch", Norm::kBatch}, {"layer", Norm::kLayer}},
-                       "Normalisation after each hidden layer");
+  command.integer("--heads", options.heads, 1,
+                  "Heads of a layer, each of --hidden columns; 8 for models that have them");
+  command.integer("--out-heads", model.out_heads, 1, "Heads of the last layer, averaged",
+                  kMaxHeads);
+  command.choice("--norm", model.norm, choices(kNorms), "Normalisation after each hidden layer");
   command.flag("--residual", model.residual, "Add a linear map of its input to each layer");
   command.flag("--linear-head", model.linear_head, "End with a linear layer");
+  command.choice("--jumping", model.jumping, choices(kJumpings),
+                 "What the linear layer at the end reads of all layers; none: the last one");
+  command.choice("--activation", model.activation, choices(kActivations), "Activation of layers");
+  command.choice("--aggr", model.aggr, choices(kAggregations),
+                 "How models that leave it open gather neighbours, such as sage");
   command.real("--dropout", model.dropout, {0, 1, true}, "Dropout after each hidden layer");
   command.real("--input-dropout", model.input_dropout, {0, 1, true}, "Dropout on the features");
+  command.real("--attn-dropout", model.attn_dropout, {0, 1, true},
+               "Dropout on the weights of attention");
 }
 
 void add_training_options(cli::Command& command, RunConfig& config) {
@@ -89,6 +112,8 @@ void add_examples(cli::Command& command) {
                   "ooc-train cora.ooc --hidden 16 --input-dropout 0.5 --weight-decay 5e-4");
   command.example("Deeper, stopping when it no longer gets better",
                   "ooc-train cora.ooc --layers 4 --norm batch --residual --patience 50");
+  command.example("A graph attention network", "ooc-train cora.ooc --model gat --hidden 8");
+  command.example("A network of your own", "ooc-train cora.ooc --model ./mine.saga");
   command.example("Look before you train", "ooc-train cora.ooc --hidden 256 --plan");
   command.example("Continue an interrupted run", "ooc-train --resume runs/cora-gcn");
 }
@@ -108,11 +133,21 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
+// The program that --model names, as it is now.
+void load_program(ModelOptions& model, const std::optional<std::int64_t>& heads) {
+  model.program = read_program(posix_file_system(), model.model);
+  model.heads = heads ? *heads : default_heads(model.program, model.model);
+  check_options(model);
+  if (is_program_file(model.model)) model.model = absolute(model.model);
+}
+
 // The run's own configuration, with what may change on resume changed. Options given beside it that
 // would make it another run are refused.
 RunConfig resumed_config(const cli::Command& command, const Options& options,
                          const RunConfig& stored) {
   RunConfig given = options.config;
+  if (options.heads) given.model.heads = *options.heads;
+  if (is_program_file(given.model.model)) given.model.model = absolute(given.model.model);
   if (command.given("dataset")) given.dataset = absolute(options.dataset);
   const std::map<std::string, std::string> stored_values = values_of(stored);
   for (const auto& [option, value] : values_of(given)) {
@@ -133,8 +168,9 @@ RunConfig resumed_config(const cli::Command& command, const Options& options,
 std::string default_run_dir(const RunConfig& config) {
   std::string dataset = base_name(config.dataset);
   if (dataset.ends_with(".ooc")) dataset.resize(dataset.size() - 4);
-  const std::string path = fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", dataset, config.model.model,
-                                       fmt::localtime(std::time(nullptr)));
+  const std::string path =
+      fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", dataset, model_title(config.model.model),
+                  fmt::localtime(std::time(nullptr)));
   std::string free_path = path;
   for (int number = 2; posix_file_system().exists(free_path); ++number) {
     free_path = fmt::format("{}-{}", path, number);
@@ -198,8 +234,8 @@ void train(const cli::Command& command, const Options& options, RunDirectory& ru
 void start(const cli::Command& command, Options& options) {
   RunConfig& config = options.config;
   config.dataset = absolute(options.dataset);
-  check_options(config.model);
   parse_rewrites(config.rewrites);
+  load_program(config.model, options.heads);
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer(*backend, dataset, config);
@@ -262,7 +298,7 @@ int main(int argc, char** argv) {
       "ooc-train", "Trains a graph neural network on a dataset of any size, exactly.", argc, argv,
       [&](ooc::cli::Command& command) {
         command.positional("NAME.ooc", "dataset", options.dataset, "the dataset to train on");
-        ooc::add_model_options(command, options.config.model);
+        ooc::add_model_options(command, options);
         ooc::add_training_options(command, options.config);
         ooc::add_run_options(command, options);
         ooc::add_examples(command);

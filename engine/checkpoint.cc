@@ -11,7 +11,7 @@ namespace ooc {
 namespace {
 
 constexpr const char* kFormat = "ooc-checkpoint";
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 
 void write_values(Hdf5Writer& file, const std::string& group, DType real,
                   const ParameterValues& parameter, const std::vector<std::byte>& values) {
@@ -26,10 +26,12 @@ void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
   file.write_attribute("epoch", checkpoint.state.epoch);
   file.write_attribute("seed", checkpoint.config.seed);
   file.write_attribute("model", checkpoint.config.model.model);
+  file.write_attribute("program", checkpoint.config.model.program);
   file.write_attribute("config", to_toml(checkpoint.config));
   file.write_attribute("dataset_checksum", checkpoint.dataset_checksum);
   file.write_attribute("feature_cols", checkpoint.feature_cols);
   file.write_attribute("classes", checkpoint.classes);
+  file.write_attribute("edge_types", checkpoint.edge_types);
 }
 
 void write_scores(Hdf5Writer& file, const std::string& prefix, const Scores& scores) {
@@ -117,9 +119,11 @@ Checkpoint read_checkpoint(FileSystem& files, const std::string& path, DType rea
   }
   Checkpoint checkpoint;
   checkpoint.config = run_config_from_toml(file.read_string("config"), path);
+  checkpoint.config.model.program = file.read_string("program");
   checkpoint.dataset_checksum = file.read_string("dataset_checksum");
   checkpoint.feature_cols = file.read_int("feature_cols");
   checkpoint.classes = file.read_int("classes");
+  checkpoint.edge_types = file.read_int("edge_types");
   TrainingState& state = checkpoint.state;
   state.epoch = file.read_int("epoch");
   state.best.epoch = file.read_int("best_epoch");

@@ -89,6 +89,11 @@ void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
                                 checkpoint.feature_cols),
                     dataset.path(), "use a dataset with the same features");
   }
+  if (dataset.manifest().edge_types > std::max<std::int64_t>(1, checkpoint.edge_types)) {
+    throw DataError(fmt::format("dataset has {} types of edges, the model was trained on {}",
+                                dataset.manifest().edge_types, checkpoint.edge_types),
+                    dataset.path(), "use a dataset with the same types");
+  }
 }
 
 }  // namespace
@@ -98,12 +103,14 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
                               const std::atomic<bool>* stop) {
   check_fits(dataset, checkpoint);
   const ModelOptions& model = checkpoint.config.model;
-  if (output == Output::kEmbeddings && model.layers == 1 && !model.linear_head) {
+  GraphFacts facts = facts_of(dataset);
+  facts.classes = checkpoint.classes;
+  facts.edge_types = checkpoint.edge_types;
+  if (output == Output::kEmbeddings &&
+      build_model(model, facts, Mode::kEvaluate, kReal).embedding < 0) {
     throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
                      "ask for logits or classes");
   }
-  GraphFacts facts = facts_of(dataset);
-  facts.classes = checkpoint.classes;
   Wanted wanted;
   // A graph the model hasn't seen may have no labels, or other classes.
   wanted.loss = dataset.has_splits() && dataset.tensor("labels") != nullptr &&

@@ -1,146 +1,188 @@
 #include "engine/model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
+#include <utility>
 
-#include "engine/edge_operators.h"
+#include "engine/model_library.h"
+#include "engine/model_parts.h"
+#include "engine/model_words.h"
+#include "engine/saga/complaint.h"
+#include "engine/saga/layer_builder.h"
+#include "engine/saga/parser.h"
+#include "engine/saga/stack.h"
 #include "storage/errors.h"
 
 namespace ooc {
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
+using saga::refuse;
+using saga::Unit;
 
+saga::Program program_of(const ModelOptions& options) {
+  const std::string text = options.program.empty() && !is_program_file(options.model)
+                               ? embedded_program(options.model)
+                               : options.program;
+  return saga::parse(text, model_title(options.model) + ".saga");
+}
+
+// Stacks the layers: input dropout and map, then layer after layer with residual, norm, activation
+// and dropout behind it, then what the head reads of them, and the head.
 class ModelBuilder {
  public:
   ModelBuilder(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real)
-      : options_(options), facts_(facts), mode_(mode), model_(real) {}
+      : options_(options),
+        facts_(facts),
+        program_(program_of(options)),
+        parts_(options, facts, mode, real) {
+    jumping_ = options.jumping;
+    head_ = options.linear_head;
+    if (program_.model) read(*program_.model);
+    if (jumping_ != Jumping::kNone) head_ = true;
+  }
 
   Model build() {
-    TensorGraph& graph = model_.graph;
+    const std::vector<Unit> units = saga::units_of(program_, options_.layers);
+    TensorGraph& graph = parts_.graph();
     TensorId h = graph.input("features", facts_.feature_cols, graph.real());
-    std::int64_t cols = facts_.feature_cols;
-    h = dropout(h, options_.input_dropout);
-    for (std::int64_t layer = 1; layer <= options_.layers; ++layer) {
-      const bool last = layer == options_.layers && !options_.linear_head;
-      const std::int64_t out = last ? facts_.classes : options_.hidden;
-      const std::string name = fmt::format("layer{}", layer);
-      if (last) model_.embedding = h;
-      const TensorId input = h;
-      // Batch norm takes a bias away again: its beta is the bias. One before it would only carry
-      // rounding noise, which Adam turns into full steps.
-      const bool biased = last || options_.norm != Norm::kBatch;
-      h = convolution(h, cols, out, name, biased);
-      if (options_.residual) h = add_linear(h, input, cols, out, name + ".residual");
-      if (!last) {
-        h = norm(h, out, name + ".norm");
-        h = graph.apply("relu", {h}, {}, name + ".activation");
-        h = dropout(h, options_.dropout);
-      }
-      cols = out;
+    h = parts_.dropout(h, options_.input_dropout);
+    if (input_linear_) h = parts_.affine(h, options_.hidden, "input");
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      const bool last = i + 1 == units.size() && !head_;
+      if (last && (i > 0 || input_linear_)) parts_.model().embedding = h;
+      h = unit(units[i], h, fmt::format("layer{}", i + 1), last);
+      if (jumping_ != Jumping::kNone) jump(h, units[i]);
     }
-    if (options_.linear_head) {
-      model_.embedding = h;
-      h = linear(h, cols, facts_.classes, "head");
-      h = graph.apply("bias", {h, parameter("head.bias", 1, facts_.classes, Initial::kZero)});
+    if (jumping_ != Jumping::kNone) h = jumped_;
+    if (head_) {
+      parts_.model().embedding = h;
+      h = parts_.affine(h, facts_.classes, "head");
     }
-    model_.logits = h;
+    parts_.model().logits = h;
     add_loss();
-    return std::move(model_);
+    check_parameters();
+    return std::move(parts_.model());
   }
 
  private:
-  TensorId parameter(const std::string& name, std::int64_t rows, std::int64_t cols, Initial initial,
-                     bool trainable = true) {
-    const TensorId tensor = model_.graph.parameter(name, rows, cols, trainable);
-    model_.parameters.push_back({name, tensor, rows, cols, initial, trainable});
-    return tensor;
-  }
-
-  // X W, W Glorot-uniform.
-  TensorId linear(TensorId x, std::int64_t in, std::int64_t out, const std::string& name) {
-    const TensorId w = parameter(name + ".weight", in, out, Initial::kGlorotUniform);
-    return model_.graph.apply("matmul", {x, w}, {}, name);
-  }
-
-  // D_in^-1/2 (A + I) D_out^-1/2 H W + b (Kipf and Welling 2017, eq. 2), transform first. The data
-  // may hold self loops; the third factor makes them one.
-  TensorId convolution(TensorId h, std::int64_t in, std::int64_t out, const std::string& name,
-                       bool biased) {
-    TensorGraph& graph = model_.graph;
-    const TensorId in_factor = graph.input(kInFactor, 1, graph.real());
-    const TensorId out_factor = graph.input(kOutFactor, 1, graph.real());
-    const TensorId loop_factor = graph.input(kLoopFactor, 1, graph.real());
-    const TensorId transformed = linear(h, in, out, name);
-    const TensorId scaled =
-        graph.apply("scale_rows", {transformed, out_factor}, {}, name + ".scaled");
-    const TensorId neighbours = gather_sum(graph, graph.source(scaled), name + ".neighbours");
-    const TensorId loop = graph.apply("scale_rows", {scaled, loop_factor});
-    const TensorId sum = graph.apply("add", {neighbours, loop});
-    const TensorId normalised = graph.apply("scale_rows", {sum, in_factor});
-    if (!biased) return normalised;
-    return graph.apply("bias", {normalised, parameter(name + ".bias", 1, out, Initial::kZero)}, {},
-                       name + ".convolution");
-  }
-
-  TensorId add_linear(TensorId h, TensorId input, std::int64_t in, std::int64_t out,
-                      const std::string& name) {
-    return model_.graph.apply("add", {h, linear(input, in, out, name)});
-  }
-
-  TensorId norm(TensorId h, std::int64_t cols, const std::string& name) {
-    if (options_.norm == Norm::kNone) return h;
-    TensorGraph& graph = model_.graph;
-    Attributes attributes;
-    attributes.value = kNormEpsilon;
-    attributes.count = static_cast<double>(facts_.vertices);
-    const TensorId gamma = parameter(name + ".gamma", 1, cols, Initial::kOne);
-    const TensorId beta = parameter(name + ".beta", 1, cols, Initial::kZero);
-    if (options_.norm == Norm::kLayer) {
-      return graph.apply("layer_norm", {h, gamma, beta}, attributes, name);
+  void read(const saga::ModelBlock& block) {
+    input_linear_ = block.input_linear;
+    head_ = head_ || block.head_linear;
+    if (block.jumping.empty()) return;
+    for (const auto& [word, meaning] : kJumpings) {
+      if (block.jumping == word) jumping_ = meaning;
     }
-    const TensorId mean = parameter(name + ".mean", 1, cols, Initial::kZero, false);
-    const TensorId variance = parameter(name + ".variance", 1, cols, Initial::kOne, false);
-    BatchStatistics statistics{-1, name + ".mean", name + ".variance"};
-    TensorId out = -1;
-    if (mode_ == Mode::kTrain) {
-      statistics.sums = graph.apply("batch_norm_sums", {h}, {}, name + ".sums");
-      out = graph.apply("batch_norm", {h, statistics.sums, gamma, beta}, attributes, name);
-    } else {
-      out = graph.apply("batch_norm_inference", {h, mean, variance, gamma, beta}, attributes, name);
-    }
-    model_.batch_statistics.push_back(statistics);
-    return out;
+    if (options_.jumping == Jumping::kNone || options_.jumping == jumping_) return;
+    throw UsageError(fmt::format("--jumping {}", word_of(kJumpings, options_.jumping)),
+                     fmt::format("{} says jumping {}", program_.source, block.jumping),
+                     "leave it out");
   }
 
-  // Numbered in the order of the model, so that a mask doesn't depend on anything else.
-  TensorId dropout(TensorId h, double probability) {
-    const std::uint32_t key = next_key_++;
-    if (mode_ == Mode::kEvaluate || probability == 0) return h;
-    Attributes attributes;
-    attributes.value = probability;
-    attributes.key = key;
-    return model_.graph.apply("dropout", {h, model_.graph.input("ids", 1, DType::kI64)},
-                              attributes);
+  TensorId unit(const Unit& unit, TensorId input, const std::string& name, bool last) {
+    if (unit.plain && (options_.norm != Norm::kNone || options_.residual)) {
+      throw UsageError(options_.residual ? "--residual" : "--norm",
+                       fmt::format("the layers of {} are plain", program_.source), "leave it out");
+    }
+    if (last && unit.steps > 1) {
+      refuse(program_.source, unit.place, "head linear behind shared layers", "no head",
+             "shared layers are all as wide as their input");
+    }
+    saga::LayerSetting setting{name,
+                               0,
+                               last ? facts_.classes : options_.hidden,
+                               last ? options_.out_heads : options_.heads,
+                               last,
+                               last || unit.plain || options_.norm != Norm::kBatch};
+    TensorId h = input;
+    for (std::int64_t step = 1; step <= unit.steps; ++step) {
+      setting.in = parts_.cols(h);
+      saga::LayerBuilder layer(parts_, program_, *unit.layer, setting);
+      h = layer.run(h);
+      if (unit.steps > 1 && parts_.cols(h) != setting.in) {
+        refuse(program_.source, unit.place, "shared layers as wide as their input",
+               fmt::format("{} columns from {}", parts_.cols(h), setting.in),
+               "begin the model with input linear, or leave out shared");
+      }
+      h = step < unit.steps ? layer.activate(h) : finish(layer, unit, input, h, name, last);
+    }
+    return h;
+  }
+
+  TensorId finish(saga::LayerBuilder& layer, const Unit& unit, TensorId input, TensorId h,
+                  const std::string& name, bool last) {
+    if (options_.residual) {
+      const TensorId linear = parts_.linear(input, parts_.cols(h), name + ".residual");
+      h = parts_.graph().apply("add", {h, linear});
+    }
+    if (last) {
+      if (parts_.cols(h) == facts_.classes) return h;
+      refuse(program_.source, unit.place,
+             fmt::format("{} columns, the classes, from the last layer", facts_.classes),
+             fmt::format("{}", parts_.cols(h)), "return what is `out` wide, or say head linear");
+    }
+    if (options_.norm == Norm::kBatch) h = parts_.batch_norm(h, name + ".norm");
+    if (options_.norm == Norm::kLayer) h = parts_.layer_norm(h, name + ".norm");
+    h = layer.activate(h);
+    return unit.plain ? h : parts_.dropout(h, options_.dropout);
+  }
+
+  // Jumping knowledge (Xu et al. 2018): what the head reads of all layers.
+  void jump(TensorId h, const Unit& unit) {
+    if (jumped_ < 0) {
+      jumped_ = h;
+      return;
+    }
+    const bool fits = jumping_ == Jumping::kCat
+                          ? parts_.cols(jumped_) + parts_.cols(h) <= saga::kMaxColumns
+                          : parts_.cols(jumped_) == parts_.cols(h);
+    if (!fits) {
+      refuse(program_.source, unit.place,
+             fmt::format("layers of equal width for jumping knowledge, {} columns",
+                         parts_.cols(jumped_)),
+             fmt::format("{}", parts_.cols(h)), "join them with --jumping cat");
+    }
+    const char* op = jumping_ == Jumping::kSum ? "add" : "maximum";
+    jumped_ = parts_.graph().apply(jumping_ == Jumping::kCat ? "concat" : op, {jumped_, h});
   }
 
   void add_loss() {
-    TensorGraph& graph = model_.graph;
+    TensorGraph& graph = parts_.graph();
     Attributes attributes;
     attributes.count = static_cast<double>(facts_.train_vertices);
-    model_.loss = graph.apply("softmax_cross_entropy",
-                              {model_.logits, graph.input("labels", 1, DType::kI32),
-                               graph.input("splits", 1, DType::kU8)},
-                              attributes, "loss");
+    parts_.model().loss = graph.apply("softmax_cross_entropy",
+                                      {parts_.model().logits, graph.input("labels", 1, DType::kI32),
+                                       graph.input("splits", 1, DType::kU8)},
+                                      attributes, "loss");
+  }
+
+  // A layer that doesn't look at its input would leave those before it without a gradient.
+  void check_parameters() {
+    const TensorGraph& graph = parts_.graph();
+    if (parts_.model().parameters.empty()) {
+      throw UsageError("a program without parameters", program_.source,
+                       "there is nothing to train: add head linear or a param");
+    }
+    std::vector<bool> reached(graph.tensors().size(), false);
+    reached[static_cast<std::size_t>(parts_.model().loss)] = true;
+    for (auto it = graph.operations().rbegin(); it != graph.operations().rend(); ++it) {
+      if (!reached[static_cast<std::size_t>(it->output)]) continue;
+      for (const TensorId input : it->inputs) reached[static_cast<std::size_t>(input)] = true;
+    }
+    for (const ModelParameter& parameter : parts_.model().parameters) {
+      if (!parameter.trainable || reached[static_cast<std::size_t>(parameter.tensor)]) continue;
+      throw UsageError(fmt::format("{} does not reach the loss", parameter.name), program_.source,
+                       "a layer has to return something made of its input");
+    }
   }
 
   const ModelOptions& options_;
   const GraphFacts& facts_;
-  Mode mode_;
-  Model model_;
-  std::uint32_t next_key_ = 1;
+  saga::Program program_;
+  ModelParts parts_;
+  Jumping jumping_ = Jumping::kNone;
+  bool input_linear_ = false;
+  bool head_ = false;
+  TensorId jumped_ = -1;
 };
 
 void check_probability(const char* option, double value) {
@@ -157,18 +199,15 @@ void check_count(const char* option, std::int64_t value, std::int64_t most) {
 
 }  // namespace
 
-std::vector<std::string> model_names() { return {"gcn"}; }
-
 void check_options(const ModelOptions& options) {
-  const std::vector<std::string> names = model_names();
-  if (std::find(names.begin(), names.end(), options.model) == names.end()) {
-    throw UsageError("unknown model", options.model,
-                     fmt::format("--model takes {}", fmt::join(names, ", ")));
-  }
   check_count("--layers", options.layers, kMaxLayers);
   check_count("--hidden", options.hidden, kMaxHidden);
+  check_count("--heads", options.heads, kMaxHeads);
+  check_count("--out-heads", options.out_heads, kMaxHeads);
   check_probability("--dropout", options.dropout);
   check_probability("--input-dropout", options.input_dropout);
+  check_probability("--attn-dropout", options.attn_dropout);
+  saga::units_of(program_of(options), options.layers);
 }
 
 Model build_model(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real) {

@@ -1,4 +1,4 @@
-// The models: what --model names, built as tensor graphs.
+// A model: a program (engine/saga) in a stack of layers, built as a tensor graph.
 #pragma once
 
 #include <string>
@@ -9,16 +9,26 @@
 namespace ooc {
 
 enum class Norm { kNone, kBatch, kLayer };
+enum class Jumping { kNone, kSum, kCat, kMax };
+enum class Activation { kRelu, kElu, kGelu };
+enum class Aggregation { kMean, kMax, kSum };
 
 struct ModelOptions {
-  std::string model = "gcn";
+  std::string model = "gcn";  // a name of engine/model_library.h, or a file
+  std::string program;        // its text; empty: that of the model of this name
   std::int64_t layers = 2;
-  std::int64_t hidden = 128;
+  std::int64_t hidden = 128;   // of one head
+  std::int64_t heads = 1;      // of every layer but the last
+  std::int64_t out_heads = 1;  // of the last
   Norm norm = Norm::kNone;
   bool residual = false;     // adds H W_r to every layer's output
   bool linear_head = false;  // every layer has `hidden` columns; a linear map makes the classes
+  Jumping jumping = Jumping::kNone;  // what the head reads of all layers; not kNone: there is one
+  Activation activation = Activation::kRelu;
+  Aggregation aggr = Aggregation::kMean;  // of programs that gather by it
   double dropout = 0.5;
   double input_dropout = 0;
+  double attn_dropout = 0;
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -29,6 +39,9 @@ struct GraphFacts {
   std::int64_t feature_cols = 0;
   std::int64_t classes = 0;
   std::int64_t train_vertices = 0;
+  std::int64_t edge_types = 0;     // 0: edges have none
+  std::int64_t edge_features = 0;  // columns; 0: edges have none
+  bool edge_weights = false;
 };
 
 enum class Mode {
@@ -36,15 +49,21 @@ enum class Mode {
   kEvaluate,  // dropout off, batch norm by the running statistics
 };
 
-// How a parameter starts.
-enum class Initial { kGlorotUniform, kZero, kOne };
+// How a parameter starts: Glorot-uniform, or every element at `constant`.
+struct Initial {
+  bool glorot = false;
+  double constant = 0;
+};
+inline constexpr Initial kGlorotUniform{true, 0};
+inline constexpr Initial kZero{false, 0};
+inline constexpr Initial kOne{false, 1};
 
 struct ModelParameter {
   std::string name;
   TensorId tensor = -1;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  Initial initial = Initial::kZero;
+  Initial initial;
   bool trainable = true;  // false: the running statistics of a norm
 };
 
@@ -67,7 +86,7 @@ struct Model {
   TensorGraph graph;
   std::vector<ModelParameter> parameters;
   std::vector<BatchStatistics> batch_statistics;
-  TensorId embedding = -1;  // the last hidden layer, as the last layer or the head reads it
+  TensorId embedding = -1;  // what the last layer or the head reads; -1: the features themselves
   TensorId logits = -1;
   TensorId loss = -1;  // softmax_cross_entropy's sums per split
 
@@ -77,13 +96,13 @@ struct Model {
 // More than any model needs; they keep a mistyped number from filling the memory.
 inline constexpr std::int64_t kMaxLayers = 1000;
 inline constexpr std::int64_t kMaxHidden = 1 << 16;
+inline constexpr std::int64_t kMaxHeads = 32;
 
-// Names that --model takes.
-std::vector<std::string> model_names();
-
-// UsageError for an unknown model name or a wrong option, naming it and what it takes.
+// UsageError for a wrong option, naming it and what it takes, and for a program that is none.
 void check_options(const ModelOptions& options);
 
+// UsageError where the program is wrong: syntax, names, shapes. DataError where it needs what the
+// dataset's edges don't have.
 Model build_model(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real);
 
 }  // namespace ooc

@@ -8,7 +8,9 @@ namespace ooc {
 
 GraphFacts facts_of(const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
-  return {dataset.vertices(), manifest.feature_cols, manifest.classes, manifest.split_counts[0]};
+  const EdgeData& data = manifest.edges.data;
+  return {dataset.vertices(),  manifest.feature_cols, manifest.classes, manifest.split_counts[0],
+          manifest.edge_types, data.feature_cols,     data.weights};
 }
 
 GraphCounts counts_of(const Dataset& dataset) {

@@ -74,10 +74,8 @@ void ParameterStore::initialise(std::uint64_t seed) {
     const std::uint64_t key = mix64(mix64(seed) ^ checksum64(std::as_bytes(std::span(p.name))));
     std::vector<std::byte> values(entry_bytes(entry));
     for (std::size_t i = 0; i < count; ++i) {
-      double value = p.initial == Initial::kOne ? 1 : 0;
-      if (p.initial == Initial::kGlorotUniform) {
-        value = limit * (2 * uniform_double(key, i) - 1);
-      }
+      double value = p.initial.constant;
+      if (p.initial.glorot) value = limit * (2 * uniform_double(key, i) - 1);
       store(values, real_, i, value);
     }
     backend_.copy(entry.value->data(), values.data(), values.size(), CopyKind::kHostToDevice);

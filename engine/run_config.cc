@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -11,26 +10,22 @@
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
+#include "engine/model_words.h"
 #include "storage/errors.h"
 
 namespace ooc {
 namespace {
 
-constexpr std::array<std::pair<const char*, Norm>, 3> kNorms{
-    {{"none", Norm::kNone}, {"batch", Norm::kBatch}, {"layer", Norm::kLayer}}};
-constexpr std::array<std::pair<const char*, VerifyPolicy>, 3> kPolicies{
-    {{"first", VerifyPolicy::kFirst},
-     {"always", VerifyPolicy::kAlways},
-     {"never", VerifyPolicy::kNever}}};
+constexpr Words<VerifyPolicy, 3> kPolicies{{{"first", VerifyPolicy::kFirst},
+                                            {"always", VerifyPolicy::kAlways},
+                                            {"never", VerifyPolicy::kNever}}};
 
-template <class Words, class T>
-std::string name_in(const Words& words, T value) {
-  for (const auto& [name, meaning] : words) {
-    if (meaning == value) return name;
-  }
-  OOC_CHECK(false);
-  return {};
-}
+// The word of a value that has one.
+std::string name_of(Norm norm) { return word_of(kNorms, norm); }
+std::string name_of(Jumping jumping) { return word_of(kJumpings, jumping); }
+std::string name_of(Activation activation) { return word_of(kActivations, activation); }
+std::string name_of(Aggregation aggr) { return word_of(kAggregations, aggr); }
+std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -39,11 +34,17 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("model", config.model.model);
   visit("layers", config.model.layers);
   visit("hidden", config.model.hidden);
+  visit("heads", config.model.heads);
+  visit("out-heads", config.model.out_heads);
   visit("norm", config.model.norm);
   visit("residual", config.model.residual);
   visit("linear-head", config.model.linear_head);
+  visit("jumping", config.model.jumping);
+  visit("activation", config.model.activation);
+  visit("aggr", config.model.aggr);
   visit("dropout", config.model.dropout);
   visit("input-dropout", config.model.input_dropout);
+  visit("attn-dropout", config.model.attn_dropout);
   visit("epochs", config.epochs);
   visit("lr", config.lr);
   visit("weight-decay", config.weight_decay);
@@ -65,6 +66,9 @@ class TomlReader {
   void read(const char* key, double& value) { value = get<double>(key); }  // "1" as well
   void read(const char* key, bool& value) { value = get<bool>(key); }
   void read(const char* key, Norm& value) { read_word(key, kNorms, value); }
+  void read(const char* key, Jumping& value) { read_word(key, kJumpings, value); }
+  void read(const char* key, Activation& value) { read_word(key, kActivations, value); }
+  void read(const char* key, Aggregation& value) { read_word(key, kAggregations, value); }
   void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
 
   [[noreturn]] void wrong(const std::string& key) const {
@@ -80,8 +84,8 @@ class TomlReader {
     return *value;
   }
 
-  template <class Words, class T>
-  void read_word(const char* key, const Words& words, T& value) const {
+  template <class T, std::size_t n>
+  void read_word(const char* key, const Words<T, n>& words, T& value) const {
     const auto text = get<std::string>(key);
     for (const auto& [name, meaning] : words) {
       if (text == name) {
@@ -98,18 +102,13 @@ class TomlReader {
 
 }  // namespace
 
-std::string norm_name(Norm norm) { return name_in(kNorms, norm); }
-std::string verify_name(VerifyPolicy verify) { return name_in(kPolicies, verify); }
-
 std::string to_toml(const RunConfig& config) {
   std::ostringstream out;
   for_each_member(config, [&](const char* key, const auto& value) {
     using T = std::decay_t<decltype(value)>;
     out << key << " = ";
-    if constexpr (std::is_same_v<T, Norm>) {
-      out << '"' << norm_name(value) << '"';
-    } else if constexpr (std::is_same_v<T, VerifyPolicy>) {
-      out << '"' << verify_name(value) << '"';
+    if constexpr (std::is_enum_v<T>) {
+      out << '"' << name_of(value) << '"';
     } else if constexpr (std::is_same_v<T, double>) {
       out << fmt::format("{}", value);  // the shortest text that reads back to the same number
     } else {

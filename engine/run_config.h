@@ -25,13 +25,10 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
-// TOML whose keys are ooc-train's options, so it can be given to --config too.
+// TOML whose keys are ooc-train's options, so it can be given to --config too. The program's text
+// is not part of it (engine/run_directory.h, engine/checkpoint.h).
 std::string to_toml(const RunConfig& config);
 // DataError, naming `where`: not TOML, or a key missing, unknown or of a wrong value.
 RunConfig run_config_from_toml(const std::string& text, const std::string& where);
-
-// The words of --norm and --verify.
-std::string norm_name(Norm norm);
-std::string verify_name(VerifyPolicy verify);
 
 }  // namespace ooc

@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kConfig = "config.toml";
+constexpr const char* kProgram = "program.saga";
 constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kSummary = "summary.json";
 constexpr const char* kReplaces = ".replaces";  // there until the run that was put aside is gone
@@ -96,6 +97,7 @@ RunDirectory RunDirectory::open(FileSystem& files, const std::string& path) {
   }
   RunDirectory run(files, path);
   run.config_ = run_config_from_toml(text_of(files, config_path), config_path);
+  run.config_.model.program = text_of(files, run.at(kProgram));
   return run;
 }
 
@@ -105,6 +107,7 @@ void RunDirectory::write_text(const std::string& name, const std::string& text) 
 
 void RunDirectory::set_config(const RunConfig& config) {
   config_ = config;
+  write_text(kProgram, config.model.program);
   write_text(kConfig, to_toml(config));
 }
 

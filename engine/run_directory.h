@@ -1,4 +1,5 @@
-// A run directory: config.toml, plan.json, metrics.jsonl, checkpoints, best.h5, summary.json.
+// A run directory: config.toml, program.saga (the model's program as it was when the run began),
+// plan.json, metrics.jsonl, checkpoints, best.h5, summary.json.
 #pragma once
 
 #include <memory>

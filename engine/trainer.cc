@@ -99,7 +99,8 @@ std::int64_t Trainer::planned_device_bytes() const {
 
 Checkpoint Trainer::checkpoint() const {
   const Manifest& manifest = dataset_.manifest();
-  return {config_, manifest.checksum, manifest.feature_cols, manifest.classes, state_};
+  return {config_,          manifest.checksum,   manifest.feature_cols,
+          manifest.classes, manifest.edge_types, state_};
 }
 
 void Trainer::restore(Checkpoint checkpoint, const std::string& where) {

@@ -10,6 +10,7 @@
 
 #include "bin/cli/config_file.h"
 #include "storage/byte_size.h"
+#include "storage/closest.h"
 #include "storage/errors.h"
 
 namespace ooc::cli {

@@ -7,9 +7,6 @@
 
 namespace ooc::cli {
 
-// The candidate with the fewest edits to `text`; empty if none is close enough to be a slip.
-std::string closest(std::string_view text, const std::vector<std::string>& candidates);
-
 // "none, batch or layer".
 std::string join_alternatives(const std::vector<std::string>& words);
 

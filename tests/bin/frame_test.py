@@ -53,7 +53,7 @@ class FrameTest(ProgramTest):
         self.assertEqual(result.returncode, 2)
         self.assertIn("unknown command 'improt', command line; it is import", result.stderr)
         self.assertEqual(self.run_program("ooc-prep").returncode, 2)
-        self.fail_with(2, "PATH is missing", "ooc-inspect")
+        self.fail_with(2, "nothing to inspect", "ooc-inspect")
         self.fail_with(2, "--output has no value", "ooc-prep", "import", "x", "-o")
 
     def test_wrong_values_name_the_option_and_what_it_takes(self):

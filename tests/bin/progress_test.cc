@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bin/cli/text.h"
+#include "storage/closest.h"
 
 namespace ooc::cli {
 namespace {
@@ -110,6 +111,7 @@ TEST_CASE("text: durations, alternatives and slips of the pen") {
   CHECK(join_alternatives({"a"}) == "a");
   CHECK(join_alternatives({"a", "b", "c"}) == "a, b or c");
   CHECK(closest("--hiden", {"--heads", "--hidden"}) == "--hidden");
+  CHECK(closest("gnc", {"gat", "gcn"}) == "gcn");  // a swap is one slip
   CHECK(closest("--zzzzzzzz", {"--heads", "--hidden"}).empty());
 }
 

@@ -24,7 +24,7 @@ Model recurrent_model(const GraphFacts& facts) {
   TensorGraph& graph = model.graph;
   const auto parameter = [&](const std::string& name, std::int64_t rows, std::int64_t cols) {
     const TensorId tensor = graph.parameter(name, rows, cols);
-    model.parameters.push_back({name, tensor, rows, cols, Initial::kGlorotUniform, true});
+    model.parameters.push_back({name, tensor, rows, cols, kGlorotUniform, true});
     return tensor;
   };
   const std::int64_t width = facts.feature_cols;

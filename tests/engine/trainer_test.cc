@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "engine/model_words.h"
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "tests/engine/dense_gcn.h"
@@ -135,7 +136,7 @@ TEST_CASE(
   config.epochs = 6;
   for (const Norm norm : {Norm::kNone, Norm::kBatch, Norm::kLayer}) {
     config.model.norm = norm;
-    INFO("norm " << norm_name(norm));
+    INFO("norm " << word_of(kNorms, norm));
     spec.block_rows = 16384;  // row groups of 2,048, 2,048 and 904
     spec.permute = false;
     const Curve whole = train(spec, config);
@@ -191,7 +192,7 @@ TEST_CASE("trainer: every variant learns the labels of its training vertices") {
       TinyDataset spec = graph_of(100);
       spec.edges = test::random_edges(100, 150, 2);
       const Curve curve = train(spec, config);
-      INFO("norm " << norm_name(norm) << ", residual and head " << extras);
+      INFO("norm " << word_of(kNorms, norm) << ", residual and head " << extras);
       CHECK(curve.losses.back() < 0.5 * curve.losses.front());
     }
   }
@@ -328,7 +329,7 @@ TEST_CASE("trainer: what cannot be trained on says why") {
   RunConfig config;
   config.model.model = "gnc";
   const Dataset good = test::write_tiny_dataset(files, graph_of());
-  CHECK_THROWS_WITH(Trainer(*backend, good, config), Contains("--model takes gcn"));
+  CHECK_THROWS_WITH(Trainer(*backend, good, config), Contains("did you mean gcn? --model takes"));
   config = RunConfig{};
   config.model.dropout = 1;
   CHECK_THROWS_AS(Trainer(*backend, good, config), UsageError);

@@ -22,6 +22,7 @@ int fuzz_csv(Bytes data);  // the first byte: whether the rest is a .gz
 int fuzz_mtx(Bytes data);
 int fuzz_hdf5(Bytes data);
 int fuzz_manifest(Bytes data);
+int fuzz_program(Bytes data);  // parsed, checked and built
 // The first byte: whether checksums are made right first, so that what lies behind them is reached.
 int fuzz_vertex_tensor(Bytes data);
 int fuzz_edge_file(Bytes data);
@@ -58,6 +59,7 @@ std::vector<std::string> csv_seeds();
 std::vector<std::string> mtx_seeds();
 std::vector<std::string> hdf5_seeds();
 std::vector<std::string> manifest_seeds();
+std::vector<std::string> program_seeds();
 std::vector<std::string> vertex_tensor_seeds();
 std::vector<std::string> edge_file_seeds();
 

@@ -1,0 +1,84 @@
+#include "engine/model_library.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "engine/saga/parser.h"
+#include "storage/closest.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr const char* kSuffix = ".saga";
+
+bool says_heads(const saga::Expression& expression) {
+  const std::string& name = expression.name;
+  if (name == "heads" || name == "merged" || name == "merge_heads") return true;
+  return std::any_of(expression.children.begin(), expression.children.end(), says_heads);
+}
+
+bool says_heads(const saga::Block& block) {
+  return says_heads(block.result) ||
+         std::any_of(block.bindings.begin(), block.bindings.end(),
+                     [](const saga::Binding& binding) { return says_heads(binding.value); });
+}
+
+bool says_heads(const saga::Layer& layer) {
+  const auto in_sizes = [](const saga::Parameter& parameter) {
+    return std::any_of(parameter.sizes.begin(), parameter.sizes.end(),
+                       [](const saga::Expression& size) { return says_heads(size); });
+  };
+  return says_heads(layer.vertex) || (layer.edge && says_heads(*layer.edge)) ||
+         std::any_of(layer.parameters.begin(), layer.parameters.end(), in_sizes);
+}
+
+}  // namespace
+
+std::string embedded_program(const std::string& model) {
+  std::vector<std::string> names;
+  for (const EmbeddedModel& embedded : embedded_models()) {
+    if (embedded.name == model) return embedded.program;
+    names.push_back(embedded.name);
+  }
+  const std::string near = closest(model, names);
+  throw UsageError("unknown model", model,
+                   fmt::format("{}--model takes {}, or a file NAME.saga",
+                               near.empty() ? "" : fmt::format("did you mean {}? ", near),
+                               fmt::join(names, ", ")));
+}
+
+std::string read_program(FileSystem& files, const std::string& model) {
+  if (!is_program_file(model)) return embedded_program(model);
+  if (!files.exists(model) || files.is_directory(model)) {
+    throw UsageError("no such program", model, "name a file of a program, or a model of ooc");
+  }
+  const std::uint64_t size = files.open(model)->size();
+  if (size > saga::kMaxProgramBytes) {
+    throw UsageError(fmt::format("a program of {} bytes", size), model,
+                     fmt::format("a program has at most {}", saga::kMaxProgramBytes));
+  }
+  const std::vector<std::byte> bytes = read_file(files, model);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool is_program_file(const std::string& model) {
+  return model.ends_with(kSuffix) || model.find('/') != std::string::npos;
+}
+
+std::string model_title(const std::string& model) {
+  std::string title = base_name(model);
+  if (title.ends_with(kSuffix)) title.resize(title.size() - 5);
+  return title;
+}
+
+std::int64_t default_heads(const std::string& program, const std::string& model) {
+  const saga::Program parsed = saga::parse(program, model_title(model) + kSuffix);
+  const bool says = std::any_of(parsed.layers.begin(), parsed.layers.end(),
+                                [](const saga::Layer& layer) { return says_heads(layer); });
+  return says ? 8 : 1;
+}
+
+}  // namespace ooc
