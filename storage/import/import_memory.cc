@@ -44,6 +44,8 @@ ImportMemory::ImportMemory(std::int64_t total_bytes) : total_(total_bytes), free
        "the program itself");
 }
 
+std::int64_t ImportMemory::most() const { return std::max<std::int64_t>(0, free_ - kLeastBuffers); }
+
 void ImportMemory::take(std::int64_t bytes, std::string_view what) {
   free_ -= bytes;
   if (free_ >= kLeastBuffers) return;

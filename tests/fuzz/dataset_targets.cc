@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "storage/checksum.h"
@@ -135,8 +135,10 @@ int fuzz_edge_file(Bytes data) {
   if (!input.put_file(data)) return 0;
   const ChunkFileHeader& header = input.header;
   const EdgeLayout layout{
-      static_cast<std::int64_t>(header.rows), static_cast<std::int64_t>(header.cols),
-      static_cast<std::int64_t>(header.block_rows), static_cast<std::int64_t>(header.span_rows),
+      static_cast<std::int64_t>(header.rows),
+      static_cast<std::int64_t>(header.cols),
+      static_cast<std::int64_t>(header.block_rows),
+      static_cast<std::int64_t>(header.span_rows),
       static_cast<std::int64_t>(header.blocks_per_chunk),
       {(header.edge_data & kEdgeWeights) != 0, (header.edge_data & kEdgeTypes) != 0,
        static_cast<std::int64_t>(header.slice_width)}};
@@ -175,7 +177,10 @@ std::vector<std::string> manifest_seeds() {
   manifest.files["edges.in"] = {4096, 77};
   manifest.transforms = {{"undirected", true}};
   manifest.findings = {{"vertices", 100}, {"warnings", {"a", "b"}}};
-  return {manifest_to_text(manifest)};
+  Manifest named = manifest;
+  named.remapped = IdKind::kStrings;
+  named.id_bytes = 700;
+  return {manifest_to_text(manifest), manifest_to_text(named)};
 }
 
 std::vector<std::string> vertex_tensor_seeds() {
