@@ -49,7 +49,7 @@ EdgeCounts DatasetWriter::write_edges(std::span<const Edge> edges, const Control
 
 EdgeCounts DatasetWriter::write_edges(const EdgeSorter& edges, const JoinOptions& options,
                                       const Control& control) {
-  EdgeOutput output(files_, directory_.file_path(""), options.layout);
+  EdgeOutput output(files_, directory_.file_path(""), options.layout, control);
   join_edges(
       edges, options, [&](JoinedUnit unit) { output.add(std::move(unit)); }, control);
   return output.finish(manifest_);

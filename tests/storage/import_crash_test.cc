@@ -73,6 +73,12 @@ std::int64_t die_everywhere(std::int64_t before, bool names) {
     INFO("change " << change);
     CHECK((found == 200 || (died && found == (before > 0 ? before : -1))));
     if (!died) break;
+    if (found == 200 && before == 0) {  // nothing else is left then, and not even a lock for long
+      ImportOptions careful = options;
+      careful.force = false;
+      CHECK_THROWS_AS(import_dataset(disk, careful, kOutput, Control{}), UsageError);
+      CHECK(disk.list("out") == std::vector<std::string>{"g.ooc"});
+    }
     import_dataset(disk, options, kOutput, Control{});  // what is left does not stand in the way
     REQUIRE(edges_of_output(disk) == 200);
     REQUIRE(disk.list("out") == std::vector<std::string>{"g.ooc"});
