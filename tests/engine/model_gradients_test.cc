@@ -55,7 +55,7 @@ void check_model(GraphHarness& harness, const ModelOptions& options) {
 }  // namespace
 
 TEST_CASE("models: every model's gradients agree with central differences") {
-  for (const std::string& name : model_names()) {
+  for (const auto& [name, program] : embedded_models()) {
     GraphHarness harness(awkward_graph());
     harness.add_input("features", facts_of(harness.dataset()).feature_cols);
     check_model(harness, options_of(name));
