@@ -1,6 +1,7 @@
 // A parameter that several operations read: its gradient is the sum of what each gives it.
 #include <cmath>
 
+#include "engine/edge_operators.h"
 #include "engine/model_program.h"
 #include "tests/engine/graph_harness.h"
 
@@ -23,7 +24,7 @@ Model recurrent_model(const GraphFacts& facts) {
   TensorGraph& graph = model.graph;
   const auto parameter = [&](const std::string& name, std::int64_t rows, std::int64_t cols) {
     const TensorId tensor = graph.parameter(name, rows, cols);
-    model.parameters.push_back({name, tensor, rows, cols, Initial::kGlorotUniform, true});
+    model.parameters.push_back({name, tensor, rows, cols, kGlorotUniform, true});
     return tensor;
   };
   const std::int64_t width = facts.feature_cols;
@@ -31,7 +32,7 @@ Model recurrent_model(const GraphFacts& facts) {
   const TensorId head = parameter("head", width, facts.classes);
   TensorId h = graph.input("features", width, DType::kF64);
   for (int step = 0; step < 3; ++step) {
-    h = graph.propagate(graph.apply("matmul", {h, w}), Direction::kIn);
+    h = gather_sum(graph, graph.source(graph.apply("matmul", {h, w})));
     h = graph.apply("bias", {graph.apply("tanh", {graph.apply("bias", {h, b})}), b});
   }
   model.logits = model.embedding = graph.apply("matmul", {h, head});
