@@ -100,6 +100,9 @@ TEST_CASE("saga: shapes that don't fit are refused with both of them") {
       {"vertex { return gru(vertex, vertex, vertex) }",
        "2:21: expected 24 columns in gru(...), found 8 columns; ooc-inspect --model gcn prints a "
        "program that is right"},
+      {"param w[in, w] vertex { return vertex @ w }",
+       "2:13: expected a number in a size, found parameter w; sizes are of in, out, heads and "
+       "other numbers"},
       {"edge { s = src return src } gather sum vertex { return accum }",
        "2:8: expected a use of s, found none; leave it out"},
   };
