@@ -98,6 +98,9 @@ void add_run_options(cli::Command& command, Options& options) {
                                 {"never", VerifyPolicy::kNever}},
                                "When checksums are compared: on the first read of a chunk, on "
                                "every read, never");
+  command.path("--rewrites", options.config.rewrites, "LIST",
+               "Leave out rewrites of the model, to measure them: any of -motion, -common, -order, "
+               "-hoisting, -dead, -fusion, with commas between");
   command.flag("--plan", options.plan, "Print the plan and exit");
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace a run directory that exists");
@@ -232,6 +235,7 @@ void start(const cli::Command& command, Options& options) {
   RunConfig& config = options.config;
   config.dataset = absolute(options.dataset);
   load_program(config.model, options.heads);
+  parse_rewrites(config.rewrites);
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer(*backend, dataset, config);

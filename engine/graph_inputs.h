@@ -26,11 +26,12 @@ class GraphInputs {
   GraphInputs(const Dataset& dataset, DType real);
 
   const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
+  // One more, by a name not there yet.
+  void add(const std::string& name, std::unique_ptr<BlockSource> source);
   // Of the inputs that aren't read in place.
   std::int64_t memory_bytes() const;
 
  private:
-  void add(const std::string& name, std::unique_ptr<BlockSource> source);
   template <class T>
   void add_factors(const Dataset& dataset);
 

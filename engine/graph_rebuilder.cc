@@ -15,8 +15,8 @@ GraphRebuilder::GraphRebuilder(const TensorGraph& old)
 void GraphRebuilder::copy(const Operation& old_operation) {
   std::vector<TensorId> inputs;
   for (const TensorId input : old_operation.inputs) inputs.push_back(at(input));
-  const Operation& made = out_.graph.add_like(old_operation, std::move(inputs),
-                                              old_.tensor(old_operation.output).name);
+  const Operation& made =
+      out_.graph.add_like(old_operation, std::move(inputs), old_.tensor(old_operation.output).name);
   set(old_operation.output, made.output);
   for (std::size_t i = 0; i < made.states.size(); ++i) {
     set(old_operation.states[i], made.states[i]);
@@ -49,13 +49,11 @@ Constants::Constants(const TensorGraph& graph)
   for (const Operation& operation : graph.operations()) {
     const bool is_random = operation.attributes.key != 0;
     const auto& inputs = operation.inputs;
-    const bool constant = !is_random && std::all_of(inputs.begin(), inputs.end(), [&](TensorId id) {
-      return contains(id);
-    });
+    const bool constant = !is_random && std::all_of(inputs.begin(), inputs.end(),
+                                                    [&](TensorId id) { return contains(id); });
     const bool gathers = operation.def->dependence == Dependence::kAlongEdges;
-    const bool has_gathered =
-        gathers || std::any_of(inputs.begin(), inputs.end(),
-                               [&](TensorId id) { return propagated(id); });
+    const bool has_gathered = gathers || std::any_of(inputs.begin(), inputs.end(),
+                                                     [&](TensorId id) { return propagated(id); });
     std::vector<TensorId> outputs = operation.states;
     outputs.push_back(operation.output);
     for (const TensorId output : outputs) {

@@ -119,15 +119,18 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
   if (wanted.loss) dataset.check_labels();
   wanted.logits = output != Output::kEmbeddings;
   wanted.embedding = output == Output::kEmbeddings;
-  ModelProgram program(model, facts, counts_of(dataset), Mode::kEvaluate, wanted, kReal);
+  ModelProgram program(model, facts, counts_of(dataset), Mode::kEvaluate, wanted, kReal,
+                       {parse_rewrites(checkpoint.config.rewrites)});
   ParameterStore parameters(backend, kReal, program.model().parameters);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
-  const GraphInputs inputs(dataset, kReal);
+  GraphInputs inputs(dataset, kReal);
+  const auto interrupted = [] {
+    return Interrupted("interrupted, nothing was written", "", "run it again");
+  };
+  if (!compute_once(program.precomputed(), backend, dataset, inputs, stop)) throw interrupted();
   program.bind(backend, dataset, inputs,
                backend.allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
-  if (!program.run({}, stop)) {
-    throw Interrupted("interrupted, nothing was written", "", "run it again");
-  }
+  if (!program.run({}, stop)) throw interrupted();
   const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
   const bool classes = output == Output::kClasses;
   const ResultShape shape{classes ? DType::kI64 : DType::kF32, dataset.vertices(),

@@ -23,27 +23,45 @@ GraphCounts counts_of(const Dataset& dataset) {
 
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
                            const GraphCounts& counts, Mode mode, Wanted wanted, DType real,
-                           const PlanOptions& plan_options)
+                           const ProgramOptions& program_options)
     : ModelProgram(build_model(options, facts, mode, real), counts,
-                   mode == Mode::kTrain ? "training" : "evaluation", wanted, plan_options) {}
+                   mode == Mode::kTrain ? "training" : "evaluation", wanted, program_options) {}
 
 ModelProgram::ModelProgram(Model model, const GraphCounts& counts, const std::string& name,
-                           Wanted wanted, const PlanOptions& plan_options)
-    : model_(std::move(model)) {
-  std::vector<TensorId> roots;
-  if (wanted.loss) roots.push_back(model_.loss);
+                           Wanted wanted, const ProgramOptions& program_options)
+    : model_(rewrite_model(std::move(model), program_options.rewrites, precomputed_)) {
+  const Rewrites& rewrites = program_options.rewrites;
   if (wanted.gradients) {
     gradients_ = add_gradients(model_.graph, {model_.loss, -1});
-    for (const ModelParameter& parameter : model_.parameters) {
-      if (!parameter.trainable) continue;
-      const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
-      roots.insert(roots.end(), parts.begin(), parts.end());
-    }
+    if (rewrites.common) merge_common_gradients();
+  }
+  std::vector<TensorId> roots;
+  if (wanted.loss) roots.push_back(model_.loss);
+  for (const ModelParameter& parameter : model_.parameters) {
+    if (!wanted.gradients || !parameter.trainable) continue;
+    const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
+    roots.insert(roots.end(), parts.begin(), parts.end());
   }
   if (wanted.logits) roots.push_back(model_.logits);
   if (wanted.embedding) roots.push_back(model_.embedding);
-  staged_ = make_stages(model_.graph, name, roots);
-  plan_ = make_plan(staged_.program, counts, plan_options);
+  staged_ = make_stages(model_.graph, name, roots, rewrites.fusion);
+  GraphCounts with_precomputed = counts;
+  for (const Hoisted& hoisted : precomputed_.tensors) {
+    with_precomputed.memory_inputs.insert(hoisted.input);
+  }
+  plan_ =
+      make_plan(staged_.program, with_precomputed, {program_options.span_group, rewrites.fusion});
+}
+
+// Backward says some things twice, such as an output's gradient at the edges.
+void ModelProgram::merge_common_gradients() {
+  Rewritten merged = merge_common(model_.graph);
+  Gradients gradients;
+  for (const auto& [tensor, parts] : gradients_) {
+    for (const TensorId part : parts) gradients[merged.at(tensor)].push_back(merged.at(part));
+  }
+  gradients_ = std::move(gradients);
+  model_ = rewritten(std::move(model_), std::move(merged));
 }
 
 void ModelProgram::bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs,

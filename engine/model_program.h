@@ -9,6 +9,7 @@
 #include "engine/gradients.h"
 #include "engine/graph_inputs.h"
 #include "engine/model.h"
+#include "engine/model_rewrites.h"
 #include "engine/parameters.h"
 #include "engine/stages.h"
 #include "sched/executor.h"
@@ -27,20 +28,28 @@ struct Wanted {
 GraphFacts facts_of(const Dataset& dataset);
 GraphCounts counts_of(const Dataset& dataset);
 
+// How a model becomes passes.
+struct ProgramOptions {
+  Rewrites rewrites = {};
+  std::int64_t span_group = 0;  // PlanOptions::span_group
+};
+
 // The plan is made first, so that several programs can share an arena as large as the largest
 // needs.
 class ModelProgram {
  public:
   ModelProgram(const ModelOptions& options, const GraphFacts& facts, const GraphCounts& counts,
-               Mode mode, Wanted wanted, DType real, const PlanOptions& plan_options = {});
+               Mode mode, Wanted wanted, DType real, const ProgramOptions& program_options = {});
   // A model that was built by hand; `name` is the program's, for reports.
   ModelProgram(Model model, const GraphCounts& counts, const std::string& name, Wanted wanted,
-               const PlanOptions& plan_options = {});
+               const ProgramOptions& program_options = {});
 
   const Model& model() const { return model_; }
   const Program& program() const { return staged_.program; }
   const Plan& plan() const { return plan_; }
 
+  // What bind() expects among the inputs besides the dataset's.
+  const Precomputed& precomputed() const { return precomputed_; }
   // Binds it to data; all of it outlives the program.
   void bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs, Arena arena,
             ParameterStore& parameters);
@@ -63,9 +72,11 @@ class ModelProgram {
   RunCounters take_counters() { return executor_->take_counters(); }
 
  private:
+  void merge_common_gradients();
   std::size_t summed_bytes(const ModelParameter& parameter) const;
 
   Backend* backend_ = nullptr;
+  Precomputed precomputed_;
   Model model_;
   Gradients gradients_;
   StagedGraph staged_;

@@ -11,8 +11,8 @@
 namespace ooc {
 namespace {
 
-// Tensors between `begin` and `end`, both among them: each but `begin` is a linear, column by column
-// function of others of the region, and nothing outside reads any but `end`.
+// Tensors between `begin` and `end`, both among them: each but `begin` is a linear, column by
+// column function of others of the region, and nothing outside reads any but `end`.
 struct Region {
   TensorId begin = -1;
   TensorId end = -1;
@@ -98,10 +98,10 @@ class Regions {
   std::optional<Region> closed(Region region, const std::set<TensorId>& inside) const {
     for (const TensorId id : inside) {
       const auto& readers = readers_[static_cast<std::size_t>(id)];
-      const bool outside =
-          readers.empty() || std::any_of(readers.begin(), readers.end(), [&](const Operation* reader) {
-            return !inside.contains(reader->output);
-          });
+      const bool outside = readers.empty() || std::any_of(readers.begin(), readers.end(),
+                                                          [&](const Operation* reader) {
+                                                            return !inside.contains(reader->output);
+                                                          });
       if (!outside) continue;
       if (region.end >= 0) return std::nullopt;
       region.end = id;
@@ -110,10 +110,10 @@ class Regions {
   }
 
   std::optional<Region> with_gathers(Region region) const {
-    region.gathers = std::count_if(
-        region.operations.begin(), region.operations.end(), [](const Operation* operation) {
-          return operation->def->dependence == Dependence::kAlongEdges;
-        });
+    region.gathers = std::count_if(region.operations.begin(), region.operations.end(),
+                                   [](const Operation* operation) {
+                                     return operation->def->dependence == Dependence::kAlongEdges;
+                                   });
     if (region.gathers == 0) return std::nullopt;
     return region;
   }
@@ -145,13 +145,13 @@ class Reorder {
   }
 
  private:
-  // Columns propagated in an epoch, forward and backward, with the matmul first: the gradient of its
-  // weights wants the propagation's.
+  // Columns propagated in an epoch, forward and backward, with the matmul first: the gradient of
+  // its weights wants the propagation's.
   double transforming(const Operation& matmul) const {
     return 2.0 * static_cast<double>(graph_.shape(matmul.output).cols);
   }
-  // With it last. Where nothing changes from one epoch to the next once a run is enough: shared among
-  // as many epochs as a short run has.
+  // With it last. Where nothing changes from one epoch to the next once a run is enough: shared
+  // among as many epochs as a short run has.
   double aggregating(TensorId begin) const {
     constexpr double kEpochs = 100;
     const bool once = can_hoist_ && constants_.contains(begin);
@@ -194,7 +194,8 @@ class Reorder {
         continue;
       }
       const TensorId begin = rebuilder.uncopied(rebuilder.at(region.begin));
-      const TensorId transformed = rebuilder.add(matmul, {begin, rebuilder.at(matmul.inputs[1])}, "");
+      const TensorId transformed =
+          rebuilder.add(matmul, {begin, rebuilder.at(matmul.inputs[1])}, "");
       rebuilder.set(matmul.output, rebuild(rebuilder, region, transformed));
     }
     return rebuilder.finish();

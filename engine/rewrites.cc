@@ -22,9 +22,8 @@ struct Name {
 };
 
 constexpr Name kNames[] = {
-    {"motion", &Rewrites::motion},     {"common", &Rewrites::common},
-    {"order", &Rewrites::order},       {"hoisting", &Rewrites::hoisting},
-    {"dead", &Rewrites::dead},         {"fusion", &Rewrites::fusion},
+    {"motion", &Rewrites::motion},     {"common", &Rewrites::common}, {"order", &Rewrites::order},
+    {"hoisting", &Rewrites::hoisting}, {"dead", &Rewrites::dead},     {"fusion", &Rewrites::fusion},
 };
 
 // Where an edge tensor comes from, if it is a vertex tensor's rows.
@@ -60,11 +59,13 @@ Rewrites parse_rewrites(const std::string& list) {
   Rewrites rewrites;
   std::istringstream words(list);
   for (std::string word; std::getline(words, word, ',');) {
-    const auto found = std::find_if(std::begin(kNames), std::end(kNames),
-                                    [&](const Name& name) { return word == "-" + std::string(name.name); });
+    const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& name) {
+      return word == "-" + std::string(name.name);
+    });
     if (found == std::end(kNames)) {
       std::string takes;
-      for (const Name& name : kNames) takes += fmt::format("{}-{}", takes.empty() ? "" : ", ", name.name);
+      for (const Name& name : kNames)
+        takes += fmt::format("{}-{}", takes.empty() ? "" : ", ", name.name);
       throw UsageError("wrong value for --rewrites", fmt::format("'{}'", word),
                        fmt::format("switch off any of {}, with commas between", takes));
     }
@@ -111,8 +112,12 @@ Rewritten merge_common(const TensorGraph& graph) {
     std::vector<TensorId> inputs;
     for (const TensorId input : operation.inputs) inputs.push_back(rebuilder.at(input));
     const Attributes& a = operation.attributes;
-    const Key key{operation.def->name, std::move(inputs), operation.direction, operation.loops,
-                  {a.value, a.count, a.key, a.transpose}, {a.shift, a.heads, a.begin, a.cols}};
+    const Key key{operation.def->name,
+                  std::move(inputs),
+                  operation.direction,
+                  operation.loops,
+                  {a.value, a.count, a.key, a.transpose},
+                  {a.shift, a.heads, a.begin, a.cols}};
     const auto [found, first] = made.emplace(key, &operation);
     if (first) {
       rebuilder.copy(operation);

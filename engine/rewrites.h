@@ -1,5 +1,5 @@
-// Rewrites of the tensor graph: each computes the same in another, cheaper way, before gradients are
-// derived, so that backward gains as well. What they decide depends on the graph, the dataset's
+// Rewrites of the tensor graph: each computes the same in another, cheaper way, before gradients
+// are derived, so that backward gains as well. What they decide depends on the graph, the dataset's
 // counts and the options, never on a budget: results are the same under every plan.
 #pragma once
 

@@ -292,9 +292,9 @@ std::span<const OperatorDef> row_operators() {
   constexpr auto kFull = FeatureDependence::kFullWidth;
   static const OperatorDef kEntries[] = {
       // name, dependence, features, recompute, shape, gradient
-      {"sub", kRowWise, kLocal, true, equal_widths, sub_gradient},
+      {"sub", kRowWise, kLocal, true, equal_widths, sub_gradient, nullptr, true},
       {"mul", kRowWise, kLocal, true, equal_widths, mul_gradient},
-      {"affine", kRowWise, kLocal, true, like_first, affine_gradient},
+      {"affine", kRowWise, kLocal, true, like_first, affine_gradient, nullptr, true},
       {"maximum", kRowWise, kLocal, true, equal_widths, maximum_gradient},
       {"maximum_gradient", kRowWise, kLocal, true, equal_widths, nullptr},
       {"sigmoid", kRowWise, kLocal, true, like_first, gradient_of_output},
@@ -310,9 +310,9 @@ std::span<const OperatorDef> row_operators() {
       {"exp", kRowWise, kLocal, true, like_first, exp_gradient},
       {"scale_cols", kRowWise, kLocal, true, equal_widths, scale_cols_gradient},
       {"mul_column_sum", kReduction, kLocal, false, column_reduction, nullptr},
-      {"scale_by", kRowWise, kLocal, true, scale_by_shape, scale_by_gradient},
+      {"scale_by", kRowWise, kLocal, true, scale_by_shape, scale_by_gradient, nullptr, true},
       {"dot_sum", kReduction, kFull, false, scalar_reduction, nullptr},
-      {"scale_rows", kRowWise, kLocal, true, scale_rows_shape, scale_heads_gradient},
+      {"scale_rows", kRowWise, kLocal, true, scale_rows_shape, scale_heads_gradient, nullptr, true},
       {"scale_heads", kRowWise, kFull, true, scale_heads_shape, scale_heads_gradient},
       {"head_dot", kRowWise, kFull, false, head_sums_shape, head_dot_gradient},
       {"head_sum", kRowWise, kFull, false, head_sums_shape, head_sum_gradient},

@@ -53,6 +53,7 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("eval-every", config.eval_every);
   visit("checkpoint-every", config.checkpoint_every);
   visit("verify", config.verify);
+  visit("rewrites", config.rewrites);
 }
 
 class TomlReader {

@@ -20,6 +20,7 @@ struct RunConfig {
   std::int64_t eval_every = 1;
   std::int64_t checkpoint_every = 10;
   VerifyPolicy verify = VerifyPolicy::kFirst;
+  std::string rewrites;  // engine/rewrites.h: which are not made
 
   bool operator==(const RunConfig&) const = default;
 };

@@ -23,8 +23,8 @@ EdgeLoad carried(const std::string& name) {
 
 class StageBuilder {
  public:
-  StageBuilder(const TensorGraph& graph, const std::vector<TensorId>& roots)
-      : graph_(graph), roots_(roots), tensor_stage_(graph.tensors().size(), 0) {}
+  StageBuilder(const TensorGraph& graph, const std::vector<TensorId>& roots, bool share)
+      : graph_(graph), roots_(roots), share_(share), tensor_stage_(graph.tensors().size(), 0) {}
 
   StagedGraph build(const std::string& name) {
     find_needed();
@@ -102,7 +102,7 @@ class StageBuilder {
   int propagation_from(int earliest, const Operation& operation) {
     const bool loops = graph_.shape(operation.inputs[0]).loops;
     auto& stages = staged_.program.stages;
-    for (int at = earliest; at < static_cast<int>(stages.size()); ++at) {
+    for (int at = earliest; share_ && at < static_cast<int>(stages.size()); ++at) {
       const auto& there = stage_at(at).propagation;
       if (there && there->direction == operation.direction && there->loops == loops) return at;
     }
@@ -276,6 +276,7 @@ class StageBuilder {
 
   const TensorGraph& graph_;
   const std::vector<TensorId>& roots_;
+  bool share_;
   // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;
@@ -288,8 +289,8 @@ class StageBuilder {
 }  // namespace
 
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
-                        const std::vector<TensorId>& roots) {
-  return StageBuilder(graph, roots).build(name);
+                        const std::vector<TensorId>& roots, bool share) {
+  return StageBuilder(graph, roots, share).build(name);
 }
 
 }  // namespace ooc

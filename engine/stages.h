@@ -21,7 +21,8 @@ struct StagedGraph {
 };
 
 // `roots`: the tensors that are wanted: reductions, and vertex tensors (the program's outputs).
+// `share`: gathers over the same edges share a stage; otherwise each has its own.
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
-                        const std::vector<TensorId>& roots);
+                        const std::vector<TensorId>& roots, bool share = true);
 
 }  // namespace ooc

@@ -99,4 +99,22 @@ TensorId TensorGraph::gather(std::string_view fold, std::vector<TensorId> inputs
   return add_operation({&def, std::move(inputs), -1, {}, direction}, name);
 }
 
+TensorId TensorGraph::add_like(const Tensor& leaf) {
+  OOC_CHECK(leaf.producer < 0);
+  return add_tensor(leaf);
+}
+
+const Operation& TensorGraph::add_like(const Operation& operation, std::vector<TensorId> inputs,
+                                       const std::string& name) {
+  add_operation({operation.def,
+                 std::move(inputs),
+                 -1,
+                 operation.attributes,
+                 operation.direction,
+                 {},
+                 operation.loops},
+                name);
+  return operations_.back();
+}
+
 }  // namespace ooc

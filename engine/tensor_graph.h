@@ -83,6 +83,12 @@ class TensorGraph {
   TensorId gather(std::string_view fold, std::vector<TensorId> inputs, Direction direction,
                   const std::string& name = "");
 
+  // For rewrites: a tensor from outside like that of another graph, and an operation like another,
+  // over inputs of this graph. Names are kept.
+  TensorId add_like(const Tensor& leaf);
+  const Operation& add_like(const Operation& operation, std::vector<TensorId> inputs,
+                            const std::string& name);
+
  private:
   TensorId add_tensor(Tensor tensor);
   TensorId add_input(const std::string& name, const TensorShape& shape, bool needs_gradient);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "storage/errors.h"
@@ -50,29 +51,47 @@ double mean(const std::vector<double>& sums, std::size_t split, std::size_t colu
 }  // namespace
 
 Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& config, DType real,
-                 const PlanOptions& plan_options)
+                 std::int64_t span_group)
     : backend_(backend),
       dataset_(check_trainable(dataset)),
       config_(config),
       real_(real),
       inputs_(dataset, real),
       training_(config.model, facts_of(dataset), counts_of(dataset), Mode::kTrain,
-                {.gradients = true}, real, plan_options),
+                {.gradients = true}, real, {parse_rewrites(config.rewrites), span_group}),
       evaluation_(config.model, facts_of(dataset), counts_of(dataset), Mode::kEvaluate, {}, real,
-                  plan_options),
+                  {parse_rewrites(config.rewrites), span_group}),
       parameters_(backend, real, training_.model().parameters) {
-  const std::int64_t arena_bytes =
-      std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes);
-  const Arena arena = backend.allocate(static_cast<std::size_t>(arena_bytes));
-  training_.bind(backend, dataset, inputs_, arena, parameters_);
-  evaluation_.bind(backend, dataset, inputs_, arena, parameters_);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
   state_.parameters = parameters_.capture();
 }
 
+bool Trainer::prepare(const std::atomic<bool>* stop) {
+  if (prepared_) return true;
+  for (const ModelProgram* program : {&training_, &evaluation_}) {
+    if (!compute_once(program->precomputed(), backend_, dataset_, inputs_, stop)) return false;
+  }
+  const std::int64_t arena_bytes =
+      std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes);
+  const Arena arena = backend_.allocate(static_cast<std::size_t>(arena_bytes));
+  training_.bind(backend_, dataset_, inputs_, arena, parameters_);
+  evaluation_.bind(backend_, dataset_, inputs_, arena, parameters_);
+  prepared_ = true;
+  return true;
+}
+
 std::int64_t Trainer::planned_device_bytes() const {
   const std::int64_t workers = tbb::this_task_arena::max_concurrency();
-  return inputs_.memory_bytes() +
+  std::set<std::string> names;
+  std::int64_t precomputed = 0;
+  for (const ModelProgram* program : {&training_, &evaluation_}) {
+    for (const Hoisted& hoisted : program->precomputed().tensors) {
+      if (prepared_ || !names.insert(hoisted.input).second) continue;
+      precomputed += resident_bytes(
+          {dataset_.vertices(), hoisted.cols, dataset_.manifest().edges.block_rows}, real_);
+    }
+  }
+  return inputs_.memory_bytes() + precomputed +
          std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
          workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
          parameters_.bytes() + training_.sum_bytes();
@@ -95,6 +114,7 @@ void Trainer::restore(Checkpoint checkpoint, const std::string& where) {
 }
 
 std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
+  if (!prepare(stop)) return std::nullopt;
   EpochRecord record;
   record.epoch = state_.epoch + 1;
   record.lr = config_.lr;

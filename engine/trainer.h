@@ -33,7 +33,7 @@ class Trainer {
  public:
   // DataError where the dataset has no features, labels or splits, or an empty train split.
   Trainer(Backend& backend, const Dataset& dataset, const RunConfig& config,
-          DType real = DType::kF32, const PlanOptions& plan_options = {});
+          DType real = DType::kF32, std::int64_t span_group = 0);
 
   DType real() const { return real_; }
   const ModelProgram& training() const { return training_; }
@@ -56,6 +56,8 @@ class Trainer {
   void restore(Checkpoint checkpoint, const std::string& where);
 
  private:
+  // What the first epoch needs; false: stopped.
+  bool prepare(const std::atomic<bool>* stop);
   bool train(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
   void update_parameters(std::int64_t epoch);
@@ -70,6 +72,7 @@ class Trainer {
   ModelProgram evaluation_;
   ParameterStore parameters_;
   TrainingState state_;
+  bool prepared_ = false;
 };
 
 }  // namespace ooc

@@ -181,7 +181,7 @@ class CallChecker {
 
   void check_rule(const Attributes& attributes) const {
     expect(spec_.rule == nullptr || spec_.rule(extents_, attributes), spec_.output,
-           "extents or attributes, up to");
+           "extents or attributes");
   }
 
   void expect(bool holds, const OperandSpec& operand, const char* what) const {

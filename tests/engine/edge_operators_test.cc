@@ -62,9 +62,8 @@ TEST_CASE("edges: sums over edge expressions agree with central differences") {
       harness.add_input("x", cols);
       harness.add_input("y", cols);
       INFO(cols << " columns, loops " << loops);
-      harness.check_gradients([&](TensorGraph& graph) {
-        return gather_sum(graph, gated(graph, cols, loops));
-      });
+      harness.check_gradients(
+          [&](TensorGraph& graph) { return gather_sum(graph, gated(graph, cols, loops)); });
     }
   }
 }
@@ -91,8 +90,7 @@ TEST_CASE("edges: a matmul of what both ends feed runs on edges, gradients too")
   harness.add_input("x", 9);
   harness.add_input("y", 9);
   harness.check_gradients([&](TensorGraph& graph) {
-    TensorId edge =
-        graph.apply("add", {graph.source(x(graph, 9)), graph.destination(y(graph, 9))});
+    TensorId edge = graph.apply("add", {graph.source(x(graph, 9)), graph.destination(y(graph, 9))});
     edge = graph.apply("tanh", {edge});
     edge = graph.apply("matmul", {edge, graph.parameter("w", 9, 35)});
     edge = graph.apply("bias", {edge, graph.parameter("b", 1, 35)});
@@ -108,8 +106,7 @@ TEST_CASE("edges: softmax-weighted sums agree with central differences") {
     INFO(heads << " heads of " << width);
     harness.check_gradients([&, heads = heads, width = width](TensorGraph& graph) {
       const TensorId h = x(graph, heads * width);
-      const TensorId score =
-          graph.apply("matmul", {h, graph.parameter("a", heads * width, heads)});
+      const TensorId score = graph.apply("matmul", {h, graph.parameter("a", heads * width, heads)});
       Attributes slope;
       slope.value = 0.2;
       const TensorId sum =
@@ -133,8 +130,7 @@ TEST_CASE("edges: folds give what a list of edges gives, however spans are group
     const TensorId score_u = graph.source(y(graph, heads), loops);
     const std::vector<TensorId> roots{
         gather_sum(graph, positive), gather_mean(graph, edge), gather_max(graph, edge),
-        gather_min(graph, edge),
-        gather_softmax(graph, graph.apply("add", {score, score_u}), edge)};
+        gather_min(graph, edge), gather_softmax(graph, graph.apply("add", {score, score_u}), edge)};
     const auto result = harness.run(graph, roots);
     for (const std::int64_t group : {1, 2, 5}) {
       CHECK(harness.run(graph, roots, {group}).tensors == result.tensors);
@@ -151,8 +147,8 @@ TEST_CASE("edges: folds give what a list of edges gives, however spans are group
           if (e.destination != v) continue;
           const double value = harness.source("x").at(e.source, c);
           const std::int64_t head = c / (cols / heads);
-          const double share = std::exp(harness.source("y").at(e.source, head) +
-                                        harness.source("y").at(v, head));
+          const double share =
+              std::exp(harness.source("y").at(e.source, head) + harness.source("y").at(v, head));
           sum += 1 / (1 + std::exp(-value));
           total += value;
           weight += share;

@@ -40,6 +40,7 @@ Run run(MemoryFileSystem& files, double input_dropout) {
   config.model.hidden = 24;
   config.model.input_dropout = input_dropout;
   config.epochs = 4;
+  config.rewrites = "-hoisting";  // features are read in every epoch
   Trainer trainer(*backend, dataset, config);
   Run result;
   while (trainer.state().epoch < config.epochs) {

@@ -69,11 +69,12 @@ TEST_CASE("shared parameters: a program sums them, the same on every reading") {
   test::MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, small_graph());
   const auto backend = make_cpu_backend();
-  const GraphInputs inputs(dataset, DType::kF64);
+  GraphInputs inputs(dataset, DType::kF64);
   ModelProgram program(recurrent_model(facts_of(dataset)), counts_of(dataset), "shared",
                        {.gradients = true});
   ParameterStore parameters(*backend, DType::kF64, program.model().parameters);
   parameters.initialise(3);
+  REQUIRE(compute_once(program.precomputed(), *backend, dataset, inputs, nullptr));
   program.bind(*backend, dataset, inputs,
                backend->allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
   const auto loss = [&] {

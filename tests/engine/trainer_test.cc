@@ -45,11 +45,11 @@ struct Curve {
   std::int64_t planned_bytes = 0;
 };
 
-Curve train(const TinyDataset& spec, const RunConfig& config, const PlanOptions& plan = {}) {
+Curve train(const TinyDataset& spec, const RunConfig& config, std::int64_t span_group = 0) {
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
   const auto backend = make_cpu_backend();
-  Trainer trainer(*backend, dataset, config, DType::kF32, plan);
+  Trainer trainer(*backend, dataset, config, DType::kF32, span_group);
   Curve curve;
   curve.planned_bytes = trainer.planned_bytes();
   while (trainer.state().epoch < config.epochs) {
@@ -160,10 +160,8 @@ TEST_CASE("trainer: losses are bit-equal for any number of threads and any group
     CHECK(train(spec, config).losses == reference.losses);
   }
   for (const std::int64_t group : {1, 2, 5}) {
-    PlanOptions plan;
-    plan.span_group = group;
     INFO(group << " spans at once");
-    const Curve grouped = train(spec, config, plan);
+    const Curve grouped = train(spec, config, group);
     CHECK(grouped.losses == reference.losses);
     CHECK(grouped.valid_losses == reference.valid_losses);
   }

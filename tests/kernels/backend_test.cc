@@ -128,4 +128,48 @@ TEST_CASE("backend: programmers' mistakes stop with a message that names them") 
              Contains("operator add: wrong number of inputs"));
 }
 
+TEST_CASE("backend: extents and attributes that do not fit each other stop, and say of what") {
+  using Catch::Contains;
+  const auto rows = [](std::int64_t cols) { return Dense(3, cols); };
+  struct Case {
+    const char* op;
+    std::vector<Dense> inputs;
+    Dense output;
+    Attributes attributes;
+  };
+  const Case cases[] = {
+      {"scale_heads", {rows(8), rows(3)}, rows(8), {}},
+      {"softmax_normalize", {rows(8), rows(3)}, rows(8), {}},
+      {"head_dot", {rows(8), rows(8)}, rows(4), {.heads = 2}},
+      {"head_sum", {rows(8)}, rows(3), {.heads = 3}},
+      {"head_broadcast", {rows(4)}, rows(8), {.cols = 12}},
+      {"heads_mean", {rows(8)}, rows(4), {.heads = 4}},
+      {"heads_spread", {rows(4)}, rows(8), {.heads = 4}},
+      {"concat", {rows(4), rows(5)}, rows(8), {}},
+      {"columns", {rows(8)}, rows(4), {.begin = 5, .cols = 4}},
+      {"columns", {rows(8)}, rows(4), {.begin = -1, .cols = 4}},
+      {"place_columns", {rows(4)}, rows(8), {.begin = 5, .cols = 8}},
+      {"pick_type", {rows(8), rows(1)}, rows(3), {.cols = 3}},
+      {"place_type", {rows(3), rows(1)}, rows(8), {.cols = 8}},
+      {"gru", {rows(12), rows(12), rows(5)}, rows(5), {}},
+      {"edge_dropout", {rows(8), rows(3)}, rows(8), {.heads = 3}},
+      {"edge_dropout", {rows(8), rows(3)}, rows(8), {.heads = 0}},
+  };
+  for (const Case& wrong : cases) {
+    INFO(wrong.op);
+    CHECK_THAT(abort_message([&] {
+                 run_kernel<float>(wrong.op, wrong.inputs, wrong.output,
+                                   {.attributes = wrong.attributes});
+               }),
+               Contains(std::string("operator ") + wrong.op + ": wrong extents or attributes"));
+  }
+  Dense types = rows(1);
+  types(1, 0) = 2;  // of two
+  CHECK_THAT(
+      abort_message([&] {
+        run_kernel<float>("pick_type", {rows(8), types}, rows(4), {.attributes = {.cols = 4}});
+      }),
+      Contains("check failed"));
+}
+
 }  // namespace ooc::testing
