@@ -234,8 +234,8 @@ void train(const cli::Command& command, const Options& options, RunDirectory& ru
 void start(const cli::Command& command, Options& options) {
   RunConfig& config = options.config;
   config.dataset = absolute(options.dataset);
-  load_program(config.model, options.heads);
   parse_rewrites(config.rewrites);
+  load_program(config.model, options.heads);
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer(*backend, dataset, config);
