@@ -1,5 +1,5 @@
-#include "engine/model.h"
 #include "engine/model_library.h"
+#include "engine/model_report.h"
 #include "tests/fuzz/targets.h"
 
 namespace ooc::fuzz {
@@ -15,7 +15,7 @@ int fuzz_program(Bytes data) {
     tolerate([&] {
       const bool heads = default_heads(options.program, options.model) > 1;
       options.heads = options.out_heads = heads ? 2 : 1;
-      build_model(options, facts, Mode::kTrain, DType::kF32);
+      report_model(options, facts);
     });
   }
   return 0;
