@@ -25,7 +25,9 @@ ModelOptions options_of(const std::string& name) {
   ModelOptions options;
   options.model = name;
   options.hidden = 5;
-  options.activation = Activation::kElu;  // smooth: differences mean something everywhere
+  // Smooth, where the program leaves it open: differences mean something everywhere.
+  const bool open = embedded_program(name).find("act(") != std::string::npos;
+  options.activation = open ? Activation::kElu : Activation::kRelu;
   options.input_dropout = 0.2;
   if (name == "gat" || name == "gatv2") {
     options.heads = 3;

@@ -23,7 +23,7 @@ int fuzz_ids(Bytes data);
 int fuzz_mtx(Bytes data);
 int fuzz_hdf5(Bytes data);
 int fuzz_manifest(Bytes data);
-int fuzz_program(Bytes data);  // parsed, checked and built
+int fuzz_program(Bytes data);  // as far as the plan of its training
 // The first byte: whether checksums are made right first, so that what lies behind them is reached.
 int fuzz_vertex_tensor(Bytes data);
 int fuzz_edge_file(Bytes data);
