@@ -151,9 +151,12 @@ class Reference:
             norm = {name: self.p(i, f"batch_norm.{name}") for name in ("mean", "variance")}
             h = (h - norm["mean"]) / np.sqrt(norm["variance"] + 1e-5)
             h = h * self.p(i, "batch_norm.gamma") + self.p(i, "batch_norm.beta")
-            return relu(h) @ self.p(i, "second") + self.p(i, "bias")
+            return relu(relu(h) @ self.p(i, "second") + self.p(i, "bias"))
 
-        return self.stack(self.x, layer)
+        h = self.x
+        for i in range(1, LAYERS + 1):
+            h = layer(i, h)
+        return self.head(h)
 
     def commnet(self):
         return self.stack(
