@@ -75,8 +75,8 @@ void infer(const Options& options) {
       options.run.empty() ? options.checkpoint : best_of(RunDirectory::open(files, options.run));
   const Checkpoint checkpoint = read_checkpoint(files, checkpoint_path, DType::kF32);
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
-  const std::string ids_path = dataset.remapped() ? result_ids_path(options.output) : "";
-  if (!ids_path.empty()) check_result_path(files, ids_path, options.force);
+  const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
+  if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const InferenceResult result = run_inference(files, *backend, dataset, checkpoint, options.what,
                                                options.output, &cli::stop_flag());

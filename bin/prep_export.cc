@@ -19,6 +19,7 @@ struct Options {
 };
 
 std::string shape_text(const NpyShape& shape) {
+  if (shape.descr.empty()) return fmt::format("{} lines", shape.rows);
   const char* type = shape.descr == "<f4" ? "fp32" : shape.descr == "<i8" ? "int64" : "int8";
   return shape.cols == 0 ? fmt::format("{} [{}]", type, shape.rows)
                          : fmt::format("{} [{}, {}]", type, shape.rows, shape.cols);
@@ -38,7 +39,8 @@ void add_export(cli::Command& program) {
   command.size("--memory", options->exporting.memory_bytes, "a quarter of the machine's",
                "Memory for buffers");
   command.flag("--force", options->exporting.force, "Replace what an earlier export wrote");
-  command.example("The arrays of a dataset, for NumPy", "ooc-prep export cora.ooc -o arrays");
+  command.example("The arrays of a dataset, for NumPy; ids that are strings as text",
+                  "ooc-prep export cora.ooc -o arrays");
   command.action([options, &command] {
     cli::Progress progress(cli::Progress::standard_output(command.quiet()));
     const Control control{progress.callback(), &cli::stop_flag()};

@@ -5,6 +5,7 @@
 #include "bin/prep_commands.h"
 #include "storage/import/features_input.h"
 #include "storage/import/generate.h"
+#include "storage/import/import_memory.h"
 
 namespace ooc {
 
@@ -29,6 +30,9 @@ void add_generate(cli::Command& program) {
   command.integer("--classes", generate.classes, 1, "Classes", kMaxGeneratedClasses);
   command.required();
   command.integer("--seed", options->seed, 0, "Another seed makes another graph");
+  generate.memory_bytes = default_import_memory();
+  command.size("--memory", generate.memory_bytes, "a quarter of the machine's",
+               "Memory to work in; the graph is the same");
   command.path("-o,--output", options->output, "NAME.ooc", "The dataset to write");
   command.required();
   command.flag("--force", generate.force, "Replace a dataset of this name");

@@ -54,7 +54,8 @@ void add_inputs(cli::Command& command, Options& options) {
   command.integer("--vertices,--num-nodes", options.import.vertices, 1,
                   "Vertices, where no file says");
   command.flag("--remap-ids", options.import.remap_ids,
-               "Ids are any 64-bit integers; rows of the other files are in their ascending order");
+               "Ids are any 64-bit integers, or strings in text; rows of the other files are in "
+               "their ascending order");
 }
 
 [[noreturn]] void refuse_usage(std::string_view what, std::string_view remedy) {
@@ -153,7 +154,7 @@ void add_import(cli::Command& program) {
                   "--labels x.h5:/labels -o mine.ooc");
   command.example("A sparse matrix as the graph",
                   "ooc-prep import --edges web.mtx --features x.npy -o web.ooc");
-  command.example("Ids that are not 0 to V - 1, such as numbers of accounts",
+  command.example("Ids that are not 0 to V - 1, such as numbers or names of accounts",
                   "ooc-prep import --edges payments.csv --remap-ids -o payments.ooc");
   command.example("A dataset that has changed", "ooc-prep import data/cora -o cora.ooc --force");
   command.action([options, &command] {

@@ -115,7 +115,7 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                                 {"never", VerifyPolicy::kNever}},
                                "When checksums are compared: on the first read of a chunk, on "
                                "every read, never");
-  command.path("--rewrites", options.config.rewrites, "LIST",
+  command.text("--rewrites", options.config.rewrites, "LIST",
                "Leave out rewrites of the model, to measure them: any of -motion, -common, -order, "
                "-hoisting, -dead, -fusion, with commas between");
   command.flag("--plan", options.plan, "Print the plan and exit");

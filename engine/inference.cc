@@ -9,6 +9,7 @@
 #include "engine/graph_inputs.h"
 #include "engine/model_program.h"
 #include "storage/errors.h"
+#include "storage/original_names.h"
 #include "storage/result_file.h"
 
 namespace ooc {
@@ -40,8 +41,23 @@ void read_row(const ModelProgram& program, TensorId tensor, const TensorLayout& 
   }
 }
 
+// What the input calls the vertices of these rows, where ids are strings.
+void write_names(const Dataset& dataset, const std::vector<std::int64_t>& rows, ResultFile& file) {
+  const OriginalNames names(dataset);
+  std::vector<std::string> batch;
+  std::string buffer;
+  for (const std::int64_t row : rows) {
+    batch.emplace_back(names.of(row, buffer));
+    if (batch.size() < static_cast<std::size_t>(kBatchRows)) continue;
+    file.append_names(batch);
+    batch.clear();
+  }
+  file.append_names(batch);
+}
+
 // What the input calls the vertices of these rows.
 void write_ids(const Dataset& dataset, const std::vector<std::int64_t>& rows, ResultFile& file) {
+  if (dataset.manifest().remapped == IdKind::kStrings) return write_names(dataset, rows, file);
   std::vector<std::int64_t> by_row(rows.size()), batch;
   dataset.tensor("original_ids")->read_rows(0, dataset.vertices(), by_row.data());
   for (std::size_t begin = 0; begin < rows.size(); begin += batch.size()) {

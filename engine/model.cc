@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "engine/model_library.h"
@@ -9,6 +10,7 @@
 #include "engine/model_words.h"
 #include "engine/saga/complaint.h"
 #include "engine/saga/layer_builder.h"
+#include "engine/saga/mentions.h"
 #include "engine/saga/parser.h"
 #include "engine/saga/stack.h"
 #include "storage/errors.h"
@@ -208,6 +210,26 @@ void check_count(const char* option, std::int64_t value, std::int64_t most) {
                    fmt::format("give a whole number from 1 to {}", most));
 }
 
+// An option that a program doesn't read would be taken for one that does something.
+void check_read(const saga::Program& program, const std::string& option, bool is_given,
+                bool is_read) {
+  if (!is_given || is_read) return;
+  throw UsageError(fmt::format("--{} would do nothing", option),
+                   fmt::format("{} does not read it", program.source), "leave it out");
+}
+
+void check_program(const ModelOptions& options) {
+  const saga::Program program = program_of(options);
+  saga::units_of(program, options.layers);
+  const std::set<std::string> names = saga::mentions(program);
+  const bool heads = saga::says_heads(program);
+  check_read(program, "heads", options.heads != 1, heads);
+  check_read(program, "out-heads", options.out_heads != 1, heads);
+  check_read(program, "activation", options.activation != Activation::kRelu, names.contains("act"));
+  check_read(program, "aggr", options.aggr != Aggregation::kMean, names.contains("aggr"));
+  check_read(program, "attn-dropout", options.attn_dropout != 0, names.contains("attn_dropout"));
+}
+
 }  // namespace
 
 void check_options(const ModelOptions& options) {
@@ -219,7 +241,7 @@ void check_options(const ModelOptions& options) {
   check_probability("--input-dropout", options.input_dropout);
   check_probability("--attn-dropout", options.attn_dropout);
   check_class_weights(options.class_weights, options.task);
-  saga::units_of(program_of(options), options.layers);
+  check_program(options);
 }
 
 Model build_model(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real) {

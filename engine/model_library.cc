@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
+#include "engine/saga/mentions.h"
 #include "engine/saga/parser.h"
 #include "storage/closest.h"
 #include "storage/errors.h"
@@ -13,27 +12,6 @@ namespace ooc {
 namespace {
 
 constexpr const char* kSuffix = ".saga";
-
-bool says_heads(const saga::Expression& expression) {
-  const std::string& name = expression.name;
-  if (name == "heads" || name == "merged" || name == "merge_heads") return true;
-  return std::any_of(expression.children.begin(), expression.children.end(), says_heads);
-}
-
-bool says_heads(const saga::Block& block) {
-  return says_heads(block.result) ||
-         std::any_of(block.bindings.begin(), block.bindings.end(),
-                     [](const saga::Binding& binding) { return says_heads(binding.value); });
-}
-
-bool says_heads(const saga::Layer& layer) {
-  const auto in_sizes = [](const saga::Parameter& parameter) {
-    return std::any_of(parameter.sizes.begin(), parameter.sizes.end(),
-                       [](const saga::Expression& size) { return says_heads(size); });
-  };
-  return says_heads(layer.vertex) || (layer.edge && says_heads(*layer.edge)) ||
-         std::any_of(layer.parameters.begin(), layer.parameters.end(), in_sizes);
-}
 
 }  // namespace
 
@@ -75,10 +53,7 @@ std::string model_title(const std::string& model) {
 }
 
 std::int64_t default_heads(const std::string& program, const std::string& model) {
-  const saga::Program parsed = saga::parse(program, model_title(model) + kSuffix);
-  const bool says = std::any_of(parsed.layers.begin(), parsed.layers.end(),
-                                [](const saga::Layer& layer) { return says_heads(layer); });
-  return says ? 8 : 1;
+  return saga::says_heads(saga::parse(program, model_title(model) + kSuffix)) ? 8 : 1;
 }
 
 }  // namespace ooc

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/gradients.h"
+#include "engine/model_program.h"
 #include "engine/operators.h"
-#include "engine/stages.h"
 
 namespace ooc {
 namespace {
@@ -66,20 +65,23 @@ std::vector<std::string> stage_lines(const Program& program) {
 }  // namespace
 
 ModelReport report_model(const ModelOptions& options, const GraphFacts& facts) {
-  Model model = build_model(options, facts, Mode::kTrain, DType::kF32);
+  const Model model = build_model(options, facts, Mode::kTrain, DType::kF32);
   ModelReport report;
   report.parameters = model.parameters;
   report.snapshots.push_back({"operators", graph_lines(model.graph)});
-  std::vector<TensorId> roots{model.loss};
-  const Gradients gradients = add_gradients(model.graph, {model.loss, -1});
-  for (const ModelParameter& parameter : model.parameters) {
-    if (!parameter.trainable) continue;
-    const std::vector<TensorId>& parts = gradients.at(parameter.tensor);
-    roots.insert(roots.end(), parts.begin(), parts.end());
-  }
-  report.snapshots.push_back({"operators with gradients", graph_lines(model.graph)});
-  const StagedGraph staged = make_stages(model.graph, "training", roots);
-  report.snapshots.push_back({"stages", stage_lines(staged.program)});
+  Precomputed once;
+  rewrite_model(model, {}, once, [&](const std::string& name, const Model& now) {
+    report.snapshots.push_back({"operators after " + name, graph_lines(now.graph)});
+  });
+  const GraphCounts counts{
+      choose_edge_layout(facts.vertices, 10 * facts.vertices, kDefaultBlockRows),
+      0,
+      0,
+      computed_inputs(),
+      {}};
+  const ModelProgram program(model, counts, "training", {.gradients = true});
+  report.snapshots.push_back({"operators with gradients", graph_lines(program.model().graph)});
+  report.snapshots.push_back({"stages", stage_lines(program.program())});
   return report;
 }
 

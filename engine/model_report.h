@@ -1,4 +1,5 @@
-// What a program becomes, for people: its operators with and without gradients, and its stages.
+// What a program becomes, for people: its operators as they are written, after each rewrite
+// (engine/rewrites.h) and with gradients, and the stages they run in.
 #pragma once
 
 #include <string>

@@ -59,7 +59,10 @@ class Regions {
     for (const TensorId id : inside) {
       if (graph_.tensor(id).producer < 0) leaves.insert(id);
     }
-    if (leaves.size() != 1) return std::nullopt;
+    // A matmul of what differs from edge to edge would be done once an edge.
+    if (leaves.size() != 1 || graph_.shape(*leaves.begin()).space != Space::kVertex) {
+      return std::nullopt;
+    }
     region.begin = *leaves.begin();
     std::reverse(region.operations.begin(), region.operations.end());
     return with_gathers(std::move(region));

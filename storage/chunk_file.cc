@@ -112,7 +112,8 @@ void ChunkFileWriter::write_next(std::span<const std::span<const std::byte>> par
   end_ = aligned(end_ + entry.bytes);
 }
 
-std::unique_ptr<ChunkFileWriter> ChunkFileWriter::fork(std::string path) const {
+std::unique_ptr<ChunkFileWriter> ChunkFileWriter::fork(std::string path,
+                                                       const Control& control) const {
   OOC_CHECK(written_.empty());
   auto copy = std::make_unique<ChunkFileWriter>(files_, std::move(path), shape_);
   copy->index_ = index_;
@@ -121,6 +122,7 @@ std::unique_ptr<ChunkFileWriter> ChunkFileWriter::fork(std::string path) const {
   const auto file = files_.open(path_ + ".tmp");
   AlignedVector<std::byte> payload;
   for (std::uint64_t chunk = 0; chunk < next_chunk_; ++chunk) {
+    control.step("copying edges", static_cast<double>(chunk), static_cast<double>(next_chunk_));
     payload.resize(index_[chunk].bytes);
     read_exact(*file, index_[chunk].offset, payload);
     copy->file_->write_at(index_[chunk].offset, payload);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "storage/checksum.h"
+#include "storage/control.h"
 #include "storage/file.h"
 #include "storage/format.h"
 #include "storage/types.h"
@@ -63,8 +64,9 @@ class ChunkFileWriter {
   // Every chunk must be complete. Where the number of columns was not known before, the shape's is
   // replaced.
   ChunkFileInfo finish(std::optional<std::uint64_t> cols = std::nullopt);
-  // A writer of the file `path` that has been given what this one has (with write_next()).
-  std::unique_ptr<ChunkFileWriter> fork(std::string path) const;
+  // A writer of the file `path` that has been given what this one has (with write_next()). Copies
+  // it.
+  std::unique_ptr<ChunkFileWriter> fork(std::string path, const Control& control) const;
 
  private:
   FileSystem& files_;

@@ -58,15 +58,20 @@ void Dataset::check_info(const std::string& name, const ChunkFileReader& file) c
 
 std::vector<TensorSpec> tensor_specs(const Manifest& manifest) {
   const bool multi = manifest.labels == LabelKind::kMulti;
+  const std::int64_t rows = manifest.edges.vertices;
   std::vector<TensorSpec> specs{
-      {"features", manifest.feature_dtype, manifest.feature_cols, manifest.feature_cols > 0},
-      {"labels", multi ? DType::kU8 : DType::kI32, multi ? manifest.classes : 1, false},
-      {"splits", DType::kU8, 1, false},
-      {"ids", DType::kI64, 1, true},
-      {"degrees", DType::kI32, kDegreeColumns, true},
+      {"features", manifest.feature_dtype, rows, manifest.feature_cols, manifest.feature_cols > 0},
+      {"labels", multi ? DType::kU8 : DType::kI32, rows, multi ? manifest.classes : 1, false},
+      {"splits", DType::kU8, rows, 1, false},
+      {"ids", DType::kI64, rows, 1, true},
+      {"degrees", DType::kI32, rows, kDegreeColumns, true},
   };
   if (manifest.remapped == IdKind::kIntegers) {
-    specs.push_back({"original_ids", DType::kI64, 1, true});
+    specs.push_back({"original_ids", DType::kI64, rows, 1, true});
+  }
+  if (manifest.remapped == IdKind::kStrings) {
+    specs.push_back({"original_id_ends", DType::kI64, rows, 1, true});
+    specs.push_back({"original_id_bytes", DType::kU8, manifest.id_bytes, 1, true});
   }
   return specs;
 }
@@ -101,9 +106,9 @@ Dataset Dataset::open(FileSystem& files, const std::string& path, VerifyPolicy v
   }
   for (const TensorSpec& spec : tensor_specs(manifest)) {
     if (manifest.files.contains(spec.name)) {
-      const auto [tensor, added] = dataset.tensors_.try_emplace(
-          spec.name, files, join_path(path, spec.name), verify, spec.dtype, manifest.edges.vertices,
-          manifest.edges.block_rows, spec.cols);
+      const auto [tensor, added] =
+          dataset.tensors_.try_emplace(spec.name, files, join_path(path, spec.name), verify,
+                                       spec.dtype, spec.rows, manifest.edges.block_rows, spec.cols);
       dataset.check_info(spec.name, tensor->second.file());
     } else if (spec.required) {
       throw DataError(fmt::format("dataset without {}", spec.name), manifest_path, kImportAgain);

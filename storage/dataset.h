@@ -27,11 +27,12 @@ inline constexpr std::int64_t kSelfLoops = 2;
 
 inline constexpr const char* kManifestFile = "manifest.json";
 
-// The vertex tensors that a dataset of this manifest may have. `cols` and `dtype` are what they
-// must be.
+// The vertex tensors that a dataset of this manifest may have. `dtype`, `rows` and
+// `cols` are what they must be.
 struct TensorSpec {
   std::string name;
   DType dtype;
+  std::int64_t rows;
   std::int64_t cols;
   bool required;
 };
@@ -51,7 +52,7 @@ class Dataset {
   const Manifest& manifest() const { return manifest_; }
   std::int64_t vertices() const { return manifest_.edges.vertices; }
   std::int64_t edges() const { return manifest_.edges.edges; }
-  // Whether the input's vertices had other ids than 0 to V - 1: the tensor "original_ids".
+  // Whether the input's vertices had other ids than 0 to V - 1 (storage/original_names.h).
   bool remapped() const { return manifest_.remapped != IdKind::kDense; }
   bool has_splits() const { return tensor("splits") != nullptr; }
 
@@ -59,8 +60,9 @@ class Dataset {
   const EdgeFile& edge_file(Direction direction) const;
   // Vertex tensors by file name: "features" (fp32, fp16 or bf16), "labels" (int32, or uint8 with a
   // column a class), "splits" (uint8), "ids" (int64: the original id of each vertex), "degrees"
-  // (int32 x 3), "original_ids" (int64, where remapped(): what the input calls the vertex; they
-  // ascend as "ids" do). Null where there is none.
+  // (int32 x 3), "original_ids" (int64, where the input has other integers as ids: what it calls
+  // the vertex; they ascend as "ids" do), or, where it has strings, "original_id_ends" and
+  // "original_id_bytes". Null where there is none.
   const VertexTensorFile* tensor(std::string_view name) const;
 
   // Reads labels and splits and checks that they are what the manifest says: DataError. For whoever

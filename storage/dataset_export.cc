@@ -12,6 +12,7 @@
 
 #include "storage/byte_size.h"
 #include "storage/errors.h"
+#include "storage/names_export.h"
 #include "storage/output_directory.h"
 
 namespace ooc {
@@ -23,9 +24,17 @@ constexpr std::array<const char*, 3> kEdgeDataFiles{"edge_weights.npy", "edge_ty
 constexpr std::int64_t kStepRows = 1 << 14;      // read between two looks at the control
 constexpr std::int64_t kWriteBytes = 256 << 10;  // of one write, where places are consecutive
 
+// "train_idx.csv" and so on.
+std::string name_list_of(std::size_t split) {
+  const std::string array = kSplitFiles[split];
+  return array.substr(0, array.rfind('.')) + ".csv";
+}
+
 bool is_exported_name(const std::string& name) {
   const auto is = [&](const char* known) { return name == known; };
-  return is("edges.npy") || is("ids.npy") || is("features.npy") || is("labels.npy") ||
+  const auto is_text = [&](std::size_t split) { return name == name_list_of(split); };
+  return is("edges.npy") || is("edges.csv") || is("ids.npy") || is("ids.txt") || is_text(0) ||
+         is_text(1) || is_text(2) || is("features.npy") || is("labels.npy") ||
          std::any_of(kSplitFiles.begin(), kSplitFiles.end(), is) ||
          std::any_of(kEdgeDataFiles.begin(), kEdgeDataFiles.end(), is);
 }
@@ -71,6 +80,7 @@ class Exporter {
         dataset_(dataset),
         ids_(*dataset.tensor("ids")),
         original_ids_(dataset.tensor("original_ids")),
+        named_(dataset.manifest().remapped == IdKind::kStrings),
         control_(control),
         memory_bytes_(options.memory_bytes),
         output_(files, options.output, options.force,
@@ -87,7 +97,15 @@ class Exporter {
     if (const VertexTensorFile* features = dataset_.tensor("features")) write_features(*features);
     if (const VertexTensorFile* labels = dataset_.tensor("labels")) write_labels(*labels);
     if (original_ids_ != nullptr) write_ids();
-    for (std::size_t split = 0; split < kSplitFiles.size(); ++split) write_split(split);
+    if (named_) write_text("ids.txt", 0);
+    for (std::size_t split = 0; split < kSplitFiles.size(); ++split) {
+      if (!dataset_.has_splits() || dataset_.manifest().split_counts[split] == 0) continue;
+      if (named_) {
+        write_text(name_list_of(split), static_cast<std::int64_t>(split) + 1);
+      } else {
+        write_split(split);
+      }
+    }
     output_.commit();
     return std::move(arrays_);
   }
@@ -131,18 +149,28 @@ class Exporter {
   void write_edges() {
     const EdgeFile& file = dataset_.edge_file(Direction::kIn);
     const EdgeLayout& layout = file.layout();
-    NpyFileWriter writer = create("edges.npy", "<i8", 8, layout.edges, 2);
+    std::optional<NpyFileWriter> writer;
+    if (named_) {
+      arrays_.push_back({"edges.csv", {"", 0, layout.edges + 1, 0}});
+    } else {
+      writer.emplace(create("edges.npy", "<i8", 8, layout.edges, 2));
+    }
     EdgeDataFiles data(layout.data, [&](const std::string& name, std::string descr,
                                         std::int64_t item_bytes, std::int64_t cols) {
       return create(name, std::move(descr), item_bytes, layout.edges, cols);
     });
+    if (named_) {
+      write_named_edges(files_, dataset_, output_.file_path("edges.csv"), control_,
+                        [&](const TileView& tile) { data.add(tile); });
+      return data.finish();
+    }
     std::vector<std::int64_t> sources;
     std::vector<Edge> buffer;
     constexpr std::size_t kBufferEdges = kWriteBytes / sizeof(Edge);
     static_assert(sizeof(Edge) == 16);
     std::int64_t written = 0;
     const auto flush = [&] {
-      writer.write_rows(written, buffer.data(), static_cast<std::int64_t>(buffer.size()));
+      writer->write_rows(written, buffer.data(), static_cast<std::int64_t>(buffer.size()));
       written += static_cast<std::int64_t>(buffer.size());
       buffer.clear();
       control_.step("writing edges", static_cast<double>(written),
@@ -168,7 +196,7 @@ class Exporter {
       }
     }
     flush();
-    writer.finish();
+    writer->finish();
     data.finish();
   }
 
@@ -258,11 +286,17 @@ class Exporter {
                });
   }
 
+  // The names of one split, or of all vertices.
+  void write_text(const std::string& name, std::int64_t split) {
+    const std::int64_t lines = write_names(files_, dataset_, output_.file_path(name),
+                                           {split, memory_bytes_ / 2}, control_);
+    arrays_.push_back({name, {"", 0, lines, 0}});
+  }
+
   // The ids of one split, ascending: a bit for each vertex, and its id where that is another, for
   // as many vertices at a time as fit.
   void write_split(std::size_t split) {
     const std::int64_t size = dataset_.manifest().split_counts[split];
-    if (size == 0 || !dataset_.has_splits()) return;
     NpyFileWriter writer = create(kSplitFiles[split], "<i8", 8, size, 0);
     std::vector<std::int64_t> members, ids(static_cast<std::size_t>(kStepRows)), names(ids.size());
     std::vector<std::uint8_t> splits(static_cast<std::size_t>(kStepRows));
@@ -312,7 +346,8 @@ class Exporter {
   FileSystem& files_;
   const Dataset& dataset_;
   const VertexTensorFile& ids_;
-  const VertexTensorFile* original_ids_;  // null where `ids_` are what the user calls them
+  const VertexTensorFile* original_ids_;  // null where `ids_` are what the user calls them,
+  bool named_;                            // or where ids are strings
   const Control& control_;
   std::int64_t memory_bytes_;
   OutputDirectory output_;

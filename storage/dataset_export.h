@@ -10,6 +10,10 @@
 //                  out
 //   ids.npy        int64 [V], ascending: the id of each row, where ids were remapped at import
 //
+// Where ids are strings, text instead, UTF-8: edges.csv with a header; train_idx.csv and so on, one
+// id in a line; fields in quotes where they hold separators, quotes or '#'; ids.txt, one id in a
+// line, as it is.
+//
 // Rows are in the original vertex order. Values are those after import's transforms.
 #pragma once
 
@@ -31,7 +35,7 @@ struct ExportOptions {
 
 struct ExportedArray {
   std::string name;
-  NpyShape shape;
+  NpyShape shape;  // no `descr`: lines of text
 };
 
 // The least memory an export takes, besides a few rows of features.

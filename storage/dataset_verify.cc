@@ -12,6 +12,8 @@
 
 #include "storage/dataset.h"
 #include "storage/errors.h"
+#include "storage/original_names.h"
+#include "storage/utf8.h"
 
 namespace ooc {
 namespace {
@@ -225,8 +227,7 @@ class Verifier {
     collect([&] {
       check_length(spec.name);
       const VertexTensorFile tensor(files_, file(spec.name), VerifyPolicy::kFirst, spec.dtype,
-                                    manifest_.edges.vertices, manifest_.edges.block_rows,
-                                    spec.cols);
+                                    spec.rows, manifest_.edges.block_rows, spec.cols);
       check_info(spec.name, tensor.file());
       check_chunks(spec.name, tensor.file(), [&](std::uint64_t chunk) {
         tensor.file().chunk(chunk);
@@ -264,7 +265,8 @@ class Verifier {
         seen[static_cast<std::size_t>(id)] = true;
       }
     }
-    if (dataset.remapped()) check_original_ids(dataset);
+    if (manifest_.remapped == IdKind::kIntegers) check_original_ids(dataset);
+    if (manifest_.remapped == IdKind::kStrings) check_original_names(dataset);
     control_.step("checking labels", 0, 1);
     dataset.check_labels();
   }
@@ -287,6 +289,36 @@ class Verifier {
     if (wrong == by_id.end()) return;
     throw DataError(fmt::format("original ids {} and {} do not ascend", wrong[0], wrong[1]),
                     file("original_ids"), kImportAgain);
+  }
+
+  // The same where they are strings; and what they consist of.
+  void check_original_names(const Dataset& dataset) {
+    const OriginalNames names(dataset);
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(dataset.vertices())), ids(kBatchRows);
+    for (std::int64_t begin = 0; begin < dataset.vertices(); begin += kBatchRows) {
+      const std::int64_t count = std::min(kBatchRows, dataset.vertices() - begin);
+      dataset.tensor("ids")->read_rows(begin, count, ids.data());
+      for (std::int64_t i = 0; i < count; ++i) {
+        rows[static_cast<std::size_t>(ids[static_cast<std::size_t>(i)])] = begin + i;
+      }
+    }
+    std::string before, buffer;
+    for (std::size_t id = 0; id < rows.size(); ++id) {
+      if (id % kBatchRows == 0) {
+        control_.step("checking original ids", static_cast<double>(id),
+                      static_cast<double>(rows.size()));
+      }
+      const std::string_view name = names.of(rows[id], buffer);
+      if (!is_plain_utf8(name)) {
+        refuse("an original id that is no UTF-8 text", "original_id_bytes", rows[id]);
+      }
+      if (name <= before) refuse("original ids do not ascend", "original_id_bytes", rows[id]);
+      before = name;
+    }
+    if (names.end() != manifest_.id_bytes) {
+      throw DataError("original ids end before their bytes do", file("original_id_ends"),
+                      kImportAgain);
+    }
   }
 
   [[noreturn]] void refuse(std::string_view what, const std::string& name, std::int64_t row) {

@@ -13,6 +13,8 @@ namespace {
 constexpr const char* kScratchDirectory = "scratch";
 
 constexpr std::int64_t kValuesAtOnce = 1 << 20;
+constexpr std::size_t kNameBatchRows = 1 << 16;
+constexpr std::size_t kNameBatchBytes = 1 << 20;
 // Far more than edges held in memory need.
 constexpr std::int64_t kJoinMemory = std::int64_t{1} << 40;
 
@@ -47,7 +49,7 @@ EdgeCounts DatasetWriter::write_edges(std::span<const Edge> edges, const Control
 
 EdgeCounts DatasetWriter::write_edges(const EdgeSorter& edges, const JoinOptions& options,
                                       const Control& control) {
-  EdgeOutput output(files_, directory_.file_path(""), options.layout);
+  EdgeOutput output(files_, directory_.file_path(""), options.layout, control);
   join_edges(
       edges, options, [&](JoinedUnit unit) { output.add(std::move(unit)); }, control);
   return output.finish(manifest_);
@@ -141,6 +143,36 @@ VertexTensorWriter& DatasetWriter::original_ids() {
 void DatasetWriter::finish_original_ids() {
   manifest_.files["original_ids"] = original_ids_->finish();
   original_ids_.reset();
+}
+
+void DatasetWriter::write_original_names(
+    std::int64_t bytes, const std::function<std::string_view(std::int64_t)>& name) {
+  const std::int64_t vertices = manifest_.edges.vertices, block_rows = manifest_.edges.block_rows;
+  manifest_.remapped = IdKind::kStrings;
+  manifest_.id_bytes = bytes;
+  VertexTensorWriter ends(files_, directory_.file_path("original_id_ends"), DType::kI64,
+                          {vertices, 1, block_rows});
+  VertexTensorWriter texts(files_, directory_.file_path("original_id_bytes"), DType::kU8,
+                           {bytes, 1, block_rows});
+  std::vector<std::int64_t> batch;
+  std::string text;
+  std::int64_t end = 0;
+  const auto flush = [&] {
+    ends.append_rows(batch.data(), static_cast<std::int64_t>(batch.size()));
+    texts.append_rows(text.data(), static_cast<std::int64_t>(text.size()));
+    batch.clear();
+    text.clear();
+  };
+  for (std::int64_t row = 0; row < vertices; ++row) {
+    const std::string_view id = name(row);
+    text += id;
+    batch.push_back(end += static_cast<std::int64_t>(id.size()));
+    if (text.size() >= kNameBatchBytes || batch.size() >= kNameBatchRows) flush();
+  }
+  flush();
+  OOC_CHECK(end == bytes);
+  manifest_.files["original_id_ends"] = ends.finish();
+  manifest_.files["original_id_bytes"] = texts.finish();
 }
 
 void DatasetWriter::commit() {

@@ -2,10 +2,12 @@
 // runs on all of TBB's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/control.h"
@@ -50,6 +52,9 @@ class DatasetWriter {
   // finish_original_ids().
   VertexTensorWriter& original_ids();
   void finish_original_ids();
+  // The same where they are strings, of `bytes` bytes together: `name` gives that of a row.
+  void write_original_names(std::int64_t bytes,
+                            const std::function<std::string_view(std::int64_t)>& name);
 
   // The parts of the manifest that describe how the dataset came about.
   Manifest& manifest() { return manifest_; }

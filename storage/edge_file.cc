@@ -124,8 +124,9 @@ ChunkFileInfo EdgeFileWriter::finish() {
   return file_->finish(static_cast<std::uint64_t>(edges_));
 }
 
-std::unique_ptr<EdgeFileWriter> EdgeFileWriter::fork(const std::string& path) const {
-  std::unique_ptr<EdgeFileWriter> copy(new EdgeFileWriter(layout_, file_->fork(path)));
+std::unique_ptr<EdgeFileWriter> EdgeFileWriter::fork(const std::string& path,
+                                                     const Control& control) const {
+  std::unique_ptr<EdgeFileWriter> copy(new EdgeFileWriter(layout_, file_->fork(path, control)));
   copy->next_chunk_ = next_chunk_;
   copy->pieces_ = pieces_;
   copy->edges_ = edges_;

@@ -86,7 +86,7 @@ class EdgeFileWriter {
   ChunkFileInfo finish();
   std::int64_t edges() const { return edges_; }  // added so far
   // A writer of the file `path` that has been given what this one has.
-  std::unique_ptr<EdgeFileWriter> fork(const std::string& path) const;
+  std::unique_ptr<EdgeFileWriter> fork(const std::string& path, const Control& control) const;
 
  private:
   EdgeFileWriter(const EdgeLayout& layout, std::unique_ptr<ChunkFileWriter> file);

@@ -64,8 +64,10 @@ EdgeCounts DegreeCollector::finish() {
   return counts_;
 }
 
-EdgeOutput::EdgeOutput(FileSystem& files, const std::string& directory, const EdgeLayout& layout)
+EdgeOutput::EdgeOutput(FileSystem& files, const std::string& directory, const EdgeLayout& layout,
+                       const Control& control)
     : layout_(layout),
+      control_(control),
       out_path_(join_path(directory, "edges.out")),
       in_(files, join_path(directory, "edges.in"), layout),
       degrees_(files, join_path(directory, "degrees"), DType::kI32,
@@ -77,7 +79,7 @@ EdgeOutput::EdgeOutput(FileSystem& files, const std::string& directory, const Ed
 
 void EdgeOutput::add(JoinedUnit unit) {
   collector_.add(unit);
-  if (!unit.symmetric && !out_) out_ = in_.fork(out_path_);
+  if (!unit.symmetric && !out_) out_ = in_.fork(out_path_, control_);
   if (out_) out_->add(unit.chunk, unit.symmetric ? unit.in : std::move(unit.out));
   in_.add(unit.chunk, std::move(unit.in));
 }

@@ -48,13 +48,15 @@ class DegreeCollector {
 // Writes edges.in, edges.out unless the graph turns out symmetric, and degrees. One thread.
 class EdgeOutput {
  public:
-  EdgeOutput(FileSystem& files, const std::string& directory, const EdgeLayout& layout);
+  EdgeOutput(FileSystem& files, const std::string& directory, const EdgeLayout& layout,
+             const Control& control);
   void add(JoinedUnit unit);
   // Fills in the manifest: the layout with the number of edges, `symmetric`, and the files.
   EdgeCounts finish(Manifest& manifest);
 
  private:
   EdgeLayout layout_;
+  const Control& control_;
   std::string out_path_;
   EdgeFileWriter in_;
   std::unique_ptr<EdgeFileWriter> out_;  // from the first unit on that is not symmetric

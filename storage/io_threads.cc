@@ -1,11 +1,23 @@
 #include "storage/io_threads.h"
 
+#include <fmt/format.h>
+
+#include <system_error>
 #include <utility>
+
+#include "storage/errors.h"
 
 namespace ooc {
 
 IoThreads::IoThreads(std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  threads_.reserve(count);
+  try {
+    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    if (!threads_.empty()) return;  // fewer do as well
+    throw IoError(fmt::format("cannot start a thread ({})", error.what()), "this process",
+                  "raise the limits on processes or memory (ulimit -u, -v)");
+  }
 }
 
 IoThreads::~IoThreads() {

@@ -14,6 +14,7 @@ namespace ooc {
 
 class IoThreads {
  public:
+  // Fewer than `count` where the system does not give as many; IoError where it gives none.
   explicit IoThreads(std::size_t count = 4);
   // Runs what was submitted to its end.
   ~IoThreads();

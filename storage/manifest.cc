@@ -40,9 +40,17 @@ Json parse_shallow(const std::string& text) {
   return deepest <= kMostLevels ? json : Json();
 }
 
+// Ids that are strings have 1 to kMaxIdBytes bytes each.
+bool has_possible_ids(const Manifest& manifest) {
+  if (manifest.remapped != IdKind::kStrings) return manifest.id_bytes == 0;
+  return manifest.id_bytes >= manifest.edges.vertices &&
+         manifest.id_bytes <= kMaxIdBytes * manifest.edges.vertices;
+}
+
 void check_counts(const Manifest& manifest, const std::string& path) {
   if (is_possible(manifest.edges) && manifest.feature_cols >= 0 && manifest.classes >= 0 &&
-      manifest.edge_types >= 0 && manifest.edge_types <= kMaxEdgeTypes) {
+      manifest.edge_types >= 0 && manifest.edge_types <= kMaxEdgeTypes &&
+      has_possible_ids(manifest)) {
     return;
   }
   throw DataError("manifest with impossible counts", path, "import the dataset again");
@@ -109,6 +117,7 @@ std::string manifest_to_text(const Manifest& manifest) {
                     {"test", manifest.split_counts[2]}};
   json["order"] = manifest.order;
   json["remapped"] = kIdKindNames[static_cast<std::size_t>(manifest.remapped)];
+  if (manifest.remapped == IdKind::kStrings) json["id_bytes"] = manifest.id_bytes;
   json["transforms"] = manifest.transforms;
   json["findings"] = manifest.findings;
   for (const auto& [name, info] : manifest.files) {
@@ -171,6 +180,7 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.split_counts[2] = count(splits.at("test"));
     manifest.order = json.at("order");
     manifest.remapped = id_kind_of(json.value("remapped", "none"), path);  // absent: made before
+    if (manifest.remapped == IdKind::kStrings) manifest.id_bytes = count(json.at("id_bytes"));
     manifest.transforms = json.at("transforms");
     manifest.findings = json.at("findings");
     for (const auto& [name, info] : json.at("files").items()) {

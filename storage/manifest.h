@@ -15,14 +15,16 @@ namespace ooc {
 
 inline constexpr std::int64_t kMaxEdgeTypes = 65536;
 inline constexpr std::int64_t kMaxEdgeFeatureCols = 65536;
+inline constexpr std::int64_t kMaxIdBytes = 65535;
 
 // The labels file: one class a vertex (int32), or any number of them (uint8, a column a class).
 enum class LabelKind { kSingle, kMulti };
 inline constexpr std::array<std::string_view, 2> kLabelKindNames{"single", "multi"};
 
-// The ids of the input: those of the dense vertices, or others, which original_ids holds.
-enum class IdKind { kDense, kIntegers };
-inline constexpr std::array<std::string_view, 2> kIdKindNames{"none", "integers"};
+// The ids of the input: those of the dense vertices, or others: integers, which original_ids holds,
+// or strings, which original_id_bytes and original_id_ends hold.
+enum class IdKind { kDense, kIntegers, kStrings };
+inline constexpr std::array<std::string_view, 3> kIdKindNames{"none", "integers", "strings"};
 
 // In a multi-label row of an unlabelled vertex, every element.
 inline constexpr std::uint8_t kUnlabelled = 255;
@@ -39,6 +41,7 @@ struct Manifest {
   std::int64_t split_counts[3] = {0, 0, 0};
   std::string order = "natural";
   IdKind remapped = IdKind::kDense;
+  std::int64_t id_bytes = 0;          // of all ids together, where they are strings
   nlohmann::ordered_json transforms;  // what import was asked for
   nlohmann::ordered_json findings;    // what it found
   std::map<std::string, ChunkFileInfo> files;

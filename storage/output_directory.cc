@@ -14,7 +14,10 @@ OutputDirectory::OutputDirectory(FileSystem& files, std::string path, bool force
       lock_path_(partial_ + ".lock") {
   replaces_ = files_.exists(path_);
   if (replaces_) {
-    if (!force) throw UsageError("output exists", path_, "use --force to replace it");
+    if (!force) {
+      remove_stale_lock();
+      throw UsageError("output exists", path_, "use --force to replace it");
+    }
     if (!files_.is_directory(path_) || !replaceable.is(path_)) {
       throw UsageError(replaceable.refusal, path_, "remove it yourself or choose another name");
     }
@@ -38,6 +41,12 @@ void OutputDirectory::take() {
   }
   files_.remove_all(partial_);
   files_.create_directories(partial_);
+}
+
+// A writer that died right behind its last rename left the lock file alone.
+void OutputDirectory::remove_stale_lock() {
+  if (!files_.exists(lock_path_) || files_.exists(partial_)) return;
+  if (const auto lock = files_.lock(lock_path_)) files_.remove_all(lock_path_);
 }
 
 void OutputDirectory::remove() {

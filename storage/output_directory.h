@@ -35,6 +35,7 @@ class OutputDirectory {
 
  private:
   void take();
+  void remove_stale_lock();
   void remove();
 
   FileSystem& files_;

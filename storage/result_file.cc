@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "storage/errors.h"
 #include "storage/npy_file.h"
+#include "storage/text_file.h"
 
 namespace ooc {
 namespace {
@@ -56,15 +58,23 @@ class NpyFile final : public ResultFile {
 
   void append_ids(std::span<const std::int64_t> ids) override {
     if (!ids_) {
-      ids_ = std::make_unique<NpyFile>(files_, result_ids_path(path_),
+      ids_ = std::make_unique<NpyFile>(files_, result_ids_path(path_, IdKind::kIntegers),
                                        ResultShape{DType::kI64, shape_.rows, 0});
     }
     ids_->append(ids.data(), static_cast<std::int64_t>(ids.size()));
   }
 
+  void append_names(std::span<const std::string> names) override {
+    if (!names_) {
+      names_ = std::make_unique<TextFile>(files_, result_ids_path(path_, IdKind::kStrings));
+    }
+    for (const std::string& name : names) names_->add_line(name);
+  }
+
   void finish() override {
     OOC_CHECK(rows_ == shape_.rows);
     if (ids_) ids_->finish();
+    if (names_) names_->finish();
     file_->sync();
     file_->close();
     files_.rename(path_ + ".tmp", path_);
@@ -78,6 +88,7 @@ class NpyFile final : public ResultFile {
   ResultShape shape_;
   std::unique_ptr<WritableFile> file_;
   std::unique_ptr<NpyFile> ids_;
+  std::unique_ptr<TextFile> names_;
   std::uint64_t end_ = 0;
   std::int64_t rows_ = 0;
   bool finished_ = false;
@@ -106,6 +117,18 @@ class Hdf5ResultFile final : public ResultFile {
   void append_ids(std::span<const std::int64_t> ids) override {
     if (ids_.set < 0) create(ids_, "/ids", H5T_NATIVE_INT64, 0);
     append(ids_, ids.data(), static_cast<std::int64_t>(ids.size()));
+  }
+
+  void append_names(std::span<const std::string> names) override {
+    if (ids_.set < 0) {
+      string_type_ = check(H5Tcopy(H5T_C_S1));
+      check(H5Tset_size(string_type_, H5T_VARIABLE));
+      check(H5Tset_cset(string_type_, H5T_CSET_UTF8));
+      create(ids_, "/ids", string_type_, 0);
+    }
+    std::vector<const char*> texts;
+    for (const std::string& name : names) texts.push_back(name.c_str());
+    append(ids_, texts.data(), static_cast<std::int64_t>(texts.size()));
   }
 
   void finish() override {
@@ -163,6 +186,7 @@ class Hdf5ResultFile final : public ResultFile {
       if (array->set >= 0) worst = std::min(worst, H5Dclose(std::exchange(array->set, -1)));
       if (array->space >= 0) worst = std::min(worst, H5Sclose(std::exchange(array->space, -1)));
     }
+    if (string_type_ >= 0) worst = std::min(worst, H5Tclose(std::exchange(string_type_, -1)));
     if (file_ >= 0) worst = std::min(worst, H5Fclose(std::exchange(file_, -1)));
     return worst;
   }
@@ -170,16 +194,16 @@ class Hdf5ResultFile final : public ResultFile {
   FileSystem& files_;
   std::string path_;
   ResultShape shape_;
-  hid_t file_ = -1;
+  hid_t file_ = -1, string_type_ = -1;
   Array data_, ids_;
   bool finished_ = false;
 };
 
 }  // namespace
 
-std::string result_ids_path(const std::string& path) {
-  if (is_hdf5(path)) return "";
-  return path.substr(0, path.rfind('.')) + ".ids.npy";
+std::string result_ids_path(const std::string& path, IdKind ids) {
+  if (is_hdf5(path) || ids == IdKind::kDense) return "";
+  return path.substr(0, path.rfind('.')) + (ids == IdKind::kStrings ? ".ids.txt" : ".ids.npy");
 }
 
 void check_result_path(FileSystem& files, const std::string& path, bool force) {
@@ -189,6 +213,10 @@ void check_result_path(FileSystem& files, const std::string& path, bool force) {
   if (!files.is_directory(parent_path(path))) {
     throw UsageError("the output's directory does not exist", path, "create it first");
   }
+  check_result_is_free(files, path, force);
+}
+
+void check_result_is_free(FileSystem& files, const std::string& path, bool force) {
   if (files.exists(path) && (!force || files.is_directory(path))) {
     throw UsageError("output exists", path, "use --force to replace it");
   }

@@ -181,6 +181,15 @@ void Command::path(const std::string& names, std::string& value, const std::stri
       [&value](const std::string& text) { return assign_path(value, text); });
 }
 
+void Command::text(const std::string& names, std::string& value, const std::string& placeholder,
+                   const std::string& description) {
+  add(add_option(names, placeholder, value, description), "text",
+      [&value](const std::string& text) {
+        value = text;
+        return true;
+      });
+}
+
 void Command::add_choice(const std::string& names, const std::vector<std::string>& words,
                          const std::string& default_word, const std::string& description,
                          std::function<bool(const std::string&)> assign) {

@@ -50,6 +50,9 @@ class Command {
   // A file or directory, `placeholder` in --help; slashes at its end are dropped.
   void path(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& description);
+  // Any text, none too; `placeholder` in --help.
+  void text(const std::string& names, std::string& value, const std::string& placeholder,
+            const std::string& description);
   // One of several words.
   template <class T>
   void choice(const std::string& names, T& value,

@@ -125,7 +125,9 @@ TensorId LayerBuilder::rows_of(const Expression& expression, const Value& value)
 }
 
 std::int64_t LayerBuilder::size(const Expression& expression) {
+  in_size_ = true;
   const Value value = evaluate(expression);
+  in_size_ = false;
   const bool fits = value.kind == Kind::kNumber && value.number == std::floor(value.number) &&
                     value.number >= 1 && value.number <= static_cast<double>(kMaxColumns);
   if (fits) return static_cast<std::int64_t>(value.number);

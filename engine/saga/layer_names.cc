@@ -116,6 +116,10 @@ Value LayerBuilder::evaluate_name(const Expression& expression) {
     refuse_name(source_, expression.place, "a name that is known here", name, known_names());
   }
   Named& named = found->second;
+  if (in_size_ && named.parameter != nullptr) {
+    refuse(source_, expression.place, "a number in a size", fmt::format("parameter {}", name),
+           "sizes are of in, out, heads and other numbers");
+  }
   const bool of_rows = named.parameter == nullptr && named.value.kind == Kind::kRows;
   if (of_rows && edges && named.where != Where::kEdge) {
     refuse(source_, expression.place, fmt::format("src.{0} or dst.{0}", name), name,

@@ -9,6 +9,8 @@
 #include "storage/dataset_writer.h"
 #include "storage/errors.h"
 #include "storage/import/counter_random.h"
+#include "storage/import/distinct_edges.h"
+#include "storage/import/edge_import.h"
 #include "storage/import/feature_writer.h"
 #include "storage/import/import_memory.h"
 #include "storage/import/importer.h"
@@ -24,6 +26,8 @@ constexpr std::uint64_t kNoiseStream = 0x4e4f;
 constexpr double kCentroidLength = 1.0;
 constexpr double kTrainShare = 0.6;
 constexpr double kValidShare = 0.2;
+constexpr std::int64_t kMaxDraws = 50;    // per edge that is wanted
+constexpr std::int64_t kVertexBytes = 9;  // two of order, label and draw of splits; a split
 
 void check_options(const GenerateOptions& options) {
   const auto require = [](bool condition, const std::string& what, const std::string& remedy) {
@@ -102,6 +106,45 @@ class FeatureGenerator {
   std::int64_t next_ = 0;
 };
 
+EdgeCounts write_edges(FileSystem& files, const GenerateOptions& options,
+                       std::span<const VertexIndex> shuffled, std::int64_t memory_bytes,
+                       DatasetWriter& writer, const Control& control) {
+  JoinOptions join;
+  join.layout = choose_edge_layout(options.vertices, 2 * options.edges, options.block_rows);
+  join.transforms.undirected = true;
+  join.memory_bytes = memory_bytes;
+  EdgeSorter sorter(files, writer.scratch_path("sorted"),
+                    {join.layout.vertices, join.layout.span_rows}, {});
+  {
+    DistinctEdges edges(files, writer.scratch_path("drawn"), edge_draws(options), options.edges,
+                        kMaxDraws * options.edges + 1000, memory_bytes, control);
+    if (!edges.complete()) {
+      throw UsageError(fmt::format("{} distinct edges do not fit such a graph of {} vertices",
+                                   options.edges, options.vertices),
+                       "", "give fewer --edges or more --vertices");
+    }
+    sort_edges(edges, shuffled, 0, memory_bytes - DistinctEdges::reading_memory(memory_bytes),
+               sorter, control);
+  }
+  EdgeCounts counts = writer.write_edges(sorter, join, control);
+  // Both directions belong to the graph; one is drawn.
+  counts.given.edges *= 2;
+  counts.given.distinct *= 2;
+  counts.given.reciprocal = counts.given.distinct;
+  counts.given_without_in_edges = counts.stored_without_in_edges;
+  return counts;
+}
+
+std::vector<std::int32_t> label_vertices(const GenerateOptions& options,
+                                         std::span<const VertexIndex> shuffled) {
+  std::vector<std::int32_t> labels(shuffled.size());
+  for (std::size_t vertex = 0; vertex < shuffled.size(); ++vertex) {
+    labels[shuffled[vertex]] =
+        static_cast<std::int32_t>(static_cast<std::int64_t>(vertex) % options.classes);
+  }
+  return labels;
+}
+
 std::vector<std::uint8_t> draw_splits(const GenerateOptions& options) {
   const std::vector<VertexIndex> shuffled = random_order(options.vertices, ~options.seed);
   std::vector<std::uint8_t> splits(shuffled.size());
@@ -136,19 +179,23 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
                           const std::string& output, const Control& control) {
   check_options(options);
   DatasetWriter writer(files, output, options.force, options.vertices, options.block_rows);
-  GeneratedGraph graph = generate_graph(options, control);
+  ImportMemory memory(options.memory_bytes > 0 ? options.memory_bytes : default_import_memory());
+  memory.take(kVertexBytes * options.vertices, "the order, label and split of each vertex");
+  std::vector<VertexIndex> shuffled = random_order(options.vertices, options.seed);
+  const EdgeCounts edges = write_edges(files, options, shuffled, memory.free(), writer, control);
+  const std::vector<std::int32_t> labels = label_vertices(options, shuffled);
+  shuffled = {};
   const std::vector<std::uint8_t> splits = draw_splits(options);
-  const Findings findings = findings_of(options, writer.write_edges(graph.edges, control), splits);
-  graph.edges = {};
-  FeatureGenerator features(options, graph.labels);
+  const Findings findings = findings_of(options, edges, splits);
+  FeatureGenerator features(options, labels);
   const FeatureRows rows{options.vertices,
                          options.features,
                          DType::kF32,
                          "generated",
                          [&](std::span<float> out) { return features.next(out); },
                          {}};
-  write_features(files, writer, rows, {}, default_import_memory(), control);
-  writer.write_labels(graph.labels, options.classes);
+  write_features(files, writer, rows, {}, memory.free(), control);
+  writer.write_labels(labels, options.classes);
   writer.write_splits(splits);
   writer.write_ids({});
 

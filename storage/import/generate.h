@@ -10,17 +10,18 @@
 // that neither classes nor degrees lie in order. Features are fp32: the class's centroid, of
 // expected length 1, plus standard normal noise in every column. So features alone say little, and
 // averages over neighbours much. Every vertex is labelled; 60 % train, 20 % valid, 20 % test, at
-// random. All of it depends on the options only, not on threads.
+// random. All of it depends on the options only, not on threads or memory: edges are sorted outside
+// memory; held are 9 bytes a vertex.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "storage/control.h"
 #include "storage/edge_file.h"
+#include "storage/import/distinct_edges.h"
 #include "storage/import/findings.h"
 #include "storage/tensor_layout.h"
 
@@ -42,19 +43,17 @@ struct GenerateOptions {
   std::int64_t classes = 0;
   std::uint64_t seed = 0;
   std::int64_t block_rows = kDefaultBlockRows;
+  std::int64_t memory_bytes = 0;  // 0: default_import_memory()
   bool force = false;
 };
 
 // Writes the dataset `output`. Throws UsageError for counts that are not possible together and for
-// an output that exists.
+// an output that exists, BudgetError where memory_bytes is too little.
 Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
                           const std::string& output, const Control& control);
 
-// The graph alone: edges in both directions, and the class of every vertex.
-struct GeneratedGraph {
-  std::vector<Edge> edges;
-  std::vector<std::int32_t> labels;
-};
-GeneratedGraph generate_graph(const GenerateOptions& options, const Control& control);
+// The edges, in ids before shuffling, where vertex v is in class v mod classes. A draw that came to
+// no edge (both ends the same, or beyond the vertices) is a self loop.
+DrawEdge edge_draws(const GenerateOptions& options);
 
 }  // namespace ooc

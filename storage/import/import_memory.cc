@@ -44,12 +44,14 @@ ImportMemory::ImportMemory(std::int64_t total_bytes) : total_(total_bytes), free
        "the program itself");
 }
 
+std::int64_t ImportMemory::most() const { return std::max<std::int64_t>(0, free_ - kLeastBuffers); }
+
 void ImportMemory::take(std::int64_t bytes, std::string_view what) {
   free_ -= bytes;
   if (free_ >= kLeastBuffers) return;
   const std::int64_t needed = (total_ - free_ + kLeastBuffers + kMiB - 1) / kMiB;
   throw BudgetError(
-      fmt::format("{} takes {} of the memory for this import", what, format_byte_size(bytes)),
+      fmt::format("{} takes {} of the memory", what, format_byte_size(bytes)),
       fmt::format("--memory {}", format_byte_size(total_)),
       fmt::format("give --memory {}MiB or more", needed));
 }

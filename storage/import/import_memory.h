@@ -21,6 +21,8 @@ class ImportMemory {
   void take(std::int64_t bytes, std::string_view what);
   void give_back(std::int64_t bytes) { free_ += bytes; }
   std::int64_t free() const { return free_; }
+  // The most that take() would give.
+  std::int64_t most() const;
 
  private:
   std::int64_t total_;

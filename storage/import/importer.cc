@@ -12,6 +12,7 @@
 #include "storage/import/edge_import.h"
 #include "storage/import/edge_source.h"
 #include "storage/import/feature_writer.h"
+#include "storage/import/id_table.h"
 #include "storage/import/import_memory.h"
 #include "storage/import/remap.h"
 #include "storage/import/table_reader.h"
@@ -24,6 +25,8 @@ template <class Enum, std::size_t N>
 std::string_view name_of(const std::array<std::string_view, N>& names, Enum value) {
   return names[static_cast<std::size_t>(value)];
 }
+
+constexpr std::int64_t kPieceEdges = 256 << 10;  // read at once
 
 // One import. The members fill in the order of the methods.
 class Import {
@@ -43,8 +46,8 @@ class Import {
     writer_ = std::make_unique<DatasetWriter>(files_, output_, options_.force, findings_.vertices,
                                               options_.block_rows);
     open_edges();
-    values_->read(findings_.vertices, {options_.split_shares, options_.split_seed}, ids_.get(),
-                  findings_, control_);
+    values_->read(findings_.vertices, {options_.split_shares, options_.split_seed},
+                  {ids_.get(), names_.get()}, findings_, control_);
     choose_order();
     write_edges();
     write_vertices();
@@ -106,16 +109,26 @@ class Import {
     findings_.vertices_from = fmt::format("the size of the matrix in {}", edge_table_->name());
   }
 
-  void check_remappable() const {
+  void check_remappable() {
     if (edge_table_->stated_vertices()) {
       throw DataError("--remap-ids, but a matrix numbers its rows already", edge_table_->name(),
                       "leave out --remap-ids");
     }
-    if (is_text_name(edge_table_->name()) && edge_table_->cols() > 0 &&
-        edge_table_->kind() != ElementKind::kInteger) {
-      throw DataError("ids that are no integers", edge_table_->name(),
-                      "--remap-ids takes 64-bit integers only in this version");
+    if (is_text_name(edge_table_->name())) look_for_names();
+  }
+
+  // Ids are strings as soon as one of them is no integer.
+  void look_for_names() {
+    const std::string name = edge_table_->name();
+    const auto found = find_string_id(open_byte_source(files_, name), control_);
+    if (!found) return;
+    if (found->after_integers) {
+      findings_.warnings.push_back(
+          fmt::format("{} in line {} of {} is no integer, so all ids are taken as strings",
+                      quoted_id(found->field), found->line, name));
     }
+    names_ = std::make_unique<StringIds>(memory_.most());
+    edge_table_ = open_id_table(open_byte_source(files_, name), *names_);
   }
 
   // Edges of unknown number, or that alone tell the number of vertices, are read once beforehand.
@@ -154,23 +167,50 @@ class Import {
   // Reads the edges twice: for their ids, and to give them dense ones.
   void remap(bool counted) {
     table_edges_->free_ids();
-    ids_ = std::make_unique<OriginalIds>(files_, writer_->scratch_path("ids"), *edges_,
-                                         memory_.free(), control_);
-    if (counted && ids_->size() != findings_.vertices) {
-      throw DataError(fmt::format("{} ids in the edges but the vertex count is {} ({})",
-                                  ids_->size(), findings_.vertices, findings_.vertices_from),
+    const std::int64_t ids = names_ ? collect_names() : collect_ids();
+    if (counted && ids != findings_.vertices) {
+      throw DataError(fmt::format("{} ids in the edges but the vertex count is {} ({})", ids,
+                                  findings_.vertices, findings_.vertices_from),
                       table_edges_->name(),
                       "with --remap-ids the vertices are those that the edges name");
     }
-    findings_.vertices = ids_->size();
+    findings_.vertices = ids;
     findings_.vertices_from = fmt::format("the ids in {}", table_edges_->name());
-    memory_.take(OriginalIds::memory_for(ids_->size()), "the index of the ids");
     edges_->rewind();
     table_owner_ = std::move(edges_);
+    const auto spool = [&](EdgeSource& dense) {
+      edges_ = std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), dense,
+                                                   table_edges_->data().bytes(), control_);
+    };
+    if (names_) return spool(*table_owner_);
     RemappedEdgeSource remapped(*table_owner_, *ids_, table_edges_->data().bytes(), memory_.free(),
                                 control_);
-    edges_ = std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), remapped,
-                                                 table_edges_->data().bytes(), control_);
+    spool(remapped);
+  }
+
+  std::int64_t collect_ids() {
+    ids_ = std::make_unique<OriginalIds>(files_, writer_->scratch_path("ids"), *edges_,
+                                         memory_.free(), control_);
+    memory_.take(OriginalIds::memory_for(ids_->size()), "the index of the ids");
+    return ids_->size();
+  }
+
+  std::int64_t collect_names() {
+    EdgeBlock block;
+    for (double read = 0; edges_->next(kPieceEdges, block);) {
+      read += static_cast<double>(block.edges.size());
+      control_.step("collecting ids", read, 0);
+    }
+    memory_.take(names_->memory_bytes(), "the table of the ids");
+    names_->finish();
+    // A header of unusual names looks like an edge.
+    if (names_->first_uses() == 2 && names_->size() > 2) {
+      findings_.warnings.push_back(fmt::format(
+          "the ids of the first edge in {} occur in no other: if it is a header, take it out",
+          table_edges_->name()));
+    }
+    values_->name_lists(files_, *names_);
+    return names_->size();
   }
 
   void choose_order() {
@@ -279,6 +319,11 @@ class Import {
     values_->write(files_, *writer_, order_, new_ids_, memory_.free(), control_);
     writer_->write_ids(order_);
     if (ids_) write_original_ids(files_, *writer_, *ids_, new_ids_, memory_.free(), control_);
+    if (names_) {
+      writer_->write_original_names(names_->text_bytes(), [&](std::int64_t row) {
+        return (*names_)[order_.empty() ? row : order_[static_cast<std::size_t>(row)]];
+      });
+    }
   }
 
   void describe(Manifest& manifest) const {
@@ -311,6 +356,7 @@ class Import {
   std::unique_ptr<VertexValues> values_;
   std::unique_ptr<DatasetWriter> writer_;
   std::unique_ptr<OriginalIds> ids_;  // where they are remapped
+  std::unique_ptr<StringIds> names_;  // where they are strings, instead
   std::unique_ptr<EdgeSource> edges_;
   std::unique_ptr<EdgeSource> table_owner_;  // while edges_ is a spool
   TableEdgeSource* table_edges_ = nullptr;

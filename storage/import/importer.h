@@ -37,8 +37,9 @@ struct ImportOptions {
   ImportInputs inputs;  // only edges must be there
   // Empty: the rows of the features, else of the labels, else the largest id in the edges + 1.
   std::optional<std::int64_t> vertices;
-  // The ids in edges and lists of splits are any 64-bit integers: the vertices are those that the
-  // edges name, and rows of features, labels and masks belong to them in ascending order.
+  // The ids in edges and lists of splits are any 64-bit integers or, in text, strings: the vertices
+  // are those that the edges name, and rows of features, labels and masks belong to them in
+  // ascending order.
   bool remap_ids = false;
   EdgeTransforms edges;
   // Splits made here; not together with split files.

@@ -9,6 +9,7 @@
 #include "storage/dataset.h"
 #include "storage/errors.h"
 #include "storage/file.h"
+#include "storage/import/id_table.h"
 
 namespace ooc {
 namespace {
@@ -30,20 +31,11 @@ void for_each_value(TableReader& table, std::string_view phase, const Control& c
   }
 }
 
-bool is_mask(const TableReader& table) {
-  if (table.kind() == ElementKind::kBool) return true;
-  std::string name = base_name(table.name());
-  const std::size_t member = name.rfind(':');
-  if (member != std::string::npos) name.erase(0, member + 1);
-  name.resize(std::min(name.find('.'), name.size()));
-  return name.ends_with("_mask");
-}
-
 // Puts one split's vertices into `splits`.
 class SplitReader {
  public:
   SplitReader(TableReader& table, Split split, std::span<std::uint8_t> splits,
-              std::span<const std::int32_t> labels, OriginalIds* ids)
+              std::span<const std::int32_t> labels, const ListedIds& ids)
       : table_(table), split_(split), splits_(splits), labels_(labels), ids_(ids) {}
 
   void read(const Control& control) {
@@ -87,8 +79,8 @@ class SplitReader {
   }
 
   VertexId vertex_of(std::int64_t row, std::int64_t id) const {
-    if (ids_ != nullptr) {
-      if (const auto vertex = ids_->find(id)) return *vertex;
+    if (ids_.integers != nullptr) {
+      if (const auto vertex = ids_.integers->find(id)) return *vertex;
       throw DataError(fmt::format("vertex id {} is in no edge", id), table_.where(row),
                       "correct the split");
     }
@@ -98,21 +90,24 @@ class SplitReader {
         table_.where(row), "correct the split");
   }
 
-  // `id` is what the input calls the vertex.
-  void add(std::int64_t row, std::int64_t id, VertexId vertex) {
+  // `number` is what the table calls the vertex.
+  void add(std::int64_t row, std::int64_t number, VertexId vertex) {
+    const auto id = [&] {
+      return ids_.strings == nullptr ? fmt::to_string(number) : quoted_id((*ids_.strings)[vertex]);
+    };
     std::uint8_t& split = splits_[vertex];
     if (split == static_cast<std::uint8_t>(split_)) {
-      throw DataError(fmt::format("vertex {} is in the {} split twice", id, name_of(split_)),
+      throw DataError(fmt::format("vertex {} is in the {} split twice", id(), name_of(split_)),
                       table_.where(row),
                       "list each vertex once; if this is a 0/1 mask, name the file *_mask");
     }
     if (split != 0) {
-      throw DataError(fmt::format("vertex {} is in the {} split and in the {} split", id,
+      throw DataError(fmt::format("vertex {} is in the {} split and in the {} split", id(),
                                   name_of(static_cast<Split>(split)), name_of(split_)),
                       table_.where(row), "splits must not overlap");
     }
     if (labels_.empty() || labels_[vertex] < 0) {
-      throw DataError(fmt::format("vertex {} in the {} split has no label", id, name_of(split_)),
+      throw DataError(fmt::format("vertex {} in the {} split has no label", id(), name_of(split_)),
                       table_.where(row),
                       labels_.empty() ? "give labels too" : "label it or take it out of the split");
     }
@@ -124,7 +119,7 @@ class SplitReader {
   Split split_;
   std::span<std::uint8_t> splits_;
   std::span<const std::int32_t> labels_;
-  OriginalIds* ids_;
+  ListedIds ids_;
   std::int64_t added_ = 0;
 };
 
@@ -139,6 +134,15 @@ void check_largest_class(TableReader& table, const std::vector<std::int32_t>& la
 }
 
 }  // namespace
+
+bool is_mask(const TableReader& table) {
+  if (table.kind() == ElementKind::kBool) return true;
+  std::string name = base_name(table.name());
+  const std::size_t member = name.rfind(':');
+  if (member != std::string::npos) name.erase(0, member + 1);
+  name.resize(std::min(name.find('.'), name.size()));
+  return name.ends_with("_mask");
+}
 
 std::vector<std::int32_t> read_labels(TableReader& table, const Control& control) {
   if (table.cols() == 0) {
@@ -170,7 +174,7 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
 }
 
 std::vector<std::uint8_t> read_splits(const SplitTables& tables, std::int64_t vertices,
-                                      std::span<const std::int32_t> labels, OriginalIds* ids,
+                                      std::span<const std::int32_t> labels, const ListedIds& ids,
                                       const Control& control) {
   std::vector<std::uint8_t> splits(static_cast<std::size_t>(vertices), 0);
   for (std::size_t i = 0; i < tables.size(); ++i) {

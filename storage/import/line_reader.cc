@@ -23,8 +23,10 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-LineReader::LineReader(std::unique_ptr<ByteSource> source, std::size_t buffer_bytes)
+LineReader::LineReader(std::unique_ptr<ByteSource> source, std::size_t buffer_bytes,
+                       Comments comments)
     : source_(std::move(source)),
+      comments_(comments),
       buffer_(std::min<std::uint64_t>(buffer_bytes, source_->size().value_or(buffer_bytes) + 1)) {}
 
 void LineReader::seek(std::uint64_t offset, std::int64_t line_number) {
@@ -41,8 +43,11 @@ bool LineReader::next(std::string_view& line) {
     if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
       line.remove_prefix(kByteOrderMark.size());
     }
-    line = trim(without_comment(line));
-    if (!line.empty()) return true;
+    if (comments_ == Comments::kAnywhere) line = without_comment(line);
+    line = trim(line);
+    const bool comment = comments_ == Comments::kWholeLines && line.starts_with('#') &&
+                         (line.size() == 1 || line[1] == ' ' || line[1] == '\t');
+    if (!line.empty() && !comment) return true;
   }
   return false;
 }

@@ -13,9 +13,12 @@ namespace ooc {
 class LineReader {
  public:
   static constexpr std::size_t kBufferBytes = 1 << 20;
+  // Where a '#' starts a comment: anywhere, or before a blank at the start of a line.
+  enum class Comments { kAnywhere, kWholeLines };
 
   // The buffer grows where a line takes more.
-  explicit LineReader(std::unique_ptr<ByteSource> source, std::size_t buffer_bytes = kBufferBytes);
+  explicit LineReader(std::unique_ptr<ByteSource> source, std::size_t buffer_bytes = kBufferBytes,
+                      Comments comments = Comments::kAnywhere);
 
   // The next line that holds something, without its end, its comment and blanks around it. False at
   // the end. Valid until the next call. Throws DataError for a line beyond 64 MiB.
@@ -35,6 +38,7 @@ class LineReader {
   bool refill();
 
   std::unique_ptr<ByteSource> source_;
+  Comments comments_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // what next() has not given yet lies in [begin_, end_)
   std::size_t end_ = 0;

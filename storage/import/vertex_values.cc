@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/errors.h"
+#include "storage/import/id_table.h"
 #include "storage/import/multi_labels_input.h"
 #include "storage/import/row_placer.h"
 
@@ -13,7 +15,18 @@ namespace ooc {
 VertexValues::VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits)
     : table_(std::move(labels)), split_tables_(std::move(splits)) {}
 
-void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, OriginalIds* ids,
+void VertexValues::name_lists(FileSystem& files, StringIds& ids) {
+  for (std::unique_ptr<TableReader>& table : split_tables_) {
+    if (!table || is_mask(*table)) continue;
+    if (!is_text_name(table->name())) {
+      throw DataError("numbers where the edges' ids are strings", table->name(),
+                      "write the ids into a text file, one in a line, or give a mask");
+    }
+    table = open_id_table(open_byte_source(files, table->name()), ids);
+  }
+}
+
+void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, const ListedIds& ids,
                         Findings& findings, const Control& control) {
   if (is_multi()) {
     const MultiLabels multi = read_multi_labels(*table_, control, [](auto) {});

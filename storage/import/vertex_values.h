@@ -28,11 +28,12 @@ class VertexValues {
   // Either may be without tables.
   VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits);
   TableReader* label_table() const { return table_.get(); }
+  // From now on lists hold ids that are strings. DataError where one is no text.
+  void name_lists(FileSystem& files, StringIds& ids);
 
-  // Reads everything, and says in `findings` what was there. `ids`: of the splits' lists, null if
-  // they are dense.
-  void read(std::int64_t vertices, const SplitChoice& choice, OriginalIds* ids, Findings& findings,
-            const Control& control);
+  // Reads everything, and says in `findings` what was there. `ids`: of the splits' lists.
+  void read(std::int64_t vertices, const SplitChoice& choice, const ListedIds& ids,
+            Findings& findings, const Control& control);
   // `order` and its inverse `new_ids` are empty for the natural one.
   void write(FileSystem& files, DatasetWriter& writer, std::span<const VertexIndex> order,
              std::span<const VertexIndex> new_ids, std::int64_t memory_bytes,

@@ -16,7 +16,7 @@ UNDIRECTED = ((), ("--undirected",))
 SELF_LOOPS = ("keep", "add-remaining", "drop")
 COALESCE = ("keep", "first")
 NORMS = ("none", "row", "l2", "standard")
-ORDERS = ("natural", "random", "degree", "balanced")
+ORDERS = ("natural", "random", "degree", "balanced", "metis")
 
 
 def write_random_graph(directory, seed, vertices=70):

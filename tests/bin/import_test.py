@@ -133,6 +133,18 @@ class ImportTest(ProgramTest):
             options = (*sizes, "--features", features, "--classes", classes, "-o", "y.ooc")
             self.fail_with(2, wrong, "ooc-prep", "generate", "sbm", *options)
 
+    def test_generating_works_within_its_memory(self):
+        options = ("--vertices", 300_000, "--edges", 3_000_000, "--features", 4, "--classes", 4)
+        generate = ("ooc-prep", "generate", "rmat", *options, "--quiet")
+        self.fail_with(4, r"--memory 60 MiB; give --memory \d+MiB or more", *generate, "-o",
+                       "no.ooc", "--memory", "60MiB")  # fmt: skip
+        self.assertFalse((self.path / "no.ooc").exists())
+        self.succeed(*generate, "-o", "little.ooc", "--memory", "200MiB")
+        self.succeed(*generate, "-o", "much.ooc", "--memory", "4GiB")
+        for path in (self.path / "much.ooc").iterdir():
+            little = self.path / "little.ooc" / path.name
+            self.assertEqual(path.read_bytes(), little.read_bytes(), path.name)
+
     def test_what_was_found_is_printed(self):
         self.save("edges", np.array([[0, 1], [1, 0], [2, 2], [0, 1]]))
         out = self.succeed("ooc-prep", "import", "raw", "-o", "x.ooc").stdout

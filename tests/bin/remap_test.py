@@ -113,9 +113,6 @@ class RemapTest(ComparingTest):
             3, r"90 ids in the edges but the vertex count is 91 \(--vertices\), raw/edges.npy",
             *importing, "--edges", "raw/edges.npy", "--vertices", 91,
         )  # fmt: skip
-        (self.path / "names.csv").write_text("alice,bob\nbob,carol\n")
-        self.fail_with(3, "ids that are no integers, names.csv", *importing, "--edges",
-                       "names.csv")  # fmt: skip
         (self.path / "m.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n"
                                          "2 2 1\n1 2\n")  # fmt: skip
         self.fail_with(3, "numbers its rows already, m.mtx", *importing, "--edges", "m.mtx")

@@ -11,7 +11,7 @@ import time
 import programs
 from programs import ProgramTest, write_graph
 
-RUN_FILES = {"config.toml", "plan.json", "metrics.jsonl", "summary.json", "best.h5"}
+RUN_FILES = {"config.toml", "program.saga", "plan.json", "metrics.jsonl", "summary.json", "best.h5"}
 
 
 def metrics(run):

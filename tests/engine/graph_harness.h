@@ -62,6 +62,9 @@ class GraphHarness {
     return values;
   }
 
+  // How many elements of a gradient are checked at least, if it has as many.
+  void sample(std::size_t elements) { sample_ = elements; }
+
   struct Result {
     std::map<TensorId, std::vector<double>> tensors;  // the roots, row-major
   };
@@ -181,7 +184,7 @@ class GraphHarness {
   void compare(const Tensor& tensor, const std::vector<double>& gradient,
                const std::function<double()>& loss, double tolerance) {
     const double h = 1e-5;
-    const std::size_t step = std::max<std::size_t>(1, gradient.size() / 40);  // a sample
+    const std::size_t step = std::max<std::size_t>(1, gradient.size() / sample_);
     for (std::size_t i = 0; i < gradient.size(); i += step) {
       const auto cols = static_cast<std::size_t>(tensor.shape.cols);
       double& x =
@@ -201,6 +204,7 @@ class GraphHarness {
     }
   }
 
+  std::size_t sample_ = 40;
   MemoryFileSystem files_;
   Dataset dataset_;
   GraphInputs inputs_;

@@ -149,6 +149,17 @@ TEST_CASE("rewrites: a wide mean is transformed before it is propagated") {
   check_same(harness, graph, ordered, sum);
 }
 
+TEST_CASE("rewrites: a matmul behind a gather of what both ends feed stays at the vertices") {
+  TensorGraph graph(DType::kF64);
+  const TensorId x = graph.input("x", 40, DType::kF64, true);
+  const TensorId edge = graph.apply("mul", {graph.source(x), graph.destination(x)});
+  const TensorId out =
+      graph.apply("matmul", {gather_sum(graph, edge), graph.parameter("w", 40, 7)});
+  const Rewritten ordered = order_matmuls(graph, {out}, true);
+  CHECK(count(ordered.graph, "matmul", Space::kEdge) == 0);
+  CHECK(gathered_cols(ordered.graph) == std::vector<std::int64_t>{40});
+}
+
 TEST_CASE("rewrites: only what depends on inputs alone is hoisted") {
   TensorGraph graph(DType::kF64);
   const TensorId x = graph.input("x", 9, DType::kF64);

@@ -11,11 +11,19 @@ namespace {
 
 GraphFacts facts() { return {100, 8, 3, 40, 2, 4, true}; }
 
+std::int64_t heads_of(const std::string& program) {
+  try {
+    return default_heads(program, "mine.saga") == 1 ? 1 : 4;
+  } catch (const UsageError&) {
+    return 1;
+  }
+}
+
 Model build(const std::string& program, ModelOptions options = {}) {
   options.model = "mine.saga";
   options.program = program;
   options.hidden = 16;
-  options.heads = 4;
+  if (options.heads == 1) options.heads = heads_of(program);
   return build_model(options, facts(), Mode::kTrain, DType::kF32);
 }
 
@@ -92,6 +100,9 @@ TEST_CASE("saga: shapes that don't fit are refused with both of them") {
       {"vertex { return gru(vertex, vertex, vertex) }",
        "2:21: expected 24 columns in gru(...), found 8 columns; ooc-inspect --model gcn prints a "
        "program that is right"},
+      {"param w[in, w] vertex { return vertex @ w }",
+       "2:13: expected a number in a size, found parameter w; sizes are of in, out, heads and "
+       "other numbers"},
       {"edge { s = src return src } gather sum vertex { return accum }",
        "2:8: expected a use of s, found none; leave it out"},
   };
@@ -188,6 +199,22 @@ TEST_CASE("saga: what the stack cannot do with a program is refused") {
         "return something made of its input");
 }
 
+TEST_CASE("saga: an option that a program does not read is refused") {
+  const std::string linear = layer_of("param w[in, out] vertex { return vertex @ w }");
+  const auto complaint = [&](auto change) {
+    ModelOptions changed;
+    change(changed);
+    return complaint_about(linear, changed);
+  };
+  const std::string rest = " would do nothing, mine.saga does not read it; leave it out";
+  CHECK(complaint([](ModelOptions& o) { o.heads = 2; }) == "--heads" + rest);
+  CHECK(complaint([](ModelOptions& o) { o.out_heads = 2; }) == "--out-heads" + rest);
+  CHECK(complaint([](ModelOptions& o) { o.activation = Activation::kElu; }) ==
+        "--activation" + rest);
+  CHECK(complaint([](ModelOptions& o) { o.aggr = Aggregation::kMax; }) == "--aggr" + rest);
+  CHECK(complaint([](ModelOptions& o) { o.attn_dropout = 0.1; }) == "--attn-dropout" + rest);
+}
+
 TEST_CASE("saga: edges without the data a program reads are bad data, not a bad program") {
   ModelOptions options;
   options.model = "mine.saga";
@@ -268,11 +295,11 @@ TEST_CASE("saga: every model that ooc brings is built with every norm, head and 
         ModelOptions options;
         options.model = embedded.name;
         options.layers = layers;
-        options.heads = 2;
-        options.out_heads = 2;
+        const bool heads = default_heads(embedded.program, embedded.name) > 1;
+        options.heads = options.out_heads = heads ? 2 : 1;
         options.norm = embedded.name == "sgc" ? Norm::kNone : norm;
         options.residual = embedded.name != "sgc" && layers == 3;
-        options.attn_dropout = 0.5;
+        options.attn_dropout = heads ? 0.5 : 0;
         INFO(embedded.name << ", " << layers << " layers");
         const Model model = build_model(options, facts(), Mode::kTrain, DType::kF32);
         CHECK(model.graph.shape(model.logits).cols == 3);

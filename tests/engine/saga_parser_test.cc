@@ -56,7 +56,7 @@ TEST_CASE("saga: a layer is read as it is written") {
   CHECK(result.children[1].name == "leaky_relu");
   CHECK(result.children[1].children[0].member == "h");
   CHECK(result.children[1].place.line == 5);
-  CHECK(result.children[1].place.column == 40);
+  CHECK(result.children[1].place.column == 41);
   CHECK(layer.gather->fold == "softmax");
   CHECK(layer.gather->score == "z");
   CHECK(layer.gather->loops);

@@ -177,7 +177,10 @@ std::vector<std::string> manifest_seeds() {
   manifest.files["edges.in"] = {4096, 77};
   manifest.transforms = {{"undirected", true}};
   manifest.findings = {{"vertices", 100}, {"warnings", {"a", "b"}}};
-  return {manifest_to_text(manifest)};
+  Manifest named = manifest;
+  named.remapped = IdKind::kStrings;
+  named.id_bytes = 700;
+  return {manifest_to_text(manifest), manifest_to_text(named)};
 }
 
 std::vector<std::string> vertex_tensor_seeds() {

@@ -3,6 +3,7 @@
 
 #include "storage/hdf5_file.h"
 #include "storage/import/features_input.h"
+#include "storage/import/id_table.h"
 #include "storage/import/labels_input.h"
 #include "storage/import/table_reader.h"
 #include "tests/fuzz/targets.h"
@@ -85,6 +86,24 @@ int fuzz_csv(Bytes data) {
   return 0;
 }
 
+int fuzz_ids(Bytes data) {
+  test::MemoryFileSystem files;
+  test::put_file(files, "a.csv", {reinterpret_cast<const char*>(data.data()), data.size()});
+  const auto open = [&] { return open_byte_source(files, "a.csv"); };
+  tolerate([&] {
+    find_string_id(open(), Control{});
+    StringIds ids(4 << 20);
+    const auto table = open_id_table(open(), ids);
+    read_some<std::int64_t>(*table);
+    if (!ids.complete()) return;
+    ids.finish();
+    table->rewind();
+    read_some<std::int64_t>(*table);
+    OOC_CHECK(table->rows() == 0 || ids.find(ids[0]) == 0);
+  });
+  return 0;
+}
+
 int fuzz_mtx(Bytes data) {
   use_file("a.mtx", data, "a.mtx");
   use_file("a.mtx", data, "a.mtx:values");
@@ -127,6 +146,15 @@ std::vector<std::string> csv_seeds() {
           plain + "True\nFalse\n",
           plain + "\xEF\xBB\xBFid\n9223372036854775807\n-1\n1e5\n",
           std::string(1, '\1').append(test::gzip(text)).append(test::gzip("4,5,6\n"))};
+}
+
+std::vector<std::string> ids_seeds() {
+  return {"source,target\n\"Smith, John\",a#b\n# comment\n\xC3\x89mile,\"say \"\"hi\"\"\"\n",
+          "1,2\n3,4x\n",
+          "New York\tParis\r\nParis\tBonn\n",
+          "a b\n\"c d\"   e\n",
+          "\xEF\xBB\xBFid\n7\n07\n-1\n",
+          "\"a;b\";c\n"};
 }
 
 std::vector<std::string> mtx_seeds() {

@@ -11,11 +11,12 @@ Outcomes& outcomes() {
 
 std::span<const Target> targets() {
   constexpr int kMutations = 3000;
-  // None of HDF5 files: on some, the process aborts inside the library (1.10) or after it.
-  static constexpr std::array<Target, 9> kTargets = {{
+  // None of HDF5 files: on some, the library (1.10.8) reads out of bounds (tests/README.md).
+  static constexpr std::array<Target, 10> kTargets = {{
       {"npy", fuzz_npy, npy_seeds, kMutations},
       {"npz", fuzz_npz, npz_seeds, kMutations},
       {"csv", fuzz_csv, csv_seeds, kMutations},
+      {"ids", fuzz_ids, ids_seeds, kMutations},
       {"mtx", fuzz_mtx, mtx_seeds, kMutations},
       {"hdf5", fuzz_hdf5, hdf5_seeds, 0},
       {"program", fuzz_program, program_seeds, kMutations},

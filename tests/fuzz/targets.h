@@ -19,10 +19,11 @@ using Bytes = std::span<const std::byte>;
 int fuzz_npy(Bytes data);
 int fuzz_npz(Bytes data);
 int fuzz_csv(Bytes data);  // the first byte: whether the rest is a .gz
+int fuzz_ids(Bytes data);
 int fuzz_mtx(Bytes data);
 int fuzz_hdf5(Bytes data);
 int fuzz_manifest(Bytes data);
-int fuzz_program(Bytes data);  // parsed, checked and built
+int fuzz_program(Bytes data);  // as far as the plan of its training
 // The first byte: whether checksums are made right first, so that what lies behind them is reached.
 int fuzz_vertex_tensor(Bytes data);
 int fuzz_edge_file(Bytes data);
@@ -56,6 +57,7 @@ std::span<const Target> targets();
 std::vector<std::string> npy_seeds();
 std::vector<std::string> npz_seeds();
 std::vector<std::string> csv_seeds();
+std::vector<std::string> ids_seeds();
 std::vector<std::string> mtx_seeds();
 std::vector<std::string> hdf5_seeds();
 std::vector<std::string> manifest_seeds();

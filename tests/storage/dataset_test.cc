@@ -291,3 +291,28 @@ TEST_CASE("dataset: no lock file is left in a finished dataset, new or replaced"
     CHECK(files.list("/") == std::vector<std::string>{"g.ooc"});
   }
 }
+
+TEST_CASE("dataset: copying edges.in, once a graph is not symmetric, can be interrupted") {
+  MemoryFileSystem files;
+  std::vector<Edge> edges = test::random_edges(kVertices, 9000, 5);
+  const std::size_t given = edges.size();
+  for (std::size_t i = 0; i < given; ++i) {
+    edges.push_back({edges[i].destination, edges[i].source});
+  }
+  edges.push_back({kVertices - 1, kVertices - 2});
+  std::atomic<bool> stop{false};
+  int copied = 0;
+  Control control;
+  control.stop = &stop;
+  control.progress = [&](std::string_view phase, double, double) {
+    if (phase != "copying edges") return;
+    ++copied;
+    stop = true;
+  };
+  {
+    DatasetWriter writer(files, kPath, false, kVertices, 16);
+    CHECK_THROWS_AS(writer.write_edges(edges, control), Interrupted);
+  }
+  CHECK(copied == 1);
+  CHECK(!files.exists(kPath));
+}

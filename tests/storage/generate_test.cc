@@ -9,6 +9,7 @@
 
 #include "storage/dataset.h"
 #include "storage/errors.h"
+#include "storage/import/distinct_edges.h"
 #include "tests/support/fake_file_system.h"
 #include "tests/support/input_files.h"
 
@@ -31,6 +32,37 @@ GenerateOptions options_of(GraphKind kind, std::int64_t vertices, std::int64_t e
   return options;
 }
 
+struct GeneratedGraph {
+  std::vector<Edge> edges;
+  std::vector<std::int32_t> labels;
+};
+
+GeneratedGraph read_graph(FileSystem& files) {
+  const Dataset dataset = Dataset::open(files, "g.ooc", VerifyPolicy::kFirst);
+  GeneratedGraph graph;
+  const EdgeFile& file = dataset.edge_file(Direction::kIn);
+  const EdgeLayout& layout = file.layout();
+  for (std::int64_t span = 0; span < layout.span_count(); ++span) {
+    for (std::int64_t panel = 0; panel < layout.panel_count(); ++panel) {
+      for (const PanelTile& entry : file.tiles(span, panel)) {
+        for_each_edge(entry.tile, [&](std::uint16_t row, std::uint16_t source) {
+          graph.edges.push_back(
+              {span * layout.span_rows + source, entry.block * layout.block_rows + row});
+        });
+      }
+    }
+  }
+  graph.labels.resize(static_cast<std::size_t>(dataset.vertices()));
+  dataset.tensor("labels")->read_rows(0, dataset.vertices(), graph.labels.data());
+  return graph;
+}
+
+GeneratedGraph generate_graph(const GenerateOptions& options) {
+  MemoryFileSystem files;
+  generate_dataset(files, options, "g.ooc", Control{});
+  return read_graph(files);
+}
+
 double inside_share(const GeneratedGraph& graph) {
   std::int64_t inside = 0;
   for (const Edge& edge : graph.edges) {
@@ -43,7 +75,7 @@ TEST_CASE("generate: edges are distinct, no loops, and there in both directions"
   for (const GraphKind kind : {GraphKind::kRmat, GraphKind::kSbm}) {
     for (const std::int64_t vertices : {60, 1000, 1025}) {
       const std::int64_t count = vertices == 60 ? 60 : 8000;
-      const auto graph = generate_graph(options_of(kind, vertices, count), Control{});
+      const auto graph = generate_graph(options_of(kind, vertices, count));
       std::set<std::pair<VertexId, VertexId>> edges;
       for (const Edge& edge : graph.edges) {
         REQUIRE((edge.source >= 0 && edge.source < vertices));
@@ -61,20 +93,87 @@ TEST_CASE("generate: edges are distinct, no loops, and there in both directions"
 TEST_CASE("generate: the options alone decide, not the number of threads") {
   for (const GraphKind kind : {GraphKind::kRmat, GraphKind::kSbm}) {
     auto options = options_of(kind, 500, 4000);
-    const auto graph = generate_graph(options, Control{});
+    const auto graph = generate_graph(options);
     const tbb::global_control one_thread(tbb::global_control::max_allowed_parallelism, 1);
-    const auto again = generate_graph(options, Control{});
+    const auto again = generate_graph(options);
     CHECK(graph.edges == again.edges);
     CHECK(graph.labels == again.labels);
     options.seed = 4;
-    CHECK(graph.edges != generate_graph(options, Control{}).edges);
+    CHECK(graph.edges != generate_graph(options).edges);
   }
 }
 
+// The first different edges, as a set finds them.
+std::set<std::pair<VertexId, VertexId>> first_edges(const DrawEdge& draw, std::size_t wanted) {
+  std::set<std::pair<VertexId, VertexId>> edges;
+  for (std::uint64_t i = 0; edges.size() < wanted; ++i) {
+    const Edge edge = draw(i);
+    if (edge.source != edge.destination) edges.emplace(edge.source, edge.destination);
+  }
+  return edges;
+}
+
+TEST_CASE("distinct_edges: the first different ones, whatever the memory") {
+  const DrawEdge draw = edge_draws(options_of(GraphKind::kRmat, 3000, 1));
+  for (const std::int64_t wanted : {1, 500, 60'000}) {
+    const auto expected = first_edges(draw, static_cast<std::size_t>(wanted));
+    for (const std::int64_t memory :
+         {std::int64_t{0}, std::int64_t{1} << 20, std::int64_t{1} << 30}) {
+      MemoryFileSystem files;
+      files.create_directories("s");
+      {
+        DistinctEdges edges(files, "s/drawn", draw, wanted, 1'000'000, memory, Control{});
+        REQUIRE(edges.complete());
+        CHECK(edges.known_edges() == wanted);
+        for (int round = 0; round < 2; ++round) {
+          EdgeBlock block;
+          std::vector<std::pair<VertexId, VertexId>> found;
+          for (std::uint64_t number = 0; edges.next(1000, block); ++number) {
+            CHECK(block.number == number);
+            CHECK(block.edges.size() <= 1000);
+            for (const Edge& edge : block.edges) found.emplace_back(edge.source, edge.destination);
+          }
+          CHECK(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
+          edges.rewind();
+        }
+      }
+      CHECK(files.list("s").empty());
+    }
+  }
+}
+
+TEST_CASE("distinct_edges: where there are not so many, it ends") {
+  MemoryFileSystem files;
+  const DrawEdge draw = [](std::uint64_t index) {
+    return Edge{0, static_cast<VertexId>(1 + index % 50)};
+  };
+  const DistinctEdges edges(files, "drawn", draw, 51, 5000, 1 << 20, Control{});
+  CHECK(!edges.complete());
+  CHECK(edges.known_edges() == 50);
+}
+
+TEST_CASE("generate: the same bytes whatever the memory, and too little is refused") {
+  const auto generate = [](MemoryFileSystem& files, std::int64_t memory) {
+    auto options = options_of(GraphKind::kRmat, 20'000, 150'000);
+    options.memory_bytes = memory;
+    return generate_dataset(files, options, "g.ooc", Control{});
+  };
+  MemoryFileSystem little, much, none;
+  const tbb::global_control threads(tbb::global_control::max_allowed_parallelism, 2);
+  CHECK(generate(little, std::int64_t{180} << 20).stored_edges == 300'000);
+  CHECK(generate(much, std::int64_t{8} << 30).input.edges == 300'000);
+  for (const std::string& name : much.list("g.ooc")) {
+    CHECK(read_file(little, "g.ooc/" + name) == read_file(much, "g.ooc/" + name));
+  }
+  CHECK_THAT(error_of<BudgetError>([&] { generate(none, std::int64_t{100} << 20); }),
+             Contains("--memory 100 MiB; give --memory"));
+  CHECK(none.list(".").empty());
+}
+
 TEST_CASE("generate: 80 % of the edges stay inside classes; rmat is skewed") {
-  const auto sbm = generate_graph(options_of(GraphKind::kSbm, 10'000, 60'000), Control{});
+  const auto sbm = generate_graph(options_of(GraphKind::kSbm, 10'000, 60'000));
   CHECK(inside_share(sbm) == Approx(0.8).margin(0.02));
-  const auto rmat = generate_graph(options_of(GraphKind::kRmat, 10'000, 60'000), Control{});
+  const auto rmat = generate_graph(options_of(GraphKind::kRmat, 10'000, 60'000));
   CHECK(inside_share(rmat) == Approx(0.8).margin(0.05));
   const auto largest_degree = [](const GeneratedGraph& graph) {
     std::vector<std::int64_t> degrees(10'000, 0);
@@ -150,14 +249,11 @@ TEST_CASE("generate: features say little alone, and much averaged over two hops"
   const Dataset dataset = Dataset::open(files, "g.ooc", VerifyPolicy::kFirst);
   dataset.verify();
   CHECK(dataset.manifest().symmetric);
-  const auto graph = generate_graph(options, Control{});
+  const auto graph = read_graph(files);
   std::vector<float> rows(4000 * 64);
   dataset.tensor("features")->read_rows(0, 4000, rows.data());
   std::vector<std::uint8_t> splits(4000);
   dataset.tensor("splits")->read_rows(0, 4000, splits.data());
-  std::vector<std::int32_t> labels(4000);
-  dataset.tensor("labels")->read_rows(0, 4000, labels.data());
-  CHECK(labels == graph.labels);
   double square = 0;
   for (const float value : rows) square += value * value;
   CHECK(square / (4000 * 64) == Approx(1.0 + 1.0 / 64).margin(0.02));

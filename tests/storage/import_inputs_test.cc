@@ -191,7 +191,7 @@ std::vector<std::uint8_t> splits_of(const std::vector<std::pair<std::string, std
     put_file(files, inputs[i].first, inputs[i].second);
     tables[i] = open_table(files, inputs[i].first);
   }
-  return read_splits(tables, vertices, labels, nullptr, Control{});
+  return read_splits(tables, vertices, labels, {}, Control{});
 }
 
 const std::vector<std::int32_t> kLabels = {0, 1, 0, -1, 1};
@@ -263,7 +263,7 @@ TEST_CASE("labels and splits: no columns are refused") {
   SplitTables tables;
   tables[0] = open_table(files, "t.npy");
   const std::vector<std::int32_t> labels = {0, 0, 0};
-  CHECK_THAT(error_of<DataError>([&] { read_splits(tables, 3, labels, nullptr, Control{}); }),
+  CHECK_THAT(error_of<DataError>([&] { read_splits(tables, 3, labels, {}, Control{}); }),
              Contains("a split needs one column, not 0, t.npy"));
 }
 

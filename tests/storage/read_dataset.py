@@ -20,7 +20,8 @@ except ImportError:
 
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "<i8", 5: "u1", 6: "<f2", 7: "<u2"}
 BF16 = 7
-TENSORS = ("features", "labels", "splits", "ids", "degrees", "original_ids")
+TENSORS = ("features", "labels", "splits", "ids", "degrees", "original_ids", "original_id_ends",
+           "original_id_bytes")  # fmt: skip
 
 
 def require(holds, what):
@@ -137,6 +138,17 @@ def rows_of_deltas(deltas, escapes):
     return rows + corrections[np.cumsum(escaped)]
 
 
+def names_of(tensors, id_bytes):
+    """The ids of the rows, where they are strings."""
+    data, ends = tensors["original_id_bytes"].tobytes(), tensors["original_id_ends"][:, 0]
+    require(ends[-1] == len(data) == id_bytes and (np.diff(ends, prepend=0) > 0).all(), "id ends")
+    names = [data[begin:end].decode() for begin, end in zip([0, *ends], ends)]
+    order = np.argsort(tensors["ids"][:, 0])
+    ascending = [names[row].encode() for row in order]
+    require(ascending == sorted(set(ascending)), "ids do not ascend")
+    return np.array(names)
+
+
 def read_dataset(path):
     """manifest, tensors by name, `edges_in` and `edges_out` (its rows are sources of the graph)."""
     path = pathlib.Path(path)
@@ -148,6 +160,8 @@ def read_dataset(path):
     edges_in = files["edges.in"].edges()
     edges_out = edges_in if manifest["symmetric"] else files["edges.out"].edges()
     tensors = {name: files[name].tensor() for name in TENSORS if name in files}
+    if manifest["remapped"] == "strings":
+        tensors["original_ids"] = names_of(tensors, manifest["id_bytes"])
     return SimpleNamespace(manifest=manifest, edges_in=edges_in, edges_out=edges_out, **tensors)
 
 

@@ -1,6 +1,8 @@
 // Small seeded datasets in memory, written through the shipped writer.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -20,6 +22,7 @@ struct TinyDataset {
   std::int64_t block_rows = 16;
   std::uint64_t seed = 1;
   bool permute = false;  // a seeded order other than the natural one
+  bool names = false;    // ids are strings
   bool multi_label = false;
   std::vector<Edge> edges;  // of the natural order
 };
@@ -79,6 +82,13 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
   }
   writer.write_splits(splits);
   writer.write_ids(ids);
+  if (spec.names) {
+    constexpr std::int64_t kBytes = 5;
+    std::string name;
+    writer.write_original_names(kBytes * spec.vertices, [&](std::int64_t row) {
+      return name = fmt::format("é{:03}", ids[static_cast<std::size_t>(row)]);
+    });
+  }
   writer.commit();
   return Dataset::open(files, path, VerifyPolicy::kFirst);
 }
