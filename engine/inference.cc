@@ -196,7 +196,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
   const auto file = make_result_file(files, path, shape);
   write_rows(program, tensor, classes ? &classifier : nullptr, dataset, *file, stop);
   InferenceResult result;
-  if (wanted.loss) result.scores = run_scores(program, inputs, metric, model.task);
+  if (wanted.loss) result.scores = run_scores(program, inputs, metric, model.task).scores;
   return result;
 }
 

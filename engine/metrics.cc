@@ -3,7 +3,9 @@
 #include <tbb/parallel_reduce.h>
 #include <tbb/parallel_sort.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -17,13 +19,40 @@ namespace {
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kSplits = 3;
 
-// One block's rows of a vertex tensor.
+bool is_ranking(Metric metric) {
+  return metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
+}
+
+struct Sources {
+  Task task;
+  const BlockSource& logits;
+  const BlockSource& labels;
+  const BlockSource& splits;
+  std::atomic<std::int64_t>& bytes_read;
+
+  const TensorLayout& layout() const { return logits.layout(); }
+  bool many() const { return task == Task::kMultiLabel; }
+};
+
+std::int64_t stored_bytes(const BlockSource& source, std::int64_t rows, std::int64_t slice) {
+  if (!source.in_storage()) return 0;
+  return rows * source.layout().slice_stride(slice) *
+         static_cast<std::int64_t>(dtype_bytes(source.dtype()));
+}
+
+constexpr std::int64_t kAllColumns = -1;
+
+// One block's rows of a vertex tensor: all columns, or those of the slice that `col` is in.
 template <class T>
 class BlockRows {
  public:
-  BlockRows(const BlockSource& source, std::int64_t block) : layout_(source.layout()) {
+  BlockRows(const Sources& sources, const BlockSource& source, std::int64_t block,
+            std::int64_t col = kAllColumns)
+      : layout_(source.layout()), slices_(static_cast<std::size_t>(layout_.slice_count())) {
     for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
-      slices_.push_back(static_cast<const T*>(source.chunk(block, slice)));
+      if (col != kAllColumns && slice != col / kSliceWidth) continue;
+      slices_[static_cast<std::size_t>(slice)] = static_cast<const T*>(source.chunk(block, slice));
+      sources.bytes_read += stored_bytes(source, layout_.rows_of(block), slice);
     }
   }
   T at(std::int64_t row, std::int64_t col) const {
@@ -37,20 +66,10 @@ class BlockRows {
   std::vector<const T*> slices_;
 };
 
-struct Sources {
-  Task task;
-  const BlockSource& logits;
-  const BlockSource& labels;
-  const BlockSource& splits;
-
-  const TensorLayout& layout() const { return logits.layout(); }
-  bool many() const { return task == Task::kMultiLabel; }
-};
-
 // Calls visit(split, row) for the rows of a block that are in a split, 0 for train.
 template <class Visit>
 void for_each_row(const Sources& sources, std::int64_t block, Visit&& visit) {
-  const BlockRows<std::uint8_t> splits(sources.splits, block);
+  const BlockRows<std::uint8_t> splits(sources, sources.splits, block);
   const std::int64_t rows = sources.layout().rows_of(block);
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::uint8_t split = splits.at(row, 0);
@@ -62,15 +81,17 @@ void for_each_row(const Sources& sources, std::int64_t block, Visit&& visit) {
 // Labels as truth values by class: of single labels whether it is the class.
 class Labels {
  public:
-  Labels(const Sources& sources, std::int64_t block) {
+  // Of a multi-label task all columns, or `col` alone.
+  Labels(const Sources& sources, std::int64_t block, std::int64_t col = kAllColumns)
+      : first_(std::max<std::int64_t>(0, col)) {
     if (sources.task == Task::kSingle) {
-      single_.emplace_back(sources.labels, block);
+      single_.emplace_back(sources, sources.labels, block);
     } else {
-      bits_.emplace_back(sources.labels, block);
+      bits_.emplace_back(sources, sources.labels, block, col);
     }
   }
   bool labelled(std::int64_t row) const {
-    return single_.empty() ? bits_[0].at(row, 0) != kUnlabelled : single_[0].at(row, 0) >= 0;
+    return single_.empty() ? bits_[0].at(row, first_) != kUnlabelled : single_[0].at(row, 0) >= 0;
   }
   bool bit(std::int64_t row, std::int64_t col) const { return bits_[0].at(row, col) == 1; }
   // Of a task with one class a vertex.
@@ -81,6 +102,7 @@ class Labels {
  private:
   std::vector<BlockRows<std::int32_t>> single_;  // one of the two
   std::vector<BlockRows<std::uint8_t>> bits_;
+  std::int64_t first_;  // a column that is there
 };
 
 struct ClassCounts {
@@ -120,7 +142,7 @@ std::int64_t largest(const BlockRows<T>& logits, std::int64_t row, std::int64_t 
 
 template <class T>
 void count_block(const Sources& sources, std::int64_t block, AllCounts& counts) {
-  const BlockRows<T> logits(sources.logits, block);
+  const BlockRows<T> logits(sources, sources.logits, block);
   const Labels labels(sources, block);
   const std::int64_t cols = sources.layout().cols;
   for_each_row(sources, block, [&](std::size_t split, std::int64_t row) {
@@ -241,8 +263,8 @@ template <class T>
 void read_column(const Sources& sources, std::int64_t col, RankColumns& columns) {
   for (RankColumn& column : columns) column.clear();
   for (std::int64_t block = 0; block < sources.layout().block_count(); ++block) {
-    const BlockRows<T> logits(sources.logits, block);
-    const Labels labels(sources, block);
+    const BlockRows<T> logits(sources, sources.logits, block, col);
+    const Labels labels(sources, block, col);
     for_each_row(sources, block, [&](std::size_t split, std::int64_t row) {
       if (!labels.labelled(row)) return;
       if (sources.task == Task::kSingle) {
@@ -284,9 +306,7 @@ std::array<double, kSplits> rank_metric(const Sources& sources, Metric metric) {
 
 template <class T>
 std::array<double, kSplits> compute(Metric metric, const Sources& sources) {
-  if (metric == Metric::kRocAuc || metric == Metric::kAveragePrecision) {
-    return rank_metric<T>(sources, metric);
-  }
+  if (is_ranking(metric)) return rank_metric<T>(sources, metric);
   const AllCounts counts = count<T>(sources);
   std::array<double, kSplits> scores{};
   for (std::size_t split = 0; split < kSplits; ++split) {
@@ -302,13 +322,26 @@ bool needs_logits(Metric metric, Task task) {
   return metric != Metric::kAccuracy;
 }
 
-Scores compute_metric(Metric metric, Task task, const BlockSource& logits,
-                      const BlockSource& labels, const BlockSource& splits) {
+MetricResult compute_metric(Metric metric, Task task, const BlockSource& logits,
+                            const BlockSource& labels, const BlockSource& splits) {
   OOC_CHECK(needs_logits(metric, task));
-  const Sources sources{task, logits, labels, splits};
+  std::atomic<std::int64_t> bytes_read = 0;
+  const Sources sources{task, logits, labels, splits, bytes_read};
   const auto [train, valid, test] = logits.dtype() == DType::kF64 ? compute<double>(metric, sources)
                                                                   : compute<float>(metric, sources);
-  return {train, valid, test};
+  return {{train, valid, test}, bytes_read};
+}
+
+std::int64_t metric_bytes(Metric metric, Task task, const BlockSource& labels,
+                          const BlockSource& splits) {
+  if (!needs_logits(metric, task)) return 0;
+  const TensorLayout& layout = labels.layout();
+  const bool by_column = is_ranking(metric) && task == Task::kMultiLabel;
+  std::int64_t bytes = stored_bytes(splits, layout.rows, 0) * (by_column ? layout.cols : 1);
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    bytes += stored_bytes(labels, layout.rows, slice) * (by_column ? layout.slice_cols(slice) : 1);
+  }
+  return bytes;
 }
 
 }  // namespace ooc

@@ -37,10 +37,18 @@ struct Scores {
 // Whether the metric is something else than the accuracy of the loss sums.
 bool needs_logits(Metric metric, Task task);
 
+struct MetricResult {
+  Scores scores;
+  std::int64_t bytes_read = 0;  // of sources in storage
+};
+
 // `logits`: fp32 or fp64; `labels` and `splits` as the loss reads them (kernels/row_kernels.h).
 // They are read block by block; rocauc and ap take the memory of one column of fp64 and read a
 // column at a time. The result is the same for any number of threads and any cut into blocks.
-Scores compute_metric(Metric metric, Task task, const BlockSource& logits,
-                      const BlockSource& labels, const BlockSource& splits);
+MetricResult compute_metric(Metric metric, Task task, const BlockSource& logits,
+                            const BlockSource& labels, const BlockSource& splits);
+// MetricResult::bytes_read beforehand; 0 for a metric that needs no logits.
+std::int64_t metric_bytes(Metric metric, Task task, const BlockSource& labels,
+                          const BlockSource& splits);
 
 }  // namespace ooc

@@ -136,15 +136,15 @@ TensorLayout ModelProgram::layout(TensorId tensor) const {
   return executor_->layout(staged_.value(tensor));
 }
 
-Scores run_scores(const ModelProgram& program, const GraphInputs& inputs, Metric metric,
-                  Task task) {
+MetricResult run_scores(const ModelProgram& program, const GraphInputs& inputs, Metric metric,
+                        Task task) {
   if (needs_logits(metric, task)) {
     const ProgramOutput logits(program, program.model().logits);
     return compute_metric(metric, task, logits, *inputs.sources().at(labels_input(task)),
                           *inputs.sources().at("splits"));
   }
   const auto [train, valid, test] = program.losses();
-  return {train.accuracy, valid.accuracy, test.accuracy};
+  return {{train.accuracy, valid.accuracy, test.accuracy}, 0};
 }
 
 }  // namespace ooc

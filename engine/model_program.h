@@ -114,6 +114,7 @@ class ProgramOutput final : public BlockSource {
 };
 
 // The metric of the program's last run; its logits are wanted where needs_logits().
-Scores run_scores(const ModelProgram& program, const GraphInputs& inputs, Metric metric, Task task);
+MetricResult run_scores(const ModelProgram& program, const GraphInputs& inputs, Metric metric,
+                        Task task);
 
 }  // namespace ooc

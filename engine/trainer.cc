@@ -91,6 +91,13 @@ bool Trainer::prepare(const std::atomic<bool>* stop) {
   return true;
 }
 
+std::int64_t Trainer::planned_bytes() const {
+  const Task task = config_.model.task;
+  const auto& sources = inputs_.sources();
+  return training_.plan().bytes_read + evaluation_.plan().bytes_read +
+         metric_bytes(config_.metric, task, *sources.at(labels_input(task)), *sources.at("splits"));
+}
+
 std::int64_t Trainer::planned_device_bytes() const {
   const std::int64_t workers = tbb::this_task_arena::max_concurrency();
   std::set<std::string> names;
@@ -139,7 +146,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
     return std::nullopt;
   }
   const RunCounters trained = training_.take_counters(), evaluated = evaluation_.take_counters();
-  record.bytes_read = trained.bytes_read + evaluated.bytes_read;
+  record.bytes_read += trained.bytes_read + evaluated.bytes_read;
   record.compute_busy = (trained.compute_seconds + evaluated.compute_seconds) /
                         (seconds_since(begin) * tbb::this_task_arena::max_concurrency());
   state_.epoch = record.epoch;
@@ -179,7 +186,9 @@ bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
   record.valid_loss = losses[1].loss;
   // The step may have been the one that broke the model: it must not become the best one.
   check_finite(losses[0].loss, "loss after the step", record.epoch);
-  record.scores = run_scores(evaluation_, inputs_, config_.metric, config_.model.task);
+  const MetricResult metric = run_scores(evaluation_, inputs_, config_.metric, config_.model.task);
+  record.scores = metric.scores;
+  record.bytes_read += metric.bytes_read;
   record.eval_seconds = seconds_since(begin);
   return true;
 }

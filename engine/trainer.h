@@ -41,9 +41,7 @@ class Trainer {
   const ModelProgram& training() const { return training_; }
   const ModelProgram& evaluation() const { return evaluation_; }
   // What the plan says of an epoch with an evaluation: bytes read from the dataset.
-  std::int64_t planned_bytes() const {
-    return training_.plan().bytes_read + evaluation_.plan().bytes_read;
-  }
+  std::int64_t planned_bytes() const;
   // Device memory that the plan takes, parameters included.
   std::int64_t planned_device_bytes() const;
 

@@ -31,7 +31,7 @@ struct Rows {
   Scores compute(Metric metric) const {
     const BlockSource& labels = task == Task::kSingle ? static_cast<const BlockSource&>(single)
                                                       : static_cast<const BlockSource&>(bits);
-    return compute_metric(metric, task, logits, labels, splits);
+    return compute_metric(metric, task, logits, labels, splits).scores;
   }
 
   Task task;

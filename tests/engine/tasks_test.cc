@@ -302,6 +302,7 @@ TEST_CASE("tasks: interrupted and resumed, every optimiser and metric gives the 
     }
     CHECK(expected.summary.at("best_epoch") == best + 1);
     CHECK(expected.summary.at("best_valid") == lines[best].at("valid"));
+    CHECK(lines[0].at("bytes_read") == expected.summary.at("plan_predicted_bytes"));
     CHECK(expected.summary.at("metric") == word_of(kMetrics, whole.config.metric));
     for (const std::int64_t stop_after : {3, 8}) {
       Fixture fixture(task);
