@@ -9,6 +9,7 @@ import subprocess
 import time
 import tomllib
 
+import h5py
 import numpy as np
 import programs
 from programs import ProgramTest, write_graph
@@ -110,6 +111,12 @@ class TasksTest(ProgramTest):
         self.assertEqual(classes.dtype, np.uint8)
         np.testing.assert_array_equal(classes, logits > 0)
         self.infer("many.ooc", "bits", "--what", "embeddings")
+        self.succeed(
+            *("ooc-infer", "many.ooc", "--run", "bits", "-o", "o.h5", "--what", "classes")
+        )
+        with h5py.File(self.path / "o.h5") as file:
+            self.assertEqual(file["data"].dtype, np.uint8)
+            np.testing.assert_array_equal(file["data"][...], classes)
 
     def test_two_classes_as_single_and_as_binary(self):
         write_graph(self.path / "two", classes=2, vertices=120)
