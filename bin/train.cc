@@ -12,6 +12,7 @@
 #include "engine/model_library.h"
 #include "engine/seed_runs.h"
 #include "kernels/cpu_backend.h"
+#include "storage/byte_size.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -35,6 +36,9 @@ void print_plan(const Trainer& trainer, bool json) {
   if (json) {
     fmt::print("{}\n", plan_of(trainer).dump(2));
     return;
+  }
+  for (const auto& [name, bytes] : trainer.precomputed_bytes()) {
+    fmt::print("computed once: {} {}, in memory\n", name, format_byte_size(bytes));
   }
   for (const ModelProgram* program : {&trainer.training(), &trainer.evaluation()}) {
     fmt::print("{}", plan_to_text(program->program(), program->plan()));

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "engine/metrics.h"
@@ -98,19 +97,22 @@ std::int64_t Trainer::planned_bytes() const {
          metric_bytes(config_.metric, task, *sources.at(labels_input(task)), *sources.at("splits"));
 }
 
-std::int64_t Trainer::planned_device_bytes() const {
-  const std::int64_t workers = tbb::this_task_arena::max_concurrency();
-  std::set<std::string> names;
-  std::int64_t precomputed = 0;
+std::map<std::string, std::int64_t> Trainer::precomputed_bytes() const {
+  std::map<std::string, std::int64_t> bytes;
   for (const ModelProgram* program : {&training_, &evaluation_}) {
     for (const Hoisted& hoisted : program->precomputed().tensors) {
-      if (prepared_ || !names.insert(hoisted.input).second) continue;
-      precomputed += resident_bytes(
+      bytes[hoisted.input] = resident_bytes(
           {dataset_.vertices(), hoisted.cols, dataset_.manifest().edges.block_rows}, real_);
     }
   }
-  return inputs_.memory_bytes() + precomputed +
-         std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
+  return bytes;
+}
+
+std::int64_t Trainer::planned_device_bytes() const {
+  const std::int64_t workers = tbb::this_task_arena::max_concurrency();
+  std::int64_t inputs = inputs_.memory_bytes();
+  for (const auto& [name, bytes] : precomputed_bytes()) inputs += prepared_ ? 0 : bytes;
+  return inputs + std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
          workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
          parameters_.bytes() + training_.sum_bytes();
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,8 @@ class Trainer {
   const ModelProgram& evaluation() const { return evaluation_; }
   // What the plan says of an epoch with an evaluation: bytes read from the dataset.
   std::int64_t planned_bytes() const;
+  // What is computed once, before the first epoch, and stays in memory: bytes by name.
+  std::map<std::string, std::int64_t> precomputed_bytes() const;
   // Device memory that the plan takes, parameters included.
   std::int64_t planned_device_bytes() const;
 

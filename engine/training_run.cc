@@ -64,6 +64,8 @@ Json plan_of(const Trainer& trainer) {
   plan["evaluation"] = plan_to_json(trainer.evaluation().program(), trainer.evaluation().plan());
   // Chosen by the machine, and part of what makes results equal to the last bit.
   plan["blas_core"] = blas_core();
+  plan["computed_once"] = Json::object();
+  for (const auto& [name, bytes] : trainer.precomputed_bytes()) plan["computed_once"][name] = bytes;
   plan["bytes_read_per_epoch"] = trainer.planned_bytes();
   plan["device_bytes"] = trainer.planned_device_bytes();
   return plan;

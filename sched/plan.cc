@@ -188,6 +188,32 @@ std::int64_t choose_batch(const EdgeProgram& program, bool fuse) {
   return std::clamp(edges, kMinEdges, kMaxEdges);
 }
 
+std::int64_t row_bytes(const EdgeProgram::Shape& shape) {
+  return shape.cols * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
+}
+
+// Of one edge: its rows read, its accumulators read and written, and, where a batch is too large
+// for a cache, its values written once and read by every step and fold.
+std::int64_t bytes_of_edge(const EdgeProgram& edges, bool fuse) {
+  const auto value_bytes = [&](int value) {
+    return row_bytes(edges.values[static_cast<std::size_t>(value)]);
+  };
+  std::int64_t bytes = 0;
+  for (const EdgeProgram::Load& load : edges.loads) bytes += value_bytes(load.value);
+  for (const EdgeProgram::Shape& shape : edges.accumulators) bytes += 2 * row_bytes(shape);
+  if (fuse || is_plain_sum(edges)) return bytes;
+  for (const EdgeProgram::Shape& shape : edges.values) bytes += row_bytes(shape);
+  for (const EdgeProgram::Step& step : edges.steps) {
+    for (const EdgeProgram::Operand& input : step.inputs) {
+      if (!input.is_matrix) bytes += value_bytes(input.index);
+    }
+  }
+  for (const EdgeProgram::FoldStep& fold : edges.folds) {
+    for (const int value : fold.inputs) bytes += value_bytes(value);
+  }
+  return bytes;
+}
+
 void plan_propagation(const Program& program, const Propagation& propagation,
                       const GraphCounts& graph, const PlanOptions& options, Pass& pass) {
   pass.kind = PassKind::kPropagate;
@@ -200,6 +226,7 @@ void plan_propagation(const Program& program, const Propagation& propagation,
   edges.slice_local_cols = pass.slice_local_cols;
   edges.batch_edges = pass.batch_edges = choose_batch(edges, options.fuse_edges);
   pass.edge_scratch_bytes = edge_scratch_bytes(edges);
+  pass.bytes_moved += graph.edges.edges * bytes_of_edge(edges, options.fuse_edges);
   pass.bytes_read +=
       propagation.direction == Direction::kIn ? graph.edge_bytes_in : graph.edge_bytes_out;
   if (propagation.loops) {
@@ -232,6 +259,12 @@ Plan make_plan(const Program& program, const GraphCounts& graph, const PlanOptio
     if (stage.propagation) plan_propagation(program, *stage.propagation, graph, options, pass);
     plan.scratch_bytes =
         std::max({plan.scratch_bytes, pass.scratch_bytes, pass.edge_scratch_bytes});
+    for (const ValueId id : pass.tensors) {
+      pass.bytes_moved +=
+          resident_bytes(layout_of(program.values[static_cast<std::size_t>(id)], graph),
+                         program.values[static_cast<std::size_t>(id)].dtype);
+    }
+    plan.bytes_moved += pass.bytes_moved;
     plan.bytes_read += pass.bytes_read;
     plan.passes.push_back(std::move(pass));
   }

@@ -43,6 +43,9 @@ struct Pass {
   std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
   std::int64_t scratch_bytes = 0;  // per worker
   std::int64_t bytes_read = 0;     // from the dataset's files
+  // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge values
+  // that don't stay in cache, rows of vertex tensors in the row-wise work.
+  std::int64_t bytes_moved = 0;
 };
 
 // The place of a resident tensor in the arena, and the passes between which it is there.
@@ -61,6 +64,7 @@ struct Plan {
   std::int64_t arena_bytes = 0;
   std::int64_t scratch_bytes = 0;  // per worker: the largest of the passes', of rows or edges
   std::int64_t bytes_read = 0;     // per run, from the dataset's files
+  std::int64_t bytes_moved = 0;    // per run: the passes' together
 };
 
 // What the plan needs to know of a graph; `edge_bytes` are those of the files' edge chunks.

@@ -99,6 +99,7 @@ nlohmann::ordered_json plan_to_json(const Program& program, const Plan& plan) {
   json["scratch_bytes_per_worker"] = plan.scratch_bytes;
   json["bytes_read"] = plan.bytes_read;
   json["bytes_written"] = 0;
+  json["bytes_moved"] = plan.bytes_moved;
   for (const Pass& pass : plan.passes) {
     nlohmann::ordered_json entry;
     entry["name"] = pass.name;
@@ -109,6 +110,7 @@ nlohmann::ordered_json plan_to_json(const Program& program, const Plan& plan) {
     entry["group_rows"] = pass.group_rows;
     entry["scratch_bytes"] = pass.scratch_bytes;
     entry["bytes_read"] = pass.bytes_read;
+    entry["bytes_moved"] = pass.bytes_moved;
     json["passes"].push_back(std::move(entry));
   }
   for (const Residence& tensor : plan.residences) {

@@ -151,9 +151,12 @@ class Reference:
             norm = {name: self.p(i, f"batch_norm.{name}") for name in ("mean", "variance")}
             h = (h - norm["mean"]) / np.sqrt(norm["variance"] + 1e-5)
             h = h * self.p(i, "batch_norm.gamma") + self.p(i, "batch_norm.beta")
-            return relu(h) @ self.p(i, "second") + self.p(i, "bias")
+            return relu(relu(h) @ self.p(i, "second") + self.p(i, "bias"))
 
-        return self.stack(self.x, layer)
+        h = self.x
+        for i in range(1, LAYERS + 1):
+            h = layer(i, h)
+        return self.head(h)
 
     def commnet(self):
         return self.stack(
@@ -288,6 +291,22 @@ class ModelsTest(ProgramTest):
 
     def test_ggnn_with_types_of_edges(self):
         self.check("ggnn", typed=True)
+
+    def test_types_the_model_has_not_seen_are_refused(self):
+        self.check("ggnn", typed=True)
+        types = np.load(self.path / "raw/edge_types.npy")
+        types[0] = TYPES
+        np.save(self.path / "raw/edge_types.npy", types)
+        self.succeed("ooc-prep", "import", "raw", "-o", "more.ooc", "--quiet")
+        self.fail_with(
+            3,
+            "dataset has 4 types of edges, the model was trained on 3, more.ooc; ",
+            *("ooc-infer", "more.ooc", "--run", "run", "-o", "more.npy"),
+        )
+        types[:] = 0
+        np.save(self.path / "raw/edge_types.npy", types)
+        self.succeed("ooc-prep", "import", "raw", "-o", "fewer.ooc", "--quiet")
+        self.succeed("ooc-infer", "fewer.ooc", "--run", "run", "-o", "fewer.npy")
 
     def test_gat(self):
         self.check("gat", "--heads", HEADS, "--out-heads", OUT_HEADS)
