@@ -3,9 +3,9 @@
 
     bench/attention_memory.py [--vertices N] [--edges N] [--features N]
 
-Generates an R-MAT graph and trains GAT (8 heads of 8) and G-GCN (hidden 64) for two epochs. The peak
-resident set must stay below the features, every vertex tensor as wide as a layer (64 columns) that
-the plans of training and evaluation name, each counted once, the topology, the parameters with
+Generates an R-MAT graph and trains GAT (8 heads of 8) and G-GCN (hidden 64) for two epochs. The
+peak resident set must stay below the features, every vertex tensor as wide as a layer (64 columns)
+that the plans of training and evaluation name, each counted once, the topology, the parameters with
 Adam's moments, and 15 %. A tensor of a value an edge and head, or of a row an edge, would not fit:
 their sizes stand beside it. Exit code 1 where the peak is above. Writes
 bench/results/attention-memory.json.
@@ -75,11 +75,11 @@ def main():
             result = measure(dataset, work, model, options.vertices, options.features)
             result["edge_tensor_bytes"] = 2 * options.edges * VALUES_AN_EDGE[model] * 4
             results[model] = result
+            tensors = len(result["wide_tensors"])
             print(f"{model}: peak {result['peak_host_bytes'] / 2**20:,.0f} MiB, limit "
-                  f"{result['limit_bytes'] / 2**20:,.0f} MiB ({len(result['wide_tensors'])} tensors "
-                  f"of {WIDTH} columns); one edge tensor would be "
-                  f"{result['edge_tensor_bytes'] / 2**20:,.0f} MiB; {result['train_seconds']:.1f} s "
-                  f"an epoch", flush=True)
+                  f"{result['limit_bytes'] / 2**20:,.0f} MiB ({tensors} tensors of {WIDTH} columns); "
+                  f"one edge tensor would be {result['edge_tensor_bytes'] / 2**20:,.0f} MiB; "
+                  f"{result['train_seconds']:.1f} s an epoch", flush=True)
     output = ROOT / "bench" / "results" / "attention-memory.json"
     output.write_text(json.dumps({"machine": describe_machine(), "options": vars(options),
                                   "results": results}, indent=2) + "\n")

@@ -4,7 +4,7 @@
     bench/rewrites.py [--vertices N] [--edges N] [--features N] [--hidden N] [--models LIST]
 
 Generates an R-MAT graph and trains each model for a few epochs with all rewrites, then with one of
-them left out, then with none; all in one run, in turns, so that load on the machine meets all alike.
+them left out, then with none; all in one run, in turns, so that load meets all alike.
 Seconds are the fastest training epoch's, without evaluation. Bytes are the plan's: what an epoch of
 training moves between memory and caches at most. Losses must agree to 1e-3 relative. Prints a table
 and writes bench/results/rewrites.json. NGra's figure 15 shows the same for its rewrites.
