@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class ModelProgram {
 
   // What bind() expects among the inputs besides the dataset's.
   const Precomputed& precomputed() const { return precomputed_; }
+  // Names of the inputs that it, or what is computed once for it, reads.
+  std::set<std::string> input_names() const;
   // Binds it to data; all of it outlives the program.
   void bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs, Arena arena,
             ParameterStore& parameters);
