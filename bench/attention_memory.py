@@ -77,7 +77,7 @@ def main():
             results[model] = result
             tensors = len(result["wide_tensors"])
             print(f"{model}: peak {result['peak_host_bytes'] / 2**20:,.0f} MiB, limit "
-                  f"{result['limit_bytes'] / 2**20:,.0f} MiB ({tensors} tensors of {WIDTH} columns); "
+                  f"{result['limit_bytes'] / 2**20:,.0f} MiB ({tensors} of {WIDTH} columns); "
                   f"one edge tensor would be {result['edge_tensor_bytes'] / 2**20:,.0f} MiB; "
                   f"{result['train_seconds']:.1f} s an epoch", flush=True)
     output = ROOT / "bench" / "results" / "attention-memory.json"

@@ -62,6 +62,8 @@ class GraphHarness {
     return values;
   }
 
+  // How check_gradients() cuts the work.
+  void plan(const PlanOptions& options) { plan_ = options; }
   // How many elements of a gradient are checked at least, if it has as many.
   void sample(std::size_t elements) { sample_ = elements; }
 
@@ -122,8 +124,8 @@ class GraphHarness {
       }
     }
     REQUIRE_FALSE(roots.empty());
-    const Result backward = run(graph, roots);
-    const auto loss = [&] { return scalar(graph, output, run(graph, {output})); };
+    const Result backward = run(graph, roots, plan_);
+    const auto loss = [&] { return scalar(graph, output, run(graph, {output}, plan_)); };
     for (const auto& [tensor, parts] : made) {
       std::vector<double> gradient = backward.tensors.at(parts.front());
       for (std::size_t part = 1; part < parts.size(); ++part) {
@@ -205,6 +207,7 @@ class GraphHarness {
   }
 
   std::size_t sample_ = 40;
+  PlanOptions plan_;
   MemoryFileSystem files_;
   Dataset dataset_;
   GraphInputs inputs_;

@@ -21,6 +21,14 @@ TinyDataset awkward_graph() {
   return spec;
 }
 
+// The same in several spans and panels.
+TinyDataset in_spans() {
+  TinyDataset spec = awkward_graph();
+  spec.span_rows = spec.block_rows;
+  spec.panel_blocks = 2;
+  return spec;
+}
+
 ModelOptions options_of(const std::string& name) {
   ModelOptions options;
   options.model = name;
@@ -61,6 +69,21 @@ TEST_CASE("models: every model's gradients agree with central differences") {
     GraphHarness harness(awkward_graph());
     harness.add_input("features", facts_of(harness.dataset()).feature_cols);
     check_model(harness, options_of(name));
+  }
+}
+
+TEST_CASE("models: gradients agree with central differences however spans are grouped") {
+  for (const auto& [name, program] : embedded_models()) {
+    GraphHarness harness(in_spans());
+    REQUIRE(harness.dataset().manifest().edges.span_count() > 2);
+    REQUIRE(harness.dataset().manifest().edges.panel_count() > 2);
+    harness.add_input("features", facts_of(harness.dataset()).feature_cols);
+    harness.sample(4);
+    for (const std::int64_t group : {1, 2}) {
+      INFO(group << " spans at once");
+      harness.plan({group});
+      check_model(harness, options_of(name));
+    }
   }
 }
 

@@ -179,6 +179,27 @@ TEST_CASE("trainer: the bytes an epoch reads are the plan's") {
   }
 }
 
+TEST_CASE("trainer: the bytes of a model with loops are the plan's for any grouping of spans") {
+  RunConfig config = small_config();
+  config.epochs = 2;
+  config.model.model = "gat";
+  config.model.hidden = 8;
+  config.model.heads = 2;
+  TinyDataset spec = graph_of();
+  spec.span_rows = 64;
+  spec.panel_blocks = 5;
+  const Curve whole = train(spec, config);
+  CHECK(whole.bytes_read == whole.planned_bytes);
+  for (const std::int64_t group : {1, 2, 5}) {
+    INFO(group << " spans at once");
+    const Curve curve = train(spec, config, group);
+    CHECK(curve.bytes_read == curve.planned_bytes);
+    CHECK(curve.bytes_read == whole.bytes_read);
+    CHECK(curve.losses == whole.losses);
+    CHECK(curve.valid_losses == whole.valid_losses);
+  }
+}
+
 TEST_CASE("trainer: every variant learns the labels of its training vertices") {
   for (const Norm norm : {Norm::kNone, Norm::kBatch, Norm::kLayer}) {
     for (const bool extras : {false, true}) {

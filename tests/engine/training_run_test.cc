@@ -289,3 +289,28 @@ TEST_CASE("inference: a graph with other features is refused") {
                     Contains("dataset has 9 feature columns, the model was trained on 5"));
   CHECK_FALSE(fixture.files.exists("/x.npy"));
 }
+
+TEST_CASE("inference: a graph whose edges lack the types a model was trained on is refused") {
+  MemoryFileSystem files;
+  const auto backend = make_cpu_backend();
+  test::TinyDataset spec;
+  spec.edges = test::random_edges(60, 300, 1);
+  spec.edge_types = 3;
+  const Dataset typed = test::write_tiny_dataset(files, spec, "/typed.ooc");
+  spec.edge_types = 0;
+  const Dataset bare = test::write_tiny_dataset(files, spec, "/bare.ooc");
+  RunConfig config;
+  config.model.model = "ggnn";
+  config.model.hidden = 6;
+  Trainer trainer(*backend, typed, config);
+  REQUIRE(trainer.run_epoch(nullptr));
+  const Checkpoint checkpoint = trainer.checkpoint();
+  const auto infer = [&](const Dataset& dataset, const std::string& path) {
+    run_inference(files, *backend, dataset, checkpoint, Output::kLogits, path, nullptr);
+  };
+  infer(typed, "/typed.npy");
+  CHECK(files.exists("/typed.npy"));
+  CHECK_THROWS_AS(infer(bare, "/bare.npy"), DataError);
+  CHECK_THROWS_WITH(infer(bare, "/bare.npy"), Contains("/bare.ooc") && Contains("types"));
+  CHECK_FALSE(files.exists("/bare.npy"));
+}

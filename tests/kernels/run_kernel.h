@@ -74,16 +74,21 @@ Dense run_kernel(std::string_view op, const std::vector<Dense>& inputs, const De
   return std::visit([](const auto& matrix) { return matrix.dense(); }, result);
 }
 
-// Relative to the largest expected magnitude, at least 1.
+// Relative to the largest expected finite magnitude, at least 1. Where only one of the two is a NaN
+// or infinite, infinity.
 inline double largest_difference(const Dense& actual, const Dense& expected) {
   REQUIRE(actual.rows == expected.rows);
   REQUIRE(actual.cols == expected.cols);
   double difference = 0;
   double scale = 1;
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
-    const double here = std::abs(actual.values[i] - expected.values[i]);
-    if (!(here <= difference)) difference = here;  // keeps a NaN
-    scale = std::max(scale, std::abs(expected.values[i]));
+    const double a = actual.values[i], e = expected.values[i];
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    if (!std::isfinite(a) || !std::isfinite(e)) return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, std::abs(a - e));
+  }
+  for (const double e : expected.values) {
+    if (std::isfinite(e)) scale = std::max(scale, std::abs(e));
   }
   return difference / scale;
 }

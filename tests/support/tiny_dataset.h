@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -25,7 +27,34 @@ struct TinyDataset {
   bool names = false;    // ids are strings
   bool multi_label = false;
   std::vector<Edge> edges;  // of the natural order
+  // What edges carry: tiny_edge() of their number.
+  bool edge_weights = false;
+  std::int64_t edge_types = 0;  // 0: none
+  std::int64_t edge_feature_cols = 0;
+  // How edges are cut; 0: as import would.
+  std::int64_t span_rows = 0;
+  std::int64_t panel_blocks = 0;
 };
+
+struct TinyEdge {
+  float weight = 0;
+  std::uint16_t type = 0;
+  std::vector<float> features;
+};
+
+inline TinyEdge tiny_edge(const TinyDataset& spec, std::size_t edge) {
+  std::mt19937_64 random(spec.seed * 104729 + edge);
+  std::normal_distribution<float> normal;
+  TinyEdge carried{normal(random), 0, {}};
+  if (spec.edge_types > 0) {
+    carried.type =
+        static_cast<std::uint16_t>(random() % static_cast<std::uint64_t>(spec.edge_types));
+  }
+  for (std::int64_t c = 0; c < spec.edge_feature_cols; ++c) {
+    carried.features.push_back(normal(random));
+  }
+  return carried;
+}
 
 // The feature of a vertex in the natural order: the same whatever the order.
 inline float tiny_feature(const TinyDataset& spec, std::int64_t vertex, std::int64_t col) {
@@ -41,6 +70,37 @@ inline std::int32_t tiny_label(const TinyDataset& spec, std::int64_t vertex) {
 }
 inline bool tiny_bit(const TinyDataset& spec, std::int64_t vertex, std::int64_t col) {
   return (vertex * (col + 3) + vertex / 7) % (col + 2) == 0 || col == tiny_label(spec, vertex);
+}
+
+// `edges`: of the spec, in the dataset's order.
+inline void write_tiny_edges(FileSystem& files, const TinyDataset& spec,
+                             const std::vector<Edge>& edges, DatasetWriter& writer) {
+  EdgeLayout layout =
+      choose_edge_layout(spec.vertices, static_cast<std::int64_t>(edges.size()), spec.block_rows);
+  if (spec.span_rows > 0) layout.span_rows = spec.span_rows;
+  if (spec.panel_blocks > 0) layout.panel_blocks = spec.panel_blocks;
+  layout.data = {spec.edge_weights, spec.edge_types > 0, spec.edge_feature_cols};
+  const std::size_t bytes = layout.data.bytes();
+  std::vector<std::byte> data(bytes * edges.size());
+  for (std::size_t i = 0; bytes > 0 && i < edges.size(); ++i) {
+    const TinyEdge edge = tiny_edge(spec, i);
+    std::byte* at = data.data() + i * bytes;
+    if (layout.data.weights) std::memcpy(at, &edge.weight, sizeof edge.weight);
+    if (layout.data.types) {
+      std::memcpy(at + layout.data.type_offset(), &edge.type, sizeof edge.type);
+    }
+    if (layout.data.feature_cols > 0) {
+      std::memcpy(at + layout.data.feature_offset(), edge.features.data(),
+                  layout.data.feature_bytes());
+    }
+  }
+  EdgeSorter sorter(files, writer.scratch_path("edges"), {spec.vertices, layout.span_rows},
+                    layout.data);
+  sorter.add(0, edges, data);
+  sorter.finish();
+  constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
+  writer.write_edges(sorter, {.layout = layout, .transforms = {}, .memory_bytes = kPlenty}, {});
+  writer.manifest().edge_types = spec.edge_types;
 }
 
 // Every vertex has a label; 40 % train, 20 % valid, 20 % test, 20 % in no split.
@@ -59,7 +119,7 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
             place[static_cast<std::size_t>(edge.destination)]};
   }
   DatasetWriter writer(files, path, true, spec.vertices, spec.block_rows);
-  writer.write_edges(edges);
+  write_tiny_edges(files, spec, edges, writer);
   std::vector<float> features;
   std::vector<std::int32_t> labels;
   std::vector<std::uint8_t> splits, bits;
