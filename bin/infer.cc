@@ -7,6 +7,7 @@
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
 #include "engine/inference.h"
+#include "engine/model_words.h"
 #include "engine/run_directory.h"
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
@@ -38,7 +39,8 @@ void add_options(cli::Command& command, Options& options) {
                          {{"logits", Output::kLogits},
                           {"classes", Output::kClasses},
                           {"embeddings", Output::kEmbeddings}},
-                         "What to write, a row a vertex in the order of your input");
+                         "What to write, a row a vertex in the order of your input; classes of a "
+                         "multi-label model are a matrix of 0 and 1 (uint8)");
   command.choice<std::string>("--devices", options.devices, {{"auto", "auto"}, {"cpu", "cpu"}},
                               "Where to compute");
   command.integer("--threads", options.threads, 1,
@@ -52,6 +54,16 @@ void add_options(cli::Command& command, Options& options) {
                   "embeddings.h5 --what embeddings");
 }
 
+// The file of a run's best model.
+std::string best_of(const RunDirectory& run) {
+  if (run.config().runs > 1) {
+    throw UsageError(
+        fmt::format("{} runs of different seeds", run.config().runs), run.path(),
+        fmt::format("name one of them, such as {}/seed-{}", run.path(), run.config().seed));
+  }
+  return run.best_path();
+}
+
 void infer(const Options& options) {
   FileSystem& files = posix_file_system();
   if (options.run.empty() == options.checkpoint.empty()) {
@@ -60,7 +72,7 @@ void infer(const Options& options) {
   }
   check_result_path(files, options.output, options.force);
   const std::string checkpoint_path =
-      options.run.empty() ? options.checkpoint : RunDirectory::open(files, options.run).best_path();
+      options.run.empty() ? options.checkpoint : best_of(RunDirectory::open(files, options.run));
   const Checkpoint checkpoint = read_checkpoint(files, checkpoint_path, DType::kF32);
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
   const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
@@ -70,12 +82,13 @@ void infer(const Options& options) {
                                                options.output, &cli::stop_flag());
   nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};
   if (!ids_path.empty()) facts["ids"] = ids_path;
+  const std::string metric = word_of(kMetrics, checkpoint.config.metric);
   for (const auto& [split, score] : {std::pair("train", result.scores.train),
                                      {"valid", result.scores.valid},
                                      {"test", result.scores.test}}) {
     if (std::isnan(score)) continue;
-    facts["accuracy"][split] = score;
-    if (!options.json) fmt::print("{} accuracy {:.4f}\n", split, score);
+    facts[metric][split] = score;
+    if (!options.json) fmt::print("{} {} {:.4f}\n", split, metric, score);
   }
   if (options.json) {
     fmt::print("{}\n", facts.dump(2));

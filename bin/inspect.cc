@@ -8,6 +8,7 @@
 #include "bin/cli/facts.h"
 #include "bin/cli/program.h"
 #include "bin/inspect_model.h"
+#include "engine/model_words.h"
 #include "engine/run_directory.h"
 #include "storage/dataset.h"
 #include "storage/errors.h"
@@ -113,10 +114,11 @@ Facts checkpoint_facts(const std::string& path) {
   facts["features"] = checkpoint.feature_cols;
   facts["classes"] = checkpoint.classes;
   facts["best_epoch"] = state.best.epoch;
+  const std::string best = "best_" + word_of(kMetrics, checkpoint.config.metric);
   for (const auto& [split, score] : {std::pair("train", state.best.scores.train),
                                      {"valid", state.best.scores.valid},
                                      {"test", state.best.scores.test}}) {
-    if (!std::isnan(score)) facts["best_accuracy"][split] = score;
+    if (!std::isnan(score)) facts[best][split] = score;
   }
   facts["config"] = config_facts(to_toml(checkpoint.config), path);
   for (const ParameterValues& parameter : state.parameters) {

@@ -2,22 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "engine/metrics.h"
 #include "engine/parameters.h"
 #include "engine/run_config.h"
 #include "storage/file.h"
 
 namespace ooc {
-
-// The metric of one evaluation by split; NaN where the split is empty.
-struct Scores {
-  double train = std::numeric_limits<double>::quiet_NaN();
-  double valid = std::numeric_limits<double>::quiet_NaN();
-  double test = std::numeric_limits<double>::quiet_NaN();
-};
 
 // The best evaluation so far and the parameters it had.
 struct BestModel {

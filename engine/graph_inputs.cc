@@ -63,7 +63,23 @@ constexpr Factor kFactors[] = {
 std::set<std::string> computed_inputs() {
   std::set<std::string> names;
   for (const Factor& factor : kFactors) names.insert(factor.name);
+  names.insert(kBinaryLabels);
   return names;
+}
+
+void GraphInputs::add_binary_labels(const Dataset& dataset) {
+  const TensorLayout layout{dataset.vertices(), 1, dataset.manifest().edges.block_rows};
+  auto bits = std::make_unique<MemorySource<std::uint8_t>>(layout);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(layout.block_rows));
+  for (std::int64_t begin = 0; begin < layout.rows; begin += layout.block_rows) {
+    const std::int64_t rows = std::min(layout.block_rows, layout.rows - begin);
+    dataset.tensor("labels")->read_rows(begin, rows, labels.data());
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t label = labels[static_cast<std::size_t>(i)];
+      bits->at(begin + i, 0) = label < 0 ? kUnlabelled : static_cast<std::uint8_t>(label);
+    }
+  }
+  add(kBinaryLabels, std::move(bits));
 }
 
 template <class T>

@@ -1,5 +1,5 @@
-// What a program reads of a dataset, by input name: its vertex tensors in place, and the row
-// factors computed from its degrees (engine/model.h).
+// What a program reads of a dataset, by input name: its vertex tensors in place, the row factors
+// computed from its degrees (engine/model.h), and the labels of a binary task.
 #pragma once
 
 #include <map>
@@ -26,6 +26,8 @@ class GraphInputs {
   GraphInputs(const Dataset& dataset, DType real);
 
   const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
+  // kBinaryLabels (engine/task.h), from the dataset's single labels of two classes.
+  void add_binary_labels(const Dataset& dataset);
   // One more, by a name not there yet.
   void add(const std::string& name, std::unique_ptr<BlockSource> source);
   // Of the inputs that aren't read in place.

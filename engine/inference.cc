@@ -69,33 +69,72 @@ void write_ids(const Dataset& dataset, const std::vector<std::int64_t>& rows, Re
   }
 }
 
-// Everything in the original vertex order, a batch of rows at a time.
-void write_rows(const ModelProgram& program, TensorId tensor, bool classes, const Dataset& dataset,
-                ResultFile& file, const std::atomic<bool>* stop) {
+// Rows of classes, of rows of logits that lie one after the other.
+class Classifier {
+ public:
+  Classifier(Task task, std::int64_t cols) : task_(task), cols_(cols) {}
+
+  ResultShape shape(std::int64_t rows) const {
+    const bool many = task_ == Task::kMultiLabel;
+    return {many ? DType::kU8 : DType::kI64, rows, many ? cols_ : 0};
+  }
+  void append(const float* logits, std::int64_t rows, ResultFile& file) {
+    if (task_ == Task::kMultiLabel) {
+      bits_.resize(static_cast<std::size_t>(rows * cols_));
+      std::transform(logits, logits + rows * cols_, bits_.begin(),
+                     [](float x) { return static_cast<std::uint8_t>(x > 0); });
+      file.append(bits_.data(), rows);
+      return;
+    }
+    classes_.resize(static_cast<std::size_t>(rows));
+    for (std::size_t i = 0; i < classes_.size(); ++i) {
+      const float* row = logits + static_cast<std::int64_t>(i) * cols_;
+      classes_[i] = task_ == Task::kBinary ? static_cast<std::int64_t>(row[0] > 0)
+                                           : std::max_element(row, row + cols_) - row;
+    }
+    file.append(classes_.data(), rows);
+  }
+
+ private:
+  Task task_;
+  std::int64_t cols_;
+  std::vector<std::int64_t> classes_;
+  std::vector<std::uint8_t> bits_;
+};
+
+// Everything in the original vertex order, a batch of rows at a time; `classifier`: its classes.
+void write_rows(const ModelProgram& program, TensorId tensor, Classifier* classifier,
+                const Dataset& dataset, ResultFile& file, const std::atomic<bool>* stop) {
   const TensorLayout layout = program.layout(tensor);
   const std::vector<std::int64_t> rows = rows_by_id(dataset);
   std::vector<float> values(static_cast<std::size_t>(kBatchRows * layout.cols));
-  std::vector<std::int64_t> best(kBatchRows);
   for (std::int64_t begin = 0; begin < layout.rows; begin += kBatchRows) {
     if (stop != nullptr && stop->load()) {
       throw Interrupted("interrupted, nothing was written", "", "run it again");
     }
     const std::int64_t count = std::min(kBatchRows, layout.rows - begin);
     for (std::int64_t i = 0; i < count; ++i) {
-      float* row = values.data() + i * layout.cols;
-      read_row(program, tensor, layout, rows[static_cast<std::size_t>(begin + i)], row);
-      if (classes) {
-        best[static_cast<std::size_t>(i)] = std::max_element(row, row + layout.cols) - row;
-      }
+      read_row(program, tensor, layout, rows[static_cast<std::size_t>(begin + i)],
+               values.data() + i * layout.cols);
     }
-    if (classes) {
-      file.append(best.data(), count);
+    if (classifier != nullptr) {
+      classifier->append(values.data(), count, file);
     } else {
       file.append(values.data(), count);
     }
   }
   if (dataset.remapped()) write_ids(dataset, rows, file);
   file.finish();
+}
+
+// Whether the dataset's labels are of the model's task: a graph the model hasn't seen may have
+// none, or others.
+bool can_score(const Dataset& dataset, const Checkpoint& checkpoint) {
+  if (!dataset.has_splits() || dataset.tensor("labels") == nullptr) return false;
+  const bool many = checkpoint.config.model.task == Task::kMultiLabel;
+  if ((dataset.manifest().labels == LabelKind::kMulti) != many) return false;
+  const std::int64_t classes = dataset.manifest().classes;
+  return many ? classes == checkpoint.classes : classes <= checkpoint.classes;
 }
 
 void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
@@ -127,19 +166,20 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
     throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
                      "ask for logits or classes");
   }
+  const Metric metric = checkpoint.config.metric;
   Wanted wanted;
-  // A graph the model hasn't seen may have no labels, or other classes.
-  wanted.loss = dataset.has_splits() && dataset.tensor("labels") != nullptr &&
-                dataset.manifest().labels == LabelKind::kSingle &&
-                dataset.manifest().classes <= checkpoint.classes;
-  if (wanted.loss) dataset.check_labels();
-  wanted.logits = output != Output::kEmbeddings;
+  wanted.loss = can_score(dataset, checkpoint);
   wanted.embedding = output == Output::kEmbeddings;
+  wanted.logits = !wanted.embedding || (wanted.loss && needs_logits(metric, model.task));
   ModelProgram program(model, facts, counts_of(dataset), Mode::kEvaluate, wanted, kReal,
                        {parse_rewrites(checkpoint.config.rewrites)});
   ParameterStore parameters(backend, kReal, program.model().parameters);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
   GraphInputs inputs(dataset, kReal);
+  if (wanted.loss) {
+    dataset.check_labels();
+    if (model.task == Task::kBinary) inputs.add_binary_labels(dataset);
+  }
   const auto interrupted = [] {
     return Interrupted("interrupted, nothing was written", "", "run it again");
   };
@@ -148,16 +188,15 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
                backend.allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
   if (!program.run({}, stop)) throw interrupted();
   const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
+  const std::int64_t cols = program.layout(tensor).cols;
+  Classifier classifier(model.task, cols);
   const bool classes = output == Output::kClasses;
-  const ResultShape shape{classes ? DType::kI64 : DType::kF32, dataset.vertices(),
-                          classes ? 0 : program.layout(tensor).cols};
+  const ResultShape shape = classes ? classifier.shape(dataset.vertices())
+                                    : ResultShape{DType::kF32, dataset.vertices(), cols};
   const auto file = make_result_file(files, path, shape);
-  write_rows(program, tensor, classes, dataset, *file, stop);
+  write_rows(program, tensor, classes ? &classifier : nullptr, dataset, *file, stop);
   InferenceResult result;
-  if (wanted.loss) {
-    const std::vector<double> sums = program.loss_sums();
-    result.scores = {sums[1] / sums[2], sums[4] / sums[5], sums[7] / sums[8]};
-  }
+  if (wanted.loss) result.scores = run_scores(program, inputs, metric, model.task).scores;
   return result;
 }
 

@@ -12,13 +12,14 @@
 namespace ooc {
 
 enum class Output {
-  kLogits,      // fp32 [V, classes]
-  kClasses,     // int64 [V]: the class of the largest logit, the lowest of equal ones
+  kLogits,      // fp32 [V, classes]; [V, 1] of a binary task
+  kClasses,     // int64 [V]: the class of the largest logit, the lowest of equal ones; of a binary
+                // task 1 where the logit is above 0. Multi-label: uint8 [V, classes], 1 likewise
   kEmbeddings,  // fp32 [V, hidden]: the last hidden layer
 };
 
 struct InferenceResult {
-  Scores scores;  // of the dataset's splits; NaN without labels or splits
+  Scores scores;  // the run's metric of the dataset's splits; NaN without labels or splits
 };
 
 // Writes `path` (.npy or .h5), and the ids of its rows where they were remapped

@@ -35,6 +35,7 @@ class ModelBuilder {
   ModelBuilder(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real)
       : options_(options),
         facts_(facts),
+        logits_(logit_cols(options.task, facts.classes)),
         program_(program_of(options)),
         parts_(options, facts, mode, real) {
     jumping_ = options.jumping;
@@ -58,7 +59,7 @@ class ModelBuilder {
     if (jumping_ != Jumping::kNone) h = jumped_;
     if (head_) {
       parts_.model().embedding = h;
-      h = parts_.affine(h, facts_.classes, "head");
+      h = parts_.affine(h, logits_, "head");
     }
     parts_.model().logits = h;
     add_loss();
@@ -91,7 +92,7 @@ class ModelBuilder {
     }
     saga::LayerSetting setting{name,
                                0,
-                               last ? facts_.classes : options_.hidden,
+                               last ? logits_ : options_.hidden,
                                last ? options_.out_heads : options_.heads,
                                last,
                                last || unit.plain || options_.norm != Norm::kBatch};
@@ -117,9 +118,10 @@ class ModelBuilder {
       h = parts_.graph().apply("add", {h, linear});
     }
     if (last) {
-      if (parts_.cols(h) == facts_.classes) return h;
+      if (parts_.cols(h) == logits_) return h;
       refuse(program_.source, unit.place,
-             fmt::format("{} columns, the classes, from the last layer", facts_.classes),
+             fmt::format("{} columns, {}, from the last layer", logits_,
+                         options_.task == Task::kBinary ? "the logit" : "the classes"),
              fmt::format("{}", parts_.cols(h)), "return what is `out` wide, or say head linear");
     }
     if (options_.norm == Norm::kBatch) h = parts_.batch_norm(h, name + ".norm");
@@ -149,12 +151,20 @@ class ModelBuilder {
 
   void add_loss() {
     TensorGraph& graph = parts_.graph();
+    const bool single = options_.task == Task::kSingle;
+    const bool weighted = options_.class_weights != ClassWeights::kNone;
+    const char* name = single ? "softmax_cross_entropy" : "sigmoid_cross_entropy";
+    std::vector<TensorId> operands{parts_.model().logits,
+                                   graph.input(labels_input(options_.task), single ? 1 : logits_,
+                                               single ? DType::kI32 : DType::kU8),
+                                   graph.input("splits", 1, DType::kU8)};
+    if (weighted) {
+      name = "softmax_cross_entropy_weighted";
+      operands.push_back(parts_.parameter(kClassWeightsParameter, 1, logits_, kOne, false));
+    }
     Attributes attributes;
     attributes.count = static_cast<double>(facts_.train_vertices);
-    parts_.model().loss = graph.apply("softmax_cross_entropy",
-                                      {parts_.model().logits, graph.input("labels", 1, DType::kI32),
-                                       graph.input("splits", 1, DType::kU8)},
-                                      attributes, "loss");
+    parts_.model().loss = graph.apply(name, operands, attributes, "loss");
   }
 
   // A layer that doesn't look at its input would leave those before it without a gradient.
@@ -179,6 +189,7 @@ class ModelBuilder {
 
   const ModelOptions& options_;
   const GraphFacts& facts_;
+  std::int64_t logits_;
   saga::Program program_;
   ModelParts parts_;
   Jumping jumping_ = Jumping::kNone;
@@ -229,6 +240,7 @@ void check_options(const ModelOptions& options) {
   check_probability("--dropout", options.dropout);
   check_probability("--input-dropout", options.input_dropout);
   check_probability("--attn-dropout", options.attn_dropout);
+  check_class_weights(options.class_weights, options.task);
   check_program(options);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/task.h"
 #include "engine/tensor_graph.h"
 
 namespace ooc {
@@ -29,6 +30,8 @@ struct ModelOptions {
   double dropout = 0.5;
   double input_dropout = 0;
   double attn_dropout = 0;
+  Task task = Task::kSingle;  // how many logits there are, and the loss
+  ClassWeights class_weights = ClassWeights::kNone;
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -82,13 +85,16 @@ inline constexpr const char* kInFactor = "in_factor";
 inline constexpr const char* kOutFactor = "out_factor";
 inline constexpr const char* kLoopFactor = "loop_factor";
 
+// The parameter that holds the class weights, 1 x classes, where the model has them; not trained.
+inline constexpr const char* kClassWeightsParameter = "loss.class_weights";
+
 struct Model {
   TensorGraph graph;
   std::vector<ModelParameter> parameters;
   std::vector<BatchStatistics> batch_statistics;
   TensorId embedding = -1;  // what the last layer or the head reads; -1: the features themselves
   TensorId logits = -1;
-  TensorId loss = -1;  // softmax_cross_entropy's sums per split
+  TensorId loss = -1;  // the sums per split of the task's loss (kernels/row_kernels.h)
 
   explicit Model(DType real) : graph(real) {}
 };

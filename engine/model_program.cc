@@ -117,12 +117,34 @@ std::vector<double> ModelProgram::read_reduction(TensorId tensor) const {
   return values;
 }
 
+std::array<SplitLoss, 3> ModelProgram::losses() const {
+  const std::vector<double> sums = read_reduction(model_.loss);
+  const std::size_t cols = sums.size() / 3;  // loss, correct, vertices and, if any, weights
+  std::array<SplitLoss, 3> losses;
+  for (std::size_t split = 0; split < losses.size(); ++split) {
+    const double* row = sums.data() + split * cols;
+    losses[split] = {row[0] / row[cols - 1], row[1] / row[2]};
+  }
+  return losses;
+}
+
 const void* ModelProgram::chunk(TensorId tensor, std::int64_t block, std::int64_t slice) const {
   return executor_->output_chunk(staged_.value(tensor), block, slice);
 }
 
 TensorLayout ModelProgram::layout(TensorId tensor) const {
   return executor_->layout(staged_.value(tensor));
+}
+
+MetricResult run_scores(const ModelProgram& program, const GraphInputs& inputs, Metric metric,
+                        Task task) {
+  if (needs_logits(metric, task)) {
+    const ProgramOutput logits(program, program.model().logits);
+    return compute_metric(metric, task, logits, *inputs.sources().at(labels_input(task)),
+                          *inputs.sources().at("splits"));
+  }
+  const auto [train, valid, test] = program.losses();
+  return {{train.accuracy, valid.accuracy, test.accuracy}, 0};
 }
 
 }  // namespace ooc

@@ -1,6 +1,7 @@
 // A model in one mode, ready to run on a dataset: graph, gradients, stages, plan, executor.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "engine/gradients.h"
 #include "engine/graph_inputs.h"
+#include "engine/metrics.h"
 #include "engine/model.h"
 #include "engine/model_rewrites.h"
 #include "engine/parameters.h"
@@ -23,6 +25,13 @@ struct Wanted {
   bool gradients = false;  // of every trainable parameter
   bool logits = false;
   bool embedding = false;
+};
+
+// The loss and the accuracy of a split: means over its labelled vertices, NaN where there are none.
+// A weighted loss is divided by the sum of the weights.
+struct SplitLoss {
+  double loss = 0;
+  double accuracy = 0;
 };
 
 GraphFacts facts_of(const Dataset& dataset);
@@ -58,8 +67,8 @@ class ModelProgram {
   bool run(const RunState& state, const std::atomic<bool>* stop) {
     return executor_->run(state, stop);
   }
-  // The last run's loss sums: [split - 1][loss, correct, count].
-  std::vector<double> loss_sums() const { return read_reduction(model_.loss); }
+  // The last run's, of train, valid and test.
+  std::array<SplitLoss, 3> losses() const;
   // The last run's gradient of a parameter (device memory), until the next run. Where several
   // operations read the parameter it is summed here, in an order that the graph fixes.
   const void* gradient(const ModelParameter& parameter);
@@ -84,5 +93,28 @@ class ModelProgram {
   std::unique_ptr<Executor> executor_;
   std::map<TensorId, std::unique_ptr<DeviceBuffer>> sums_;  // of parameters read more than once
 };
+
+// The logits or the embedding of a program's last run, where they were wanted. The program outlives
+// it.
+class ProgramOutput final : public BlockSource {
+ public:
+  ProgramOutput(const ModelProgram& program, TensorId tensor)
+      : program_(program), tensor_(tensor), layout_(program.layout(tensor)) {}
+  DType dtype() const override { return program_.model().graph.real(); }
+  const TensorLayout& layout() const override { return layout_; }
+  bool in_storage() const override { return false; }
+  const void* chunk(std::int64_t block, std::int64_t slice) const override {
+    return program_.chunk(tensor_, block, slice);
+  }
+
+ private:
+  const ModelProgram& program_;
+  TensorId tensor_;
+  TensorLayout layout_;
+};
+
+// The metric of the program's last run; its logits are wanted where needs_logits().
+MetricResult run_scores(const ModelProgram& program, const GraphInputs& inputs, Metric metric,
+                        Task task);
 
 }  // namespace ooc

@@ -1,11 +1,11 @@
-// The words of the model options, as the command line, config.toml and programs say them.
+// The words of the options, as the command line, config.toml and programs say them.
 #pragma once
 
 #include <array>
 #include <string>
 #include <utility>
 
-#include "engine/model.h"
+#include "engine/run_config.h"
 
 namespace ooc {
 
@@ -22,6 +22,23 @@ inline constexpr Words<Activation, 3> kActivations{
     {{"relu", Activation::kRelu}, {"elu", Activation::kElu}, {"gelu", Activation::kGelu}}};
 inline constexpr Words<Aggregation, 3> kAggregations{
     {{"mean", Aggregation::kMean}, {"max", Aggregation::kMax}, {"sum", Aggregation::kSum}}};
+
+inline constexpr Words<Task, 3> kTasks{
+    {{"single", Task::kSingle}, {"multi-label", Task::kMultiLabel}, {"binary", Task::kBinary}}};
+inline constexpr Words<Metric, 5> kMetrics{{{"accuracy", Metric::kAccuracy},
+                                            {"micro_f1", Metric::kMicroF1},
+                                            {"macro_f1", Metric::kMacroF1},
+                                            {"rocauc", Metric::kRocAuc},
+                                            {"ap", Metric::kAveragePrecision}}};
+inline constexpr Words<ClassWeights, 2> kClassWeights{
+    {{"none", ClassWeights::kNone}, {"balanced", ClassWeights::kBalanced}}};
+
+inline constexpr Words<OptimizerKind, 3> kOptimizers{{{"adam", OptimizerKind::kAdam},
+                                                      {"adamw", OptimizerKind::kAdamW},
+                                                      {"sgd", OptimizerKind::kSgd}}};
+inline constexpr Words<LrSchedule, 3> kLrSchedules{{{"constant", LrSchedule::kConstant},
+                                                    {"cosine", LrSchedule::kCosine},
+                                                    {"step", LrSchedule::kStep}}};
 
 template <class T, std::size_t n>
 std::string word_of(const Words<T, n>& words, T value) {

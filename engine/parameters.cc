@@ -63,6 +63,15 @@ ParameterStore::Entry& ParameterStore::entry(const std::string& name) {
   return *found;
 }
 
+void ParameterStore::set(const std::string& name, std::span<const double> values) {
+  Entry& target = entry(name);
+  std::vector<std::byte> bytes(entry_bytes(target));
+  OOC_CHECK(bytes.size() == values.size() * dtype_bytes(real_));
+  for (std::size_t i = 0; i < values.size(); ++i) store(bytes, real_, i, values[i]);
+  backend_.copy(target.value->data(), bytes.data(), bytes.size(), CopyKind::kHostToDevice);
+  backend_.wait(backend_.record());
+}
+
 void* ParameterStore::data(const std::string& name) { return entry(name).value->data(); }
 
 void ParameterStore::initialise(std::uint64_t seed) {

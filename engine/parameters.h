@@ -36,6 +36,7 @@ class ParameterStore {
   DType real() const { return real_; }
   // Fresh values: a function of the seed and the parameter's name alone.
   void initialise(std::uint64_t seed);
+  void set(const std::string& name, std::span<const double> values);  // row-major
   void* data(const std::string& name);
   std::int64_t bytes() const;
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -25,7 +28,16 @@ std::string name_of(Norm norm) { return word_of(kNorms, norm); }
 std::string name_of(Jumping jumping) { return word_of(kJumpings, jumping); }
 std::string name_of(Activation activation) { return word_of(kActivations, activation); }
 std::string name_of(Aggregation aggr) { return word_of(kAggregations, aggr); }
+std::string name_of(Task task) { return word_of(kTasks, task); }
+std::string name_of(Metric metric) { return word_of(kMetrics, metric); }
+std::string name_of(ClassWeights weights) { return word_of(kClassWeights, weights); }
+std::string name_of(OptimizerKind optimizer) { return word_of(kOptimizers, optimizer); }
+std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
+
+// Keys that files of older versions don't have.
+const std::set<std::string> kLater{"task",      "metric",   "class-weights", "lr-schedule",
+                                   "optimizer", "momentum", "runs"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -45,10 +57,17 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("dropout", config.model.dropout);
   visit("input-dropout", config.model.input_dropout);
   visit("attn-dropout", config.model.attn_dropout);
+  visit("task", config.model.task);
+  visit("metric", config.metric);
+  visit("class-weights", config.model.class_weights);
   visit("epochs", config.epochs);
   visit("lr", config.lr);
+  visit("lr-schedule", config.lr_schedule);
+  visit("optimizer", config.optimizer);
+  visit("momentum", config.momentum);
   visit("weight-decay", config.weight_decay);
   visit("seed", config.seed);
+  visit("runs", config.runs);
   visit("patience", config.patience);
   visit("eval-every", config.eval_every);
   visit("checkpoint-every", config.checkpoint_every);
@@ -69,6 +88,11 @@ class TomlReader {
   void read(const char* key, Jumping& value) { read_word(key, kJumpings, value); }
   void read(const char* key, Activation& value) { read_word(key, kActivations, value); }
   void read(const char* key, Aggregation& value) { read_word(key, kAggregations, value); }
+  void read(const char* key, Task& value) { read_word(key, kTasks, value); }
+  void read(const char* key, Metric& value) { read_word(key, kMetrics, value); }
+  void read(const char* key, ClassWeights& value) { read_word(key, kClassWeights, value); }
+  void read(const char* key, OptimizerKind& value) { read_word(key, kOptimizers, value); }
+  void read(const char* key, LrSchedule& value) { read_word(key, kLrSchedules, value); }
   void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
 
   [[noreturn]] void wrong(const std::string& key) const {
@@ -102,6 +126,23 @@ class TomlReader {
 
 }  // namespace
 
+double learning_rate(const RunConfig& config, std::int64_t epoch) {
+  const std::int64_t done = epoch - 1;
+  switch (config.lr_schedule) {
+    case LrSchedule::kConstant:
+      return config.lr;
+    case LrSchedule::kCosine: {
+      const auto last = static_cast<double>(std::max<std::int64_t>(1, config.epochs - 1));
+      if (done >= config.epochs - 1 && done > 0) return 0;
+      return config.lr * (1 + std::cos(std::numbers::pi * static_cast<double>(done) / last)) / 2;
+    }
+    case LrSchedule::kStep:
+      if (4 * done >= 3 * config.epochs) return config.lr * 0.01;
+      return 2 * done >= config.epochs ? config.lr * 0.1 : config.lr;
+  }
+  return config.lr;
+}
+
 std::string to_toml(const RunConfig& config) {
   std::ostringstream out;
   for_each_member(config, [&](const char* key, const auto& value) {
@@ -133,7 +174,7 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
   std::set<std::string> known;
   for_each_member(config, [&](const char* key, auto& value) {
     known.insert(key);
-    reader.read(key, value);
+    if (table.contains(key) || !kLater.contains(key)) reader.read(key, value);
   });
   for (const auto& [key, value] : table) {
     if (!known.contains(std::string(key.str()))) reader.wrong(std::string(key.str()));

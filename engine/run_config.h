@@ -5,17 +5,30 @@
 #include <string>
 
 #include "engine/model.h"
+#include "kernels/backend.h"
 #include "storage/chunk_file.h"
 
 namespace ooc {
+
+// The learning rate over a run's epochs, from --lr.
+enum class LrSchedule {
+  kConstant,
+  kCosine,  // lr (1 + cos(pi (epoch - 1) / (epochs - 1))) / 2: lr in the first epoch, 0 in the last
+  kStep,    // a tenth once half of the epochs are done, a hundredth once three quarters are
+};
 
 struct RunConfig {
   std::string dataset;  // path, as given
   ModelOptions model;
   std::int64_t epochs = 200;
   double lr = 0.01;
+  LrSchedule lr_schedule = LrSchedule::kConstant;
+  OptimizerKind optimizer = OptimizerKind::kAdam;
+  double momentum = 0;  // of SGD
   double weight_decay = 0;
-  std::int64_t seed = 0;
+  Metric metric = Metric::kAccuracy;
+  std::int64_t seed = 0;      // of the first run
+  std::int64_t runs = 1;      // more: one a seed, in directories of their own (engine/seed_runs.h)
   std::int64_t patience = 0;  // evaluations without a better valid metric; 0: no early stopping
   std::int64_t eval_every = 1;
   std::int64_t checkpoint_every = 10;
@@ -25,10 +38,14 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
+// Of an epoch, from 1.
+double learning_rate(const RunConfig& config, std::int64_t epoch);
+
 // TOML whose keys are ooc-train's options, so it can be given to --config too. The program's text
 // is not part of it (engine/run_directory.h, engine/checkpoint.h).
 std::string to_toml(const RunConfig& config);
-// DataError, naming `where`: not TOML, or a key missing, unknown or of a wrong value.
+// What files of older versions lack has its default. DataError, naming `where`: not TOML, or a key
+// missing, unknown or of a wrong value.
 RunConfig run_config_from_toml(const std::string& text, const std::string& where);
 
 }  // namespace ooc

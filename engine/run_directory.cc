@@ -85,7 +85,7 @@ RunDirectory RunDirectory::create(FileSystem& files, const std::string& path,
   RunDirectory run(files, path);
   if (files.exists(aside(path))) run.write_text(kReplaces, base_name(aside(path)) + "\n");
   run.set_config(config);
-  run.truncate_metrics(0);
+  if (config.runs == 1) run.truncate_metrics(0);
   return run;
 }
 

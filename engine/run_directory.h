@@ -1,5 +1,6 @@
 // A run directory: config.toml, program.saga (the model's program as it was when the run began),
-// plan.json, metrics.jsonl, checkpoints, best.h5, summary.json.
+// plan.json, metrics.jsonl, checkpoints, best.h5, summary.json. Of several seeds' runs:
+// config.toml, program.saga, summary.json, and a run directory a seed (engine/seed_runs.h).
 #pragma once
 
 #include <memory>

@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 #include <utility>
 
+#include "engine/metrics.h"
+#include "engine/model_words.h"
 #include "storage/errors.h"
 
 namespace ooc {
 namespace {
 
-const Dataset& check_trainable(const Dataset& dataset) {
+const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) {
   const auto require = [&](bool holds, const char* what, const char* remedy) {
     if (!holds) throw DataError(what, dataset.path(), remedy);
   };
@@ -22,9 +23,14 @@ const Dataset& check_trainable(const Dataset& dataset) {
           "import it with --features");
   require(dataset.tensor("labels") != nullptr, "dataset without labels, training needs them",
           "import it with --labels");
-  require(dataset.manifest().labels == LabelKind::kSingle,
-          "dataset with multi-label labels, this version trains single-label datasets only",
-          "import it with one class a vertex");
+  const Task task = config.model.task;
+  check_task(task, dataset.manifest(), dataset.path());
+  check_metric(config.metric, task, dataset.manifest().classes);
+  if (config.momentum != 0 && config.optimizer != OptimizerKind::kSgd) {
+    throw UsageError(fmt::format("--momentum {}", config.momentum),
+                     fmt::format("--optimizer {}", word_of(kOptimizers, config.optimizer)),
+                     "momentum is sgd's: leave one of them out");
+  }
   require(dataset.has_splits(), "dataset without splits, training needs a train split",
           "import it with --train, --valid and --test");
   require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
@@ -43,9 +49,8 @@ void check_finite(double loss, const char* what, std::int64_t epoch) {
                  "try a smaller --lr");
 }
 
-// Loss sums are [split - 1][loss, correct, count].
-double mean(const std::vector<double>& sums, std::size_t split, std::size_t column) {
-  return sums[split * 3 + column] / sums[split * 3 + 2];  // NaN for an empty split
+Wanted wanted_of_evaluation(const RunConfig& config) {
+  return {.logits = needs_logits(config.metric, config.model.task)};
 }
 
 }  // namespace
@@ -53,16 +58,21 @@ double mean(const std::vector<double>& sums, std::size_t split, std::size_t colu
 Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& config, DType real,
                  std::int64_t span_group)
     : backend_(backend),
-      dataset_(check_trainable(dataset)),
+      dataset_(check_trainable(dataset, config)),
       config_(config),
       real_(real),
       inputs_(dataset, real),
       training_(config.model, facts_of(dataset), counts_of(dataset), Mode::kTrain,
                 {.gradients = true}, real, {parse_rewrites(config.rewrites), span_group}),
-      evaluation_(config.model, facts_of(dataset), counts_of(dataset), Mode::kEvaluate, {}, real,
+      evaluation_(config.model, facts_of(dataset), counts_of(dataset), Mode::kEvaluate,
+                  wanted_of_evaluation(config), real,
                   {parse_rewrites(config.rewrites), span_group}),
       parameters_(backend, real, training_.model().parameters) {
+  if (config.model.task == Task::kBinary) inputs_.add_binary_labels(dataset);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
+  if (config.model.class_weights == ClassWeights::kBalanced) {
+    parameters_.set(kClassWeightsParameter, balanced_weights(dataset));
+  }
   state_.parameters = parameters_.capture();
 }
 
@@ -80,19 +90,29 @@ bool Trainer::prepare(const std::atomic<bool>* stop) {
   return true;
 }
 
-std::int64_t Trainer::planned_device_bytes() const {
-  const std::int64_t workers = tbb::this_task_arena::max_concurrency();
-  std::set<std::string> names;
-  std::int64_t precomputed = 0;
+std::int64_t Trainer::planned_bytes() const {
+  const Task task = config_.model.task;
+  const auto& sources = inputs_.sources();
+  return training_.plan().bytes_read + evaluation_.plan().bytes_read +
+         metric_bytes(config_.metric, task, *sources.at(labels_input(task)), *sources.at("splits"));
+}
+
+std::map<std::string, std::int64_t> Trainer::precomputed_bytes() const {
+  std::map<std::string, std::int64_t> bytes;
   for (const ModelProgram* program : {&training_, &evaluation_}) {
     for (const Hoisted& hoisted : program->precomputed().tensors) {
-      if (prepared_ || !names.insert(hoisted.input).second) continue;
-      precomputed += resident_bytes(
+      bytes[hoisted.input] = resident_bytes(
           {dataset_.vertices(), hoisted.cols, dataset_.manifest().edges.block_rows}, real_);
     }
   }
-  return inputs_.memory_bytes() + precomputed +
-         std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
+  return bytes;
+}
+
+std::int64_t Trainer::planned_device_bytes() const {
+  const std::int64_t workers = tbb::this_task_arena::max_concurrency();
+  std::int64_t inputs = inputs_.memory_bytes();
+  for (const auto& [name, bytes] : precomputed_bytes()) inputs += prepared_ ? 0 : bytes;
+  return inputs + std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
          workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
          parameters_.bytes() + training_.sum_bytes();
 }
@@ -117,7 +137,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   if (!prepare(stop)) return std::nullopt;
   EpochRecord record;
   record.epoch = state_.epoch + 1;
-  record.lr = config_.lr;
+  record.lr = learning_rate(config_, record.epoch);
   const auto begin = std::chrono::steady_clock::now();
   training_.take_counters();
   evaluation_.take_counters();
@@ -128,7 +148,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
     return std::nullopt;
   }
   const RunCounters trained = training_.take_counters(), evaluated = evaluation_.take_counters();
-  record.bytes_read = trained.bytes_read + evaluated.bytes_read;
+  record.bytes_read += trained.bytes_read + evaluated.bytes_read;
   record.compute_busy = (trained.compute_seconds + evaluated.compute_seconds) /
                         (seconds_since(begin) * tbb::this_task_arena::max_concurrency());
   state_.epoch = record.epoch;
@@ -142,15 +162,15 @@ bool Trainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
   const RunState run{static_cast<std::uint64_t>(config_.seed),
                      static_cast<std::uint64_t>(record.epoch)};
   if (!training_.run(run, stop)) return false;
-  record.loss = mean(training_.loss_sums(), 0, 0);
+  record.loss = training_.losses()[0].loss;
   check_finite(record.loss, "loss", record.epoch);
-  update_parameters(record.epoch);
+  update_parameters(record.epoch, record.lr);
   record.train_seconds = seconds_since(begin);
   return true;
 }
 
-void Trainer::update_parameters(std::int64_t epoch) {
-  const OptimizerOptions options{.lr = config_.lr, .weight_decay = config_.weight_decay};
+void Trainer::update_parameters(std::int64_t epoch, double lr) {
+  const OptimizerOptions options{config_.optimizer, lr, config_.weight_decay, config_.momentum};
   for (const ModelParameter& parameter : training_.model().parameters) {
     if (!parameter.trainable) continue;
     parameters_.optimize(parameter.name, training_.gradient(parameter), epoch, options);
@@ -164,11 +184,13 @@ void Trainer::update_parameters(std::int64_t epoch) {
 bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
   if (!evaluation_.run({}, stop)) return false;
-  const std::vector<double> sums = evaluation_.loss_sums();
-  record.scores = Scores{mean(sums, 0, 1), mean(sums, 1, 1), mean(sums, 2, 1)};
-  record.valid_loss = mean(sums, 1, 0);
+  const std::array<SplitLoss, 3> losses = evaluation_.losses();
+  record.valid_loss = losses[1].loss;
   // The step may have been the one that broke the model: it must not become the best one.
-  check_finite(mean(sums, 0, 0), "loss after the step", record.epoch);
+  check_finite(losses[0].loss, "loss after the step", record.epoch);
+  const MetricResult metric = run_scores(evaluation_, inputs_, config_.metric, config_.model.task);
+  record.scores = metric.scores;
+  record.bytes_read += metric.bytes_read;
   record.eval_seconds = seconds_since(begin);
   return true;
 }
@@ -176,9 +198,11 @@ bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
 void Trainer::keep_if_best(const EpochRecord& record,
                            const std::vector<ParameterValues>& parameters) {
   state_.last = *record.scores;
-  // Without a valid split the latest evaluation counts as the best; ties keep the earlier epoch.
-  const double valid = record.scores->valid;
-  if (state_.best.epoch == 0 || std::isnan(valid) || valid > state_.best.scores.valid) {
+  // Where the metric isn't defined, such as without a valid split, the latest evaluation counts as
+  // the best; ties keep the earlier epoch.
+  const BestModel& best = state_.best;
+  if (best.epoch == 0 || std::isnan(best.scores.valid) ||
+      record.scores->valid > best.scores.valid) {
     state_.best = {record.epoch, *record.scores, parameters};
     state_.evaluations_since_best = 0;
   } else {

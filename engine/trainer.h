@@ -1,9 +1,10 @@
-// Exact full-graph training: an epoch is one forward and backward over all vertices, a step of
-// Adam, and an evaluation without dropout.
+// Exact full-graph training: an epoch is one forward and backward over all vertices, a step of the
+// optimiser, and an evaluation without dropout.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,10 +18,10 @@ namespace ooc {
 
 // A line of metrics.jsonl.
 struct EpochRecord {
-  std::int64_t epoch = 0;  // from 1
-  double loss = 0;         // mean over the train split, before the step, dropout on
-  double lr = 0;
-  std::optional<Scores> scores;  // where evaluated: accuracy
+  std::int64_t epoch = 0;        // from 1
+  double loss = 0;               // mean over the train split, before the step, dropout on
+  double lr = 0;                 // of this epoch
+  std::optional<Scores> scores;  // where evaluated: the run's metric
   double valid_loss = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
   double eval_seconds = 0;
@@ -32,16 +33,18 @@ struct EpochRecord {
 class Trainer {
  public:
   // DataError where the dataset has no features, labels or splits, or an empty train split.
+  // UsageError where options don't fit it or each other.
   Trainer(Backend& backend, const Dataset& dataset, const RunConfig& config,
           DType real = DType::kF32, std::int64_t span_group = 0);
 
   DType real() const { return real_; }
+  const RunConfig& config() const { return config_; }
   const ModelProgram& training() const { return training_; }
   const ModelProgram& evaluation() const { return evaluation_; }
   // What the plan says of an epoch with an evaluation: bytes read from the dataset.
-  std::int64_t planned_bytes() const {
-    return training_.plan().bytes_read + evaluation_.plan().bytes_read;
-  }
+  std::int64_t planned_bytes() const;
+  // What is computed once, before the first epoch, and stays in memory: bytes by name.
+  std::map<std::string, std::int64_t> precomputed_bytes() const;
   // Device memory that the plan takes, parameters included.
   std::int64_t planned_device_bytes() const;
 
@@ -60,7 +63,7 @@ class Trainer {
   bool prepare(const std::atomic<bool>* stop);
   bool train(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
-  void update_parameters(std::int64_t epoch);
+  void update_parameters(std::int64_t epoch, double lr);
   void keep_if_best(const EpochRecord& record, const std::vector<ParameterValues>& parameters);
 
   Backend& backend_;

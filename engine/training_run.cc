@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/model_words.h"
 #include "engine/process_memory.h"
 #include "kernels/blas.h"
 
@@ -32,7 +33,7 @@ Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
   std::vector<double> seconds;
   for (const Json& line : lines) seconds.push_back(line.at("seconds").get<double>());
   Json summary;
-  summary["metric"] = "accuracy";
+  summary["metric"] = word_of(kMetrics, trainer.config().metric);
   summary["best_valid"] = json_number(state.best.scores.valid);
   summary["best_epoch"] = state.best.epoch;
   summary["test"] = json_number(state.best.scores.test);
@@ -63,6 +64,8 @@ Json plan_of(const Trainer& trainer) {
   plan["evaluation"] = plan_to_json(trainer.evaluation().program(), trainer.evaluation().plan());
   // Chosen by the machine, and part of what makes results equal to the last bit.
   plan["blas_core"] = blas_core();
+  plan["computed_once"] = Json::object();
+  for (const auto& [name, bytes] : trainer.precomputed_bytes()) plan["computed_once"][name] = bytes;
   plan["bytes_read_per_epoch"] = trainer.planned_bytes();
   plan["device_bytes"] = trainer.planned_device_bytes();
   return plan;

@@ -36,7 +36,7 @@ class MappedSource final : public BlockSource {
   const VertexTensorFile& file_;
 };
 
-// A real-valued vertex tensor in host memory, one slice after the other.
+// A vertex tensor in host memory, one slice after the other.
 template <class T>
 class MemorySource final : public BlockSource {
  public:

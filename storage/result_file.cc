@@ -21,8 +21,15 @@ std::size_t row_bytes(const ResultShape& shape) {
 }
 
 NpyShape npy_shape(const ResultShape& shape) {
-  return {shape.dtype == DType::kF32 ? "<f4" : "<i8",
-          static_cast<std::int64_t>(dtype_bytes(shape.dtype)), shape.rows, shape.cols};
+  const char* descr = shape.dtype == DType::kF32  ? "<f4"
+                      : shape.dtype == DType::kU8 ? "|u1"
+                                                  : "<i8";
+  return {descr, static_cast<std::int64_t>(dtype_bytes(shape.dtype)), shape.rows, shape.cols};
+}
+
+hid_t native_type(DType dtype) {
+  if (dtype == DType::kF32) return H5T_NATIVE_FLOAT;
+  return dtype == DType::kU8 ? H5T_NATIVE_UINT8 : H5T_NATIVE_INT64;
 }
 
 class NpyFile final : public ResultFile {
@@ -94,8 +101,7 @@ class Hdf5ResultFile final : public ResultFile {
       : files_(files), path_(path), shape_(shape) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     file_ = check(H5Fcreate((path + ".tmp").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
-    create(data_, "/data", shape.dtype == DType::kF32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64,
-           shape.cols);
+    create(data_, "/data", native_type(shape.dtype), shape.cols);
   }
   ~Hdf5ResultFile() override {
     close();

@@ -16,7 +16,7 @@
 namespace ooc {
 
 struct ResultShape {
-  DType dtype = DType::kF32;  // fp32 or int64
+  DType dtype = DType::kF32;  // fp32, int64 or uint8
   std::int64_t rows = 0;
   std::int64_t cols = 0;  // 0: one dimension
 };

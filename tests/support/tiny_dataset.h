@@ -21,8 +21,9 @@ struct TinyDataset {
   std::int64_t classes = 3;
   std::int64_t block_rows = 16;
   std::uint64_t seed = 1;
-  bool permute = false;     // a seeded order other than the natural one
-  bool names = false;       // ids are strings
+  bool permute = false;  // a seeded order other than the natural one
+  bool names = false;    // ids are strings
+  bool multi_label = false;
   std::vector<Edge> edges;  // of the natural order
 };
 
@@ -30,6 +31,16 @@ struct TinyDataset {
 inline float tiny_feature(const TinyDataset& spec, std::int64_t vertex, std::int64_t col) {
   std::mt19937_64 random(spec.seed * 7919 + static_cast<std::uint64_t>(vertex * 1000 + col));
   return std::normal_distribution<float>()(random);
+}
+
+// Label of a vertex in the natural order; of a multi-label dataset whether it is of class `col`.
+inline std::int32_t tiny_label(const TinyDataset& spec, std::int64_t vertex) {
+  // Splits go by the id modulo 5: an even number of classes needs more to reach every split.
+  const std::int64_t more = spec.classes % 2 == 0 ? vertex / 15 : 0;
+  return static_cast<std::int32_t>((vertex * 7 + vertex / 5 + more) % spec.classes);
+}
+inline bool tiny_bit(const TinyDataset& spec, std::int64_t vertex, std::int64_t col) {
+  return (vertex * (col + 3) + vertex / 7) % (col + 2) == 0 || col == tiny_label(spec, vertex);
 }
 
 // Every vertex has a label; 40 % train, 20 % valid, 20 % test, 20 % in no split.
@@ -51,18 +62,24 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
   writer.write_edges(edges);
   std::vector<float> features;
   std::vector<std::int32_t> labels;
-  std::vector<std::uint8_t> splits;
+  std::vector<std::uint8_t> splits, bits;
   const std::uint8_t split_of[] = {1, 2, 1, 3, 0};
   for (const std::int64_t id : ids) {
     for (std::int64_t c = 0; c < spec.feature_cols; ++c) {
       features.push_back(tiny_feature(spec, id, c));
     }
-    labels.push_back(static_cast<std::int32_t>((id * 7 + id / 5) % spec.classes));
+    labels.push_back(tiny_label(spec, id));
+    for (std::int64_t c = 0; c < spec.classes; ++c) bits.push_back(tiny_bit(spec, id, c));
     splits.push_back(split_of[id % 5]);
   }
   writer.features(spec.feature_cols).append_rows(features.data(), spec.vertices);
   writer.finish_features();
-  writer.write_labels(labels, spec.classes);
+  if (spec.multi_label) {
+    writer.multi_labels(spec.classes).append_rows(bits.data(), spec.vertices);
+    writer.finish_multi_labels();
+  } else {
+    writer.write_labels(labels, spec.classes);
+  }
   writer.write_splits(splits);
   writer.write_ids(ids);
   if (spec.names) {

@@ -1,0 +1,236 @@
+#include "bin/train_options.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "engine/model_library.h"
+#include "engine/model_words.h"
+#include "engine/rewrites.h"
+#include "storage/dataset.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+template <class T, std::size_t n>
+std::vector<std::pair<std::string, T>> choices(const Words<T, n>& words) {
+  return {words.begin(), words.end()};
+}
+
+std::string model_list() {
+  std::string names;
+  for (const EmbeddedModel& model : embedded_models()) names += model.name + ", ";
+  return names;
+}
+
+// Ample, and no sum of them overflows.
+constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62;
+constexpr std::int64_t kMaxRuns = 10000;
+
+void add_model_options(cli::Command& command, TrainOptions& options) {
+  ModelOptions& model = options.config.model;
+  command.path("--model", model.model, "NAME|FILE.saga",
+               "The model: " + model_list() + "or a program of your own");
+  command.integer("--layers,--num-layers", model.layers, 1, "Layers", kMaxLayers);
+  command.integer("--hidden,--hidden-channels", model.hidden, 1, "Columns of a hidden layer",
+                  kMaxHidden);
+  command.integer("--heads", options.heads, 1,
+                  "Heads of a layer, each of --hidden columns; 8 for models that have them");
+  command.integer("--out-heads", model.out_heads, 1, "Heads of the last layer, averaged",
+                  kMaxHeads);
+  command.choice("--norm", model.norm, choices(kNorms), "Normalisation after each hidden layer");
+  command.flag("--residual", model.residual, "Add a linear map of its input to each layer");
+  command.flag("--linear-head", model.linear_head, "End with a linear layer");
+  command.choice("--jumping", model.jumping, choices(kJumpings),
+                 "What the linear layer at the end reads of all layers; none: the last one");
+  command.choice("--activation", model.activation, choices(kActivations), "Activation of layers");
+  command.choice("--aggr", model.aggr, choices(kAggregations),
+                 "How models that leave it open gather neighbours, such as sage");
+  command.real("--dropout", model.dropout, {0, 1, true}, "Dropout after each hidden layer");
+  command.real("--input-dropout", model.input_dropout, {0, 1, true}, "Dropout on the features");
+  command.real("--attn-dropout", model.attn_dropout, {0, 1, true},
+               "Dropout on the weights of attention");
+}
+
+// Without a default of its own: what holds without it depends on the dataset.
+template <class T, std::size_t n>
+std::vector<std::pair<std::string, std::optional<T>>> optional_choices(const Words<T, n>& words) {
+  return {words.begin(), words.end()};
+}
+
+void add_task_options(cli::Command& command, TrainOptions& options) {
+  command.choice("--task", options.task, optional_choices(kTasks),
+                 "What to learn; if absent what the labels are, single or multi-label. binary: two "
+                 "classes with one logit");
+  command.choice("--metric", options.metric, optional_choices(kMetrics),
+                 "What picks the best epoch and is reported; if absent accuracy for single, "
+                 "micro_f1 for multi-label, rocauc for binary");
+  command.choice("--class-weights", options.config.model.class_weights, choices(kClassWeights),
+                 "balanced: in the loss every class counts as much as any other");
+}
+
+void add_training_options(cli::Command& command, TrainOptions& options) {
+  RunConfig& config = options.config;
+  command.choice("--recipe", options.recipe,
+                 {{"planetoid", Recipe::kPlanetoid}, {"classic", Recipe::kClassic}},
+                 "Values for options that are not given. planetoid: hidden 16, dropout and "
+                 "input-dropout 0.5, weight-decay 5e-4. classic: layers 3, hidden 256, residual, "
+                 "norm layer, linear-head");
+  command.integer("--epochs", config.epochs, 1, "Epochs");
+  command.real("--lr", config.lr, {}, "Learning rate of the first epoch");
+  command.choice("--lr-schedule", config.lr_schedule, choices(kLrSchedules),
+                 "cosine: falls to 0 in the last epoch; step: a tenth after half of the epochs, a "
+                 "hundredth after three quarters");
+  command.choice("--optimizer", config.optimizer, choices(kOptimizers), "How parameters move");
+  command.real("--momentum", config.momentum, {0, 1, true}, "Of --optimizer sgd");
+  command.real("--weight-decay", config.weight_decay, {},
+               "L2 penalty on all parameters; with adamw apart from the gradient");
+  command.integer("--seed", config.seed, 0, "Initialisation and dropout follow it", kMaxSeed);
+  command.integer("--runs", config.runs, 1,
+                  "Train as often, with seeds from --seed on, and report mean and deviation",
+                  kMaxRuns);
+  command.integer("--patience", config.patience, 0,
+                  "Stop after this many evaluations without a better one; 0: never");
+  command.integer("--eval-every", config.eval_every, 1, "Epochs from one evaluation to the next");
+}
+
+void add_run_options(cli::Command& command, TrainOptions& options) {
+  command.choice<std::string>("--devices", options.devices, {{"auto", "auto"}, {"cpu", "cpu"}},
+                              "Where to compute");
+  command.integer("--threads", options.threads, 1,
+                  "Threads of the CPU; as many as cores if absent");
+  command.path("--run-dir", options.run_dir, "DIR",
+               "Where the run goes; runs/<dataset>-<model>-<time> if absent");
+  command.integer("--checkpoint-every", options.config.checkpoint_every, 1,
+                  "Epochs from one checkpoint to the next");
+  command.path("--resume", options.resume, "RUN_DIR", "Continue the run in RUN_DIR");
+  command.choice<VerifyPolicy>("--verify", options.config.verify,
+                               {{"first", VerifyPolicy::kFirst},
+                                {"always", VerifyPolicy::kAlways},
+                                {"never", VerifyPolicy::kNever}},
+                               "When checksums are compared: on the first read of a chunk, on "
+                               "every read, never");
+  command.text("--rewrites", options.config.rewrites, "LIST",
+               "Leave out rewrites of the model, to measure them: any of -motion, -common, -order, "
+               "-hoisting, -dead, -fusion, with commas between");
+  command.flag("--plan", options.plan, "Print the plan and exit");
+  command.flag("--json", options.json, "Print JSON instead of text");
+  command.flag("--force", options.force, "Replace a run directory that exists");
+}
+
+void add_examples(cli::Command& command) {
+  command.example("Train a GCN as it is", "ooc-train cora.ooc");
+  command.example("With the settings of its authors, ten times",
+                  "ooc-train cora.ooc --recipe planetoid --runs 10");
+  command.example("Deeper, stopping when it no longer gets better",
+                  "ooc-train cora.ooc --layers 4 --norm batch --residual --patience 50");
+  command.example("A graph attention network", "ooc-train cora.ooc --model gat --hidden 8");
+  command.example("Classes of unequal size, judged evenly",
+                  "ooc-train cora.ooc --class-weights balanced --metric macro_f1");
+  command.example("A network of your own", "ooc-train cora.ooc --model ./mine.saga");
+  command.example("Look before you train", "ooc-train cora.ooc --hidden 256 --plan");
+  command.example("Continue an interrupted run", "ooc-train --resume runs/cora-gcn");
+}
+
+// config.toml's lines by option name: what an option's value is, as text.
+std::map<std::string, std::string> values_of(const RunConfig& config) {
+  std::map<std::string, std::string> values;
+  std::istringstream lines(to_toml(config));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find(" = ");
+    values[line.substr(0, equals)] = line.substr(equals + 3);
+  }
+  return values;
+}
+
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+void apply_recipe(const cli::Command& command, Recipe recipe, ModelOptions& model,
+                  double& weight_decay) {
+  const auto set = [&](const char* option, auto& member, auto value) {
+    if (!command.given(option)) member = value;
+  };
+  if (recipe == Recipe::kPlanetoid) {  // Kipf and Welling 2017, §5.2
+    set("hidden", model.hidden, 16);
+    set("dropout", model.dropout, 0.5);
+    set("input-dropout", model.input_dropout, 0.5);
+    set("weight-decay", weight_decay, 5e-4);
+  }
+  if (recipe == Recipe::kClassic) {  // Luo et al. 2024
+    set("layers", model.layers, 3);
+    set("hidden", model.hidden, 256);
+    set("residual", model.residual, true);
+    set("norm", model.norm, Norm::kLayer);
+    set("linear-head", model.linear_head, true);
+  }
+}
+
+}  // namespace
+
+void add_train_options(cli::Command& command, TrainOptions& options) {
+  command.positional("NAME.ooc", "dataset", options.dataset, "the dataset to train on");
+  add_model_options(command, options);
+  add_task_options(command, options);
+  add_training_options(command, options);
+  add_run_options(command, options);
+  add_examples(command);
+}
+
+RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
+  RunConfig config = options.config;
+  ModelOptions& model = config.model;
+  config.dataset = absolute(options.dataset);
+  parse_rewrites(config.rewrites);
+  apply_recipe(command, options.recipe, model, config.weight_decay);
+  model.program = read_program(posix_file_system(), model.model);
+  model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
+  check_options(model);
+  if (is_program_file(model.model)) model.model = absolute(model.model);
+  return config;
+}
+
+void set_task(RunConfig& config, const TrainOptions& options, const Manifest& manifest) {
+  config.model.task = options.task.value_or(default_task(manifest));
+  config.metric = options.metric.value_or(default_metric(config.model.task));
+}
+
+RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,
+                         const RunConfig& stored) {
+  RunConfig given = options.config;
+  if (options.heads) given.model.heads = *options.heads;
+  if (options.task) given.model.task = *options.task;
+  if (options.metric) given.metric = *options.metric;
+  if (is_program_file(given.model.model)) given.model.model = absolute(given.model.model);
+  if (command.given("dataset")) given.dataset = absolute(options.dataset);
+  if (options.recipe != Recipe::kNone) {
+    throw UsageError("--recipe beside --resume", options.resume, "leave one of them out");
+  }
+  const std::map<std::string, std::string> stored_values = values_of(stored);
+  for (const auto& [option, value] : values_of(given)) {
+    const bool may_change = option == "epochs" || option == "verify";
+    const std::string& before = stored_values.at(option);
+    if (may_change || !command.given(option) || value == before) continue;
+    throw UsageError(
+        fmt::format("{} {} is not what the run was started with ({})", option, value, before),
+        options.resume, "leave it out, or start a new run without --resume");
+  }
+  RunConfig config = stored;
+  if (command.given("epochs") && given.epochs != stored.epochs &&
+      stored.lr_schedule != LrSchedule::kConstant) {
+    throw UsageError(fmt::format("--epochs {} with --lr-schedule {}", given.epochs,
+                                 word_of(kLrSchedules, stored.lr_schedule)),
+                     options.resume, "its rates depend on the epochs: start a new run");
+  }
+  if (command.given("epochs")) config.epochs = given.epochs;
+  if (command.given("verify")) config.verify = given.verify;
+  return config;
+}
+
+}  // namespace ooc

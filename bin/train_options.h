@@ -1,0 +1,43 @@
+// The options of ooc-train, and the configuration that they make of a dataset.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "bin/cli/program.h"
+#include "engine/run_config.h"
+
+namespace ooc {
+
+// Several options at once; one that is given wins.
+enum class Recipe { kNone, kPlanetoid, kClassic };
+
+struct TrainOptions {
+  RunConfig config;
+  std::string dataset;
+  std::string run_dir;
+  std::string resume;
+  std::string devices = "auto";
+  Recipe recipe = Recipe::kNone;
+  std::optional<std::int64_t> threads;
+  std::optional<std::int64_t> heads;
+  std::optional<Task> task;
+  std::optional<Metric> metric;
+  bool plan = false;
+  bool json = false;
+  bool force = false;
+};
+
+void add_train_options(cli::Command& command, TrainOptions& options);
+
+// The configuration of a new run: the recipe's values where nothing is given, and what follows from
+// the program, which it reads. The task and the metric are still to be set.
+RunConfig new_config(const cli::Command& command, const TrainOptions& options);
+// As given, or as the dataset's labels ask for.
+void set_task(RunConfig& config, const TrainOptions& options, const Manifest& manifest);
+// A run's own configuration, with what may change on resume changed. UsageError for options given
+// beside it that would make it another run.
+RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,
+                         const RunConfig& stored);
+
+}  // namespace ooc

@@ -1,0 +1,54 @@
+// The metrics that training is judged by, exactly, over all labelled vertices of each split, from
+// the logits of all vertices. Definitions are those of scikit-learn; what an evaluation already
+// knows from its loss sums (accuracy) is not computed here.
+//
+//   micro_f1   2 hits / (predicted + labelled), summed over the classes. With one class a vertex it
+//              is the accuracy.
+//   macro_f1   the mean over classes of 2 hits / (predicted + labelled). With one class a vertex
+//              classes that are neither labelled nor predicted are left out; with many such a class
+//              counts 0.
+//   rocauc     the share of pairs of a positive and a negative vertex in which the positive one has
+//              the larger score, equal scores counting half.
+//   ap         sum of (recall's step * precision) over falling thresholds
+//   (average_precision_score).
+//
+// A vertex's class is that of the largest logit, the lowest of equal ones; of a multi-label task
+// those with a logit above 0, of a binary one 1 if the logit is above 0. Scores of rocauc and ap:
+// of two classes the difference of the logits, of a binary task the logit; of a multi-label one
+// each class has its own, and the metric is the mean over the classes that have both positive and
+// negative vertices in the split, as OGB's evaluators do.
+#pragma once
+
+#include <limits>
+
+#include "engine/task.h"
+#include "sched/block_source.h"
+
+namespace ooc {
+
+// The metric of one evaluation by split; NaN where it isn't defined: an empty split, for rocauc and
+// ap one without both kinds of vertices, or a score that is NaN.
+struct Scores {
+  double train = std::numeric_limits<double>::quiet_NaN();
+  double valid = std::numeric_limits<double>::quiet_NaN();
+  double test = std::numeric_limits<double>::quiet_NaN();
+};
+
+// Whether the metric is something else than the accuracy of the loss sums.
+bool needs_logits(Metric metric, Task task);
+
+struct MetricResult {
+  Scores scores;
+  std::int64_t bytes_read = 0;  // of sources in storage
+};
+
+// `logits`: fp32 or fp64; `labels` and `splits` as the loss reads them (kernels/row_kernels.h).
+// They are read block by block; rocauc and ap take the memory of one column of fp64 and read a
+// column at a time. The result is the same for any number of threads and any cut into blocks.
+MetricResult compute_metric(Metric metric, Task task, const BlockSource& logits,
+                            const BlockSource& labels, const BlockSource& splits);
+// MetricResult::bytes_read beforehand; 0 for a metric that needs no logits.
+std::int64_t metric_bytes(Metric metric, Task task, const BlockSource& labels,
+                          const BlockSource& splits);
+
+}  // namespace ooc
