@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Test scores of every model on every graph of a data directory.
 
-    bench/accuracy.py ../shared/data [--graphs cora,citeseer] [--models gcn,gat] [--seeds 5] [--peer]
+    bench/accuracy.py ../shared/data [--graphs cora,citeseer] [--models gcn,gat] [--peer]
 
 Imports each graph that has edges, features, labels and train, valid and test vertices, and trains
 each model on it for seeds 0 to 4, the cheapest graphs first. A score is the test metric at the
@@ -332,7 +332,7 @@ def main():
     parser.add_argument("data", type=pathlib.Path, help="a directory of graphs")
     parser.add_argument("--graphs", help="only these, with commas between")
     parser.add_argument("--models", help="only these, with commas between")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="at most so many for now")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="at most so many; 0: only print")
     parser.add_argument("--again", action="store_true", help="train what is done, too")
     parser.add_argument("--peer", action="store_true", help="train with SciPy too")
     parser.add_argument("--threads", type=int, help="of ooc-train")
@@ -348,8 +348,9 @@ def main():
     graphs = {graph.name: graph for graph in graphs if graph.name not in skipped}
     results = Results(programs)
     wanted = [graphs[name] for name in chosen(options.graphs, graphs, "graph")]
+    models = chosen(options.models, RECIPE_OF, "model")
     for graph in sorted(wanted, key=cost):
-        for model in chosen(options.models, RECIPE_OF, "model"):
+        for model in models if options.seeds else ():
             if options.again and results.find(graph, model):
                 results.drop(results.find(graph, model))
             measure(graph, model, results, skipped, options)
