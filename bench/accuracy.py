@@ -1,21 +1,21 @@
 #!/usr/bin/python3
-"""Test accuracy on every single-label graph of a data directory.
+"""Test scores of every model on every graph of a data directory.
 
-    bench/accuracy.py ../shared/data [--recipe planetoid|plain] [--peer]
+    bench/accuracy.py ../shared/data [--graphs cora,citeseer] [--models gcn,gat] [--peer]
 
-Imports each graph that has edges, features, labels and train, valid and test vertices, trains it
-for seeds 0 to 4 and prints a table: mean and standard deviation of the test accuracy at the best
-validation epoch. Recipes, both with 2 layers and 200 epochs of Adam at 0.01:
+Imports each graph that has edges, features, labels and train, valid and test vertices, and trains
+each model on it for seeds 0 to 4, the cheapest graphs first. A score is the test metric at the
+epoch with the best valid metric: accuracy; micro F1 of multi-label graphs; ROC AUC of tolokers.
 
-  planetoid  Kipf and Welling's for citation graphs: features normalised by row, hidden 16, dropout
-             0.5 on input and hidden layer, weight decay 5e-4
-  plain      features as they are, hidden 64, dropout 0.5 on the hidden layer, no weight decay
+Edges are made to go both ways; bags of words are scaled by row to sum 1, but for gin. A recipe
+holds for a model on all graphs (RECIPES, RECIPE_OF); on tolokers it is `--recipe classic` wherever
+layers take a norm.
 
---peer adds the same training in SciPy (peers/scipy_gcn.py). Where a graph has a least accuracy that
-GCN must reach with planetoid, it stands beside it, and missing one is exit code 1. Results go to
-bench/results/ as accuracy-MODEL.json (planetoid) or accuracy-MODEL-plain.json, with the machine
-described. Datasets and runs lie in the work directory, in a folder that belongs to the programs;
-finished ones are not done again.
+Every run's score goes to bench/results/accuracy.json at once: what is there is not trained again
+(--again does, for the chosen graphs and models). What is missing stays missing in the table. Scores
+of one cell are from the same programs: with others, an unfinished cell starts over. --peer adds the
+training of peers/scipy_gcn.py to gcn's cells. A finished score below its floor (LEAST) is exit
+code 1.
 """
 
 import argparse
@@ -31,24 +31,54 @@ import sys
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench/results/accuracy.json"
 SEEDS = 5
 # Above this many feature values one seed has to do.
 LARGE_FEATURES = 50_000_000
-# With the public splits and the planetoid recipe. An independent implementation, weight decay on
-# its first layer only, gets 0.818 and 0.705.
-LEAST = {"cora": 0.805, "citeseer": 0.695}
+COMMON = {"layers": 2, "epochs": 200, "lr": 0.01}
 RECIPES = {
-    "planetoid": {
-        "norm": "row",
-        "train": {"hidden": 16, "dropout": 0.5, "input-dropout": 0.5, "weight-decay": 5e-4},
+    # Kipf and Welling 2017 for citation graphs.
+    "planetoid": {"hidden": 16, "dropout": 0.5, "input-dropout": 0.5, "weight-decay": 5e-4},
+    # Velickovic et al. 2018 for citation graphs.
+    "attention": {
+        **{"hidden": 8, "heads": 8, "out-heads": 1, "activation": "elu", "lr": 0.005},
+        **{"dropout": 0.6, "input-dropout": 0.6, "attn-dropout": 0.6, "weight-decay": 5e-4},
     },
-    "plain": {
-        "norm": "none",
-        "train": {"hidden": 64, "dropout": 0.5, "input-dropout": 0, "weight-decay": 0},
-    },
+    # Wu et al. 2019, with one weight decay where they tuned it for each graph.
+    "linear": {"dropout": 0, "epochs": 100, "lr": 0.2, "weight-decay": 5e-5},
+    "wide": {"hidden": 64, "dropout": 0.5, "input-dropout": 0.5, "weight-decay": 5e-4},
+    # Of features as they are: with rows of sum 1 GIN is 2 to 3 points worse on cora.
+    "sums": {"hidden": 64, "dropout": 0.5, "weight-decay": 5e-4},
+    # Luo et al. 2024, as ooc-train brings it.
+    "classic": {"recipe": "classic"},
 }
-FOR_ALL = {"lr": 0.01, "epochs": 200}
-LAYERS = 2
+RECIPE_OF = {
+    **{"gcn": "planetoid", "sgc": "linear", "gat": "attention", "gatv2": "attention"},
+    **{"sage": "wide", "sage_pool": "wide", "resgcn": "wide", "gin": "sums"},
+    **{"commnet": "wide", "mpgcn": "wide", "ggcn": "wide", "ggnn": "wide"},
+}
+# Plain layers take no norm.
+WITHOUT_NORM = {"sgc"}
+METRIC_OF = {"tolokers": "rocauc"}
+# What a model must reach, by graph; with the public splits. An independent implementation of GCN,
+# weight decay on its first layer only, gets 0.818 on cora and 0.705 on citeseer.
+LEAST = {
+    ("cora", "gcn"): 0.805,
+    ("cora", "gat"): 0.81,
+    ("cora", "sage"): 0.79,
+    ("cora", "gin"): 0.74,
+    ("citeseer", "gcn"): 0.695,
+    ("tolokers", "gcn"): 0.80,
+    ("tolokers", "sage"): 0.80,
+}
+PUBLISHED = {
+    ("cora", "gcn"): (0.815, "Kipf and Welling 2017, table 2"),
+    ("citeseer", "gcn"): (0.703, "Kipf and Welling 2017, table 2"),
+    ("cora", "gat"): (0.83, "Velickovic et al. 2018, table 2"),
+    ("citeseer", "gat"): (0.725, "Velickovic et al. 2018, table 2"),
+    ("cora", "sgc"): (0.81, "Wu et al. 2019, table 2"),
+    ("citeseer", "sgc"): (0.719, "Wu et al. 2019, table 2"),
+}
 
 
 def find(graph, name):
@@ -61,7 +91,7 @@ def find(graph, name):
 
 def shape(path):
     if path.suffix == ".npz":  # scipy.sparse
-        return tuple(np.load(path)["shape"])
+        return tuple(int(size) for size in np.load(path)["shape"])
     return np.load(path, mmap_mode="r").shape
 
 
@@ -69,9 +99,47 @@ def reason_to_skip(graph):
     for name in ("edges", "features", "labels", "train_idx", "valid_idx", "test_idx"):
         if find(graph, name) is None:
             return f"no {name}"
-    if len(shape(find(graph, "labels"))) > 1:
-        return "multi-label"
     return None
+
+
+def is_multi_label(graph):
+    return len(shape(find(graph, "labels"))) > 1
+
+
+def has_words(graph):
+    """Bags of words have many columns; the few of other graphs are measurements."""
+    return shape(find(graph, "features"))[1] > 100
+
+
+def feature_values(graph):
+    rows, cols = shape(find(graph, "features"))
+    return rows * cols
+
+
+def cost(graph):
+    """Of an epoch, roughly: multiplications of features, bytes of edges."""
+    return feature_values(graph) + 64 * shape(find(graph, "edges"))[0]
+
+
+def metric_of(graph):
+    return METRIC_OF.get(graph.name, "micro_f1" if is_multi_label(graph) else "accuracy")
+
+
+def recipe_of(graph, model):
+    if metric_of(graph) == "rocauc" and model not in WITHOUT_NORM:
+        return "classic"
+    return RECIPE_OF[model]
+
+
+def train_options(graph, model):
+    recipe = recipe_of(graph, model)
+    values = {"epochs": COMMON["epochs"]} if recipe == "classic" else dict(COMMON)
+    values |= RECIPES[recipe]
+    if metric_of(graph) != "accuracy":
+        values["metric"] = metric_of(graph)
+    if is_multi_label(graph):
+        values["task"] = "multi-label"
+    return values
 
 
 def run(*command):
@@ -85,58 +153,42 @@ def as_options(values):
     return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
 
-def seeds_of(graph):
-    rows, cols = shape(find(graph, "features"))
-    return range(1 if int(rows) * int(cols) > LARGE_FEATURES else SEEDS)
+def feature_norm(graph, model):
+    return "row" if has_words(graph) and recipe_of(graph, model) != "sums" else "none"
 
 
-def measure(graph, options, recipe):
-    """The summaries of all seeds."""
-    dataset = options.work / f"{graph.name}-{recipe['norm']}.ooc"
+def import_graph(graph, norm, options):
+    dataset = options.work / f"{graph.name}-{norm}.ooc"
     if not dataset.exists():
         run(
             *(options.programs / "ooc-prep", "import", graph, "-o", dataset, "--quiet"),
-            *("--undirected", "--feature-norm", recipe["norm"]),
+            *("--undirected", "--feature-norm", norm),
         )
-    summaries = []
-    for seed in seeds_of(graph):
-        directory = options.work / f"{graph.name}-{options.model}-{options.recipe}-{seed}"
-        summary = directory / "summary.json"
-        if not summary.exists():
-            run(
-                *(options.programs / "ooc-train", dataset, "--model", options.model),
-                *("--layers", LAYERS, *as_options(FOR_ALL), *as_options(recipe["train"])),
-                *("--seed", seed, "--run-dir", directory, "--force", "--quiet"),
-                *("--checkpoint-every", FOR_ALL["epochs"]),
-            )
-        summaries.append(json.loads(summary.read_text()))
-    return summaries
+    return dataset
 
 
-def measure_peer(graph, options, recipe):
-    """Test accuracies of all seeds in SciPy."""
-    tests = []
-    for seed in seeds_of(graph):
-        result = options.work / f"{graph.name}-scipy-{options.recipe}-{seed}.json"
-        if not result.exists():
-            text = run(
-                *(ROOT / "bench/peers/scipy_gcn.py", graph, "--seed", seed),
-                *("--feature-norm", recipe["norm"]),
-                *(*as_options(FOR_ALL), *as_options(recipe["train"])),
-            )
-            result.write_text(text)
-        tests.append(json.loads(result.read_text())["test"])
-    return tests
+def train(graph, model, seed, options):
+    """The summary of one run."""
+    dataset = import_graph(graph, feature_norm(graph, model), options)
+    directory = options.work / f"{graph.name}-{model}-{seed}"
+    run(
+        *(options.programs / "ooc-train", dataset, "--model", model),
+        *as_options(train_options(graph, model)),
+        *("--seed", seed, "--run-dir", directory, "--force", "--quiet"),
+        *("--checkpoint-every", COMMON["epochs"]),
+        *(("--threads", options.threads) if options.threads else ()),
+    )
+    return json.loads((directory / "summary.json").read_text())
 
 
-def work_folder(work, programs):
-    """Results of other programs are other results."""
-    key = hashlib.sha256()
-    for name in ("ooc-prep", "ooc-train"):
-        key.update((programs / name).read_bytes())
-    folder = work / key.hexdigest()[:12]
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def train_peer(graph, seed):
+    """The test accuracy in SciPy, by gcn's recipe."""
+    values = {"lr": COMMON["lr"], "epochs": COMMON["epochs"], **RECIPES["planetoid"]}
+    text = run(
+        *(ROOT / "bench/peers/scipy_gcn.py", graph, "--seed", seed, "--feature-norm", "row"),
+        *as_options(values),
+    )
+    return json.loads(text)["test"]
 
 
 def describe_machine():
@@ -154,40 +206,123 @@ def describe_machine():
     }
 
 
+class Results:
+    """bench/results/accuracy.json: a cell for each graph and model."""
+
+    def __init__(self, programs):
+        self.programs = programs
+        self.report = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": []}
+
+    def find(self, graph, model):
+        for cell in self.report["cells"]:
+            if (cell["graph"], cell["model"]) == (graph.name, model):
+                return cell
+        return None
+
+    def drop(self, cell):
+        self.report["cells"].remove(cell)
+
+    def open(self, graph, model):
+        """The cell to go on with: an unfinished one of these programs and options, or a new one."""
+        wanted = 1 if feature_values(graph) > LARGE_FEATURES else SEEDS
+        settings = {
+            "recipe": recipe_of(graph, model),
+            "feature_norm": feature_norm(graph, model),
+            "options": train_options(graph, model),
+            "metric": metric_of(graph),
+            "seeds": wanted,
+        }
+        cell = self.find(graph, model)
+        if cell:
+            same = all(cell[key] == value for key, value in settings.items())
+            if same and (len(cell["tests"]) >= wanted or cell["programs"] == self.programs):
+                return cell
+            self.drop(cell)
+        cell = {"graph": graph.name, "model": model, **settings, "programs": self.programs}
+        cell |= {"tests": [], "valids": []}
+        if (graph.name, model) in LEAST:
+            cell["least"] = LEAST[graph.name, model]
+        if (graph.name, model) in PUBLISHED:
+            cell["published"], cell["published_by"] = PUBLISHED[graph.name, model]
+        self.report["cells"].append(cell)
+        return cell
+
+    def write(self, skipped):
+        for cell in self.report["cells"]:
+            for key in ("test", "scipy_test"):
+                if cell.get(key + "s"):
+                    cell[key + "_mean"], cell[key + "_deviation"] = spread(cell[key + "s"])
+        cells = [cell for cell in self.report["cells"] if cell["tests"]]
+        cells.sort(key=lambda cell: (cell["graph"], cell["model"]))
+        report = {"bench": "accuracy", "machine": describe_machine(), "skipped": skipped}
+        RESULTS.parent.mkdir(exist_ok=True)
+        new = RESULTS.with_suffix(".new")
+        new.write_text(json.dumps({**report, "cells": cells}, indent=2) + "\n")
+        new.replace(RESULTS)
+
+
 def spread(values):
-    return statistics.stdev(values) if len(values) > 1 else None
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
-def row_of(name, summaries, least, peer_tests):
-    tests = [summary["test"] for summary in summaries]
-    row = {
-        "graph": name,
-        "seeds": len(tests),
-        "test_mean": statistics.mean(tests),
-        "test_deviation": spread(tests),
-        "valid_mean": statistics.mean(summary["best_valid"] for summary in summaries),
-        "tests": tests,
-    }
-    if least is not None:
-        row["least"] = least
-    if peer_tests:
-        row["scipy_test_mean"] = statistics.mean(peer_tests)
-        row["scipy_test_deviation"] = spread(peer_tests)
-        row["scipy_tests"] = peer_tests
-    return row
+def percent(cell, key="test"):
+    mean, deviation = spread(cell[key + "s"])
+    text = f"{100 * mean:.1f}"
+    if deviation is not None:
+        text += f" ± {100 * deviation:.1f}"
+    done, wanted = len(cell[key + "s"]), cell["seeds"]
+    return text if done >= wanted else f"{text} ({done} of {wanted} seeds)"
 
 
-def percent(mean, deviation):
-    text = f"{100 * mean:.2f}"
-    return text if deviation is None else f"{text} ± {100 * deviation:.2f}"
+def print_tables(graphs, results):
+    """A column for a graph, a row for a model; then what there is to compare with."""
+    print("| model | recipe | " + " | ".join(graph.name for graph in graphs) + " |")
+    print("|---|---|" + "---|" * len(graphs))
+    for model, recipe in RECIPE_OF.items():
+        cells = [results.find(graph, model) for graph in graphs]
+        texts = [percent(cell) if cell and cell["tests"] else "missing" for cell in cells]
+        print(f"| {model} | {recipe} | {' | '.join(texts)} |")
+    print("\n| graph | model | ooc | at least | published | SciPy |\n|---|---|---|---|---|---|")
+    for graph, model in dict.fromkeys((*PUBLISHED, *LEAST)):
+        cell = next(
+            (c for c in results.report["cells"] if (c["graph"], c["model"]) == (graph, model)), None
+        )
+        least = f"{100 * LEAST[graph, model]:.1f}" if (graph, model) in LEAST else ""
+        value, source = PUBLISHED.get((graph, model), (None, None))
+        published = f"{100 * value:.1f} ({source})" if value else ""
+        peer = percent(cell, "scipy_test") if cell and cell.get("scipy_tests") else ""
+        score = percent(cell) if cell and cell["tests"] else "missing"
+        print(f"| {graph} | {model} | {score} | {least} | {published} | {peer} |")
 
 
-def table_line(row):
-    cells = [row["graph"], str(row["seeds"]), percent(row["test_mean"], row["test_deviation"])]
-    cells.append(f"{100 * row['least']:.2f}" if "least" in row else "")
-    if "scipy_tests" in row:
-        cells.append(percent(row["scipy_test_mean"], row["scipy_test_deviation"]))
-    return f"| {' | '.join(cells)} |"
+def hash_of(programs):
+    key = hashlib.sha256()
+    for name in ("ooc-prep", "ooc-train"):
+        key.update((programs / name).read_bytes())
+    return key.hexdigest()[:12]
+
+
+def measure(graph, model, results, skipped, options):
+    cell = results.open(graph, model)
+    for seed in range(min(cell["seeds"], options.seeds)):
+        if seed >= len(cell["tests"]):
+            summary = train(graph, model, seed, options)
+            cell["tests"].append(summary["test"])
+            cell["valids"].append(summary["best_valid"])
+            results.write(skipped)
+            print(f"{graph.name} {model} seed {seed}: {summary['test']:.4f}", file=sys.stderr)
+        peers = cell.setdefault("scipy_tests", []) if options.peer and model == "gcn" else None
+        if peers is not None and seed >= len(peers) and cell["metric"] == "accuracy":
+            peers.append(train_peer(graph, seed))
+            results.write(skipped)
+
+
+def chosen(text, known, what):
+    names = text.split(",") if text else list(known)
+    for name in names:
+        if name not in known:
+            sys.exit(f"accuracy.py: no {what} {name}; there are {', '.join(known)}")
+    return names
 
 
 def main():
@@ -195,46 +330,41 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=pathlib.Path, help="a directory of graphs")
-    parser.add_argument("--model", default="gcn")
-    parser.add_argument("--recipe", choices=RECIPES, default="planetoid")
+    parser.add_argument("--graphs", help="only these, with commas between")
+    parser.add_argument("--models", help="only these, with commas between")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="at most so many; 0: only print")
+    parser.add_argument("--again", action="store_true", help="train what is done, too")
     parser.add_argument("--peer", action="store_true", help="train with SciPy too")
+    parser.add_argument("--threads", type=int, help="of ooc-train")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/accuracy")
     options = parser.parse_args()
-    options.work = work_folder(options.work, options.programs)
-    recipe = RECIPES[options.recipe]
-    leasts = LEAST if (options.recipe, options.model) == ("planetoid", "gcn") else {}
+    programs = hash_of(options.programs)
+    options.work = options.work / programs  # other programs may make other datasets
+    options.work.mkdir(parents=True, exist_ok=True)
 
-    rows, skipped = [], {}
-    peer = options.peer and options.model == "gcn"
-    print("| graph | seeds | test accuracy, % | at least |" + (" in SciPy, % |" if peer else ""))
-    print("|---|---|---|---|" + ("---|" if peer else ""))
-    for graph in sorted(path for path in options.data.iterdir() if path.is_dir()):
-        reason = reason_to_skip(graph)
-        if reason:
-            skipped[graph.name] = reason
-            continue
-        summaries = measure(graph, options, recipe)
-        peer_tests = measure_peer(graph, options, recipe) if peer else None
-        rows.append(row_of(graph.name, summaries, leasts.get(graph.name), peer_tests))
-        print(table_line(rows[-1]), flush=True)
+    graphs = sorted(path for path in options.data.iterdir() if path.is_dir())
+    skipped = {graph.name: reason_to_skip(graph) for graph in graphs if reason_to_skip(graph)}
+    graphs = {graph.name: graph for graph in graphs if graph.name not in skipped}
+    results = Results(programs)
+    wanted = [graphs[name] for name in chosen(options.graphs, graphs, "graph")]
+    models = chosen(options.models, RECIPE_OF, "model")
+    for graph in sorted(wanted, key=cost):
+        for model in models if options.seeds else ():
+            if options.again and results.find(graph, model):
+                results.drop(results.find(graph, model))
+            measure(graph, model, results, skipped, options)
+
+    print_tables(sorted(graphs.values(), key=cost), results)
     print("\nskipped: " + "; ".join(f"{name} ({reason})" for name, reason in skipped.items()))
-
-    results = ROOT / "bench/results"
-    results.mkdir(exist_ok=True)
-    report = {
-        "bench": "accuracy",
-        "model": options.model,
-        "recipe": {"name": options.recipe, "layers": LAYERS, **FOR_ALL, **recipe},
-        "machine": describe_machine(),
-        "graphs": rows,
-        "skipped": skipped,
-    }
-    suffix = "" if options.recipe == "planetoid" else f"-{options.recipe}"
-    path = results / f"accuracy-{options.model}{suffix}.json"
-    path.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"written to {path.relative_to(ROOT)}")
-    return any(row["test_mean"] < row.get("least", 0) for row in rows)
+    below = [
+        cell
+        for cell in results.report["cells"]
+        if len(cell["tests"]) >= cell["seeds"] and spread(cell["tests"])[0] < cell.get("least", 0)
+    ]
+    for cell in below:
+        print(f"below {cell['least']}: {cell['model']} on {cell['graph']}, {percent(cell)}")
+    return 1 if below else 0
 
 
 if __name__ == "__main__":

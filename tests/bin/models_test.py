@@ -1,25 +1,14 @@
-"""Every model of ooc against NumPy in double, straight from the papers' formulas: the logits of a
-trained model on a directed graph with isolated vertices, self loops and parallel edges."""
+"""Every model of ooc against NumPy in double (model_references.py): the logits of a trained model
+on a directed graph with isolated vertices, self loops and parallel edges."""
 
 import h5py
 import numpy as np
 import programs
+from model_references import Reference
 from programs import ProgramTest
 
 VERTICES, FEATURES, CLASSES, TYPES = 40, 7, 3, 3
 HIDDEN, LAYERS, HEADS, OUT_HEADS = 6, 3, 4, 2
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def relu(x):
-    return np.maximum(x, 0)
-
-
-def leaky_relu(x):
-    return np.where(x > 0, x, 0.2 * x)
 
 
 def write_inputs(directory):
@@ -42,193 +31,6 @@ def write_inputs(directory):
     return x.astype(np.float64), edges, types
 
 
-class Reference:
-    """The formulas. `p` gives a layer's parameters by name."""
-
-    def __init__(self, x, edges, types, parameters, heads):
-        self.x, self.parameters, self.heads = x, parameters, heads
-        self.source, self.target, self.types = edges[:, 0], edges[:, 1], types
-        loops = self.source == self.target
-        self.adjacency = np.zeros((VERTICES, VERTICES))  # row: destination
-        np.add.at(self.adjacency, (self.target, self.source), 1)
-        with_loops = self.adjacency.copy()
-        np.fill_diagonal(with_loops, 1)
-        in_degree, out_degree = with_loops.sum(axis=1), with_loops.sum(axis=0)
-        self.normalised = with_loops / np.sqrt(np.outer(in_degree, out_degree))
-        without = np.setdiff1d(np.arange(VERTICES), self.source[loops])
-        self.looped = (
-            np.concatenate([self.source, without]),
-            np.concatenate([self.target, without]),
-        )
-
-    def p(self, layer, name):
-        return self.parameters[f"layer{layer}.{name}"]
-
-    def head(self, h, name="head"):
-        return h @ self.parameters[f"{name}.weight"] + self.parameters[f"{name}.bias"]
-
-    def largest(self, messages):
-        """Of the in-edges' messages, 0 where there are none."""
-        out = np.zeros((VERTICES, messages.shape[1]))
-        for v in range(VERTICES):
-            mine = messages[self.target == v]
-            if len(mine):
-                out[v] = mine.max(axis=0)
-        return out
-
-    def mean(self, messages):
-        out = np.zeros((VERTICES, messages.shape[1]))
-        for v in range(VERTICES):
-            mine = messages[self.target == v]
-            if len(mine):
-                out[v] = mine.mean(axis=0)
-        return out
-
-    def attend(self, z, score, heads):
-        """score(u, v, head) over the in-edges and the loop; heads side by side."""
-        source, target = self.looped
-        width = z.shape[1] // heads
-        out = np.zeros((VERTICES, heads, width))
-        for v in range(VERTICES):
-            mine = source[target == v]
-            for head in range(heads):
-                s = np.array([score(u, v, head) for u in mine])
-                weight = np.exp(s - s.max())
-                weight /= weight.sum()
-                columns = slice(head * width, (head + 1) * width)
-                out[v, head] = weight @ z[mine][:, columns]
-        return out
-
-    def stack(self, h, layer):
-        for i in range(1, LAYERS + 1):
-            h = layer(i, h) if i == LAYERS else relu(layer(i, h))
-        return h
-
-    def gcn(self):
-        return self.stack(
-            self.x, lambda i, h: self.normalised @ h @ self.p(i, "weight") + self.p(i, "bias")
-        )
-
-    def sgc(self):
-        return self.head(np.linalg.matrix_power(self.normalised, LAYERS) @ self.x)
-
-    def resgcn(self):
-        h = self.x
-        for i in range(1, LAYERS + 1):
-            shortcut = h @ self.p(i, "resize.weight") if i == 1 else h
-            h = relu(self.normalised @ h @ self.p(i, "weight") + self.p(i, "bias")) + shortcut
-        return self.head(h)
-
-    def sage(self, gather):
-        return self.stack(
-            self.x,
-            lambda i, h: h @ self.p(i, "self")
-            + gather(h[self.source]) @ self.p(i, "neighbours")
-            + self.p(i, "bias"),
-        )
-
-    def sage_mean(self):
-        return self.sage(self.mean)
-
-    def sage_max(self):
-        return self.sage(self.largest)
-
-    def sage_sum(self):
-        return self.sage(lambda messages: self.mean(messages) * self.adjacency.sum(1)[:, None])
-
-    def sage_pool(self):
-        def layer(i, h):
-            pooled = relu(h @ self.p(i, "pool") + self.p(i, "pool_bias"))[self.source]
-            own = h @ self.p(i, "self") + self.p(i, "bias")
-            return own + self.largest(pooled) @ self.p(i, "neighbours")
-
-        return self.stack(self.head(self.x, "input"), layer)
-
-    def gin(self):
-        def layer(i, h):
-            h = (1 + self.p(i, "epsilon")) * h + self.adjacency @ h
-            h = h @ self.p(i, "first")
-            norm = {name: self.p(i, f"batch_norm.{name}") for name in ("mean", "variance")}
-            h = (h - norm["mean"]) / np.sqrt(norm["variance"] + 1e-5)
-            h = h * self.p(i, "batch_norm.gamma") + self.p(i, "batch_norm.beta")
-            return relu(relu(h) @ self.p(i, "second") + self.p(i, "bias"))
-
-        h = self.x
-        for i in range(1, LAYERS + 1):
-            h = layer(i, h)
-        return self.head(h)
-
-    def commnet(self):
-        return self.stack(
-            self.x,
-            lambda i, h: h @ self.p(i, "own") + self.adjacency @ h @ self.p(i, "communication"),
-        )
-
-    def mpgcn(self):
-        def layer(i, h):
-            pooled = relu(h @ self.p(i, "pool") + self.p(i, "pool_bias"))
-            return self.largest(pooled[self.source]) @ self.p(i, "weight")
-
-        return self.stack(self.head(self.x, "input"), layer)
-
-    def ggcn(self):
-        def layer(i, h):
-            accum = np.zeros_like(h)
-            for u, v in zip(self.source, self.target):
-                gate = sigmoid(h[v] @ self.p(i, "target_gate") + h[u] @ self.p(i, "source_gate"))
-                accum[v] += gate * h[u]
-            return accum @ self.p(i, "weight")
-
-        return self.stack(self.head(self.x, "input"), layer)
-
-    def ggnn(self):
-        h = self.head(self.x, "input")
-        message = self.p(1, "message").reshape(HIDDEN, -1, HIDDEN)
-        for _ in range(LAYERS):
-            accum = np.zeros_like(h)
-            for u, v, kind in zip(self.source, self.target, self.types):
-                accum[v] += h[u] @ message[:, kind]
-            x = np.split(accum @ self.p(1, "message_gates") + self.p(1, "message_bias"), 3, 1)
-            s = np.split(h @ self.p(1, "state_gates") + self.p(1, "state_bias"), 3, 1)
-            reset, update = sigmoid(x[0] + s[0]), sigmoid(x[1] + s[1])
-            h = (1 - update) * np.tanh(x[2] + reset * s[2]) + update * h
-        return self.head(h)
-
-    def attention_stack(self, layer):
-        h = self.x
-        for i in range(1, LAYERS + 1):
-            last = i == LAYERS
-            out = layer(i, h, OUT_HEADS if last else self.heads)
-            h = out.mean(axis=1) if last else out.reshape(VERTICES, -1)
-            h = h + self.p(i, "bias")
-            h = h if last else relu(h)
-        return h
-
-    def gat(self):
-        def layer(i, h, heads):
-            z = h @ self.p(i, "weight")
-            split = z.reshape(VERTICES, heads, -1)
-            a_source = self.p(i, "to_source").reshape(heads, -1)
-            a_target = self.p(i, "to_target").reshape(heads, -1)
-            return self.attend(
-                z,
-                lambda u, v, k: leaky_relu(split[u, k] @ a_source[k] + split[v, k] @ a_target[k]),
-                heads,
-            )
-
-        return self.attention_stack(layer)
-
-    def gatv2(self):
-        def layer(i, h, heads):
-            z = h @ self.p(i, "source") + self.p(i, "source_bias")
-            t = h @ self.p(i, "target") + self.p(i, "target_bias")
-            a = self.p(i, "attention").reshape(heads, -1)
-            zs, ts = z.reshape(VERTICES, heads, -1), t.reshape(VERTICES, heads, -1)
-            return self.attend(z, lambda u, v, k: leaky_relu(zs[u, k] + ts[v, k]) @ a[k], heads)
-
-        return self.attention_stack(layer)
-
-
 class ModelsTest(ProgramTest):
     def check(self, model, *options, reference=None, typed=False):
         x, edges, types = write_inputs(self.path / "raw")
@@ -249,7 +51,8 @@ class ModelsTest(ProgramTest):
             }
         self.assertGreater(max(abs(array).max() for array in parameters.values()), 0.05)
         reference = reference or model
-        expected = getattr(Reference(x, edges, types, parameters, HEADS), reference)()
+        arguments = {"layers": LAYERS, "heads": HEADS, "out_heads": OUT_HEADS}
+        expected = getattr(Reference(x, edges, types, parameters, **arguments), reference)()
         logits = np.load(self.path / "out.npy")
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
