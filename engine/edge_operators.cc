@@ -134,15 +134,15 @@ std::span<const OperatorDef> edge_operators() {
   constexpr auto kGather = Dependence::kAlongEdges;
   static const OperatorDef entries[] = {
       // name, dependence, features, recompute, shape, gradient, states, linear, fold
-      {"source", kToEdges, kLocal, false, to_edges_shape, source_gradient, nullptr, true},
-      {"destination", kToEdges, kLocal, false, to_edges_shape, destination_gradient, nullptr, true},
+      {"source", kToEdges, kLocal, false, to_edges_shape, source_gradient, nullptr, 1},
+      {"destination", kToEdges, kLocal, false, to_edges_shape, destination_gradient, nullptr, 1},
       {"edge_key", kRowWise, kFull, false, edge_key_shape, nullptr},
-      {"copy", kRowWise, kLocal, false, copy_shape, copy_gradient, nullptr, true},
+      {"copy", kRowWise, kLocal, false, copy_shape, copy_gradient, nullptr, 1},
       {"copy_ids", kRowWise, kLocal, false, copy_shape, nullptr},
-      {"gather_sum", kGather, kLocal, false, gather_shape, gather_sum_gradient, nullptr, true},
-      {"gather_max", kGather, kLocal, false, gather_shape, gather_max_gradient, max_states, false,
+      {"gather_sum", kGather, kLocal, false, gather_shape, gather_sum_gradient, nullptr, 1},
+      {"gather_max", kGather, kLocal, false, gather_shape, gather_max_gradient, max_states, 0,
        Fold::kMax},
-      {"gather_softmax", kGather, kFull, false, softmax_shape, no_gradient, softmax_states, false,
+      {"gather_softmax", kGather, kFull, false, softmax_shape, no_gradient, softmax_states, 0,
        Fold::kSoftmax},
       {"softmax_normalize", kRowWise, kFull, true, softmax_normalize_shape,
        softmax_normalize_gradient},

@@ -10,15 +10,15 @@
 
 namespace ooc {
 
-GraphInputs::GraphInputs(const Dataset& dataset, DType real) {
+GraphInputs::GraphInputs(const Dataset& dataset, DType real, const std::set<std::string>& names) {
   for (const char* name : {"features", "labels", "splits", "ids"}) {
     const VertexTensorFile* file = dataset.tensor(name);
     if (file != nullptr) add(name, std::make_unique<MappedSource>(*file));
   }
   if (real == DType::kF64) {
-    add_factors<double>(dataset);
+    add_factors<double>(dataset, names);
   } else {
-    add_factors<float>(dataset);
+    add_factors<float>(dataset, names);
   }
 }
 
@@ -83,12 +83,16 @@ void GraphInputs::add_binary_labels(const Dataset& dataset) {
 }
 
 template <class T>
-void GraphInputs::add_factors(const Dataset& dataset) {
+void GraphInputs::add_factors(const Dataset& dataset, const std::set<std::string>& names) {
   const TensorLayout layout{dataset.vertices(), 1, dataset.manifest().edges.block_rows};
+  std::vector<const Factor*> wanted;
   std::vector<std::unique_ptr<MemorySource<T>>> factors;
-  for (std::size_t i = 0; i < std::size(kFactors); ++i) {
+  for (const Factor& factor : kFactors) {
+    if (!names.contains(factor.name)) continue;
+    wanted.push_back(&factor);
     factors.push_back(std::make_unique<MemorySource<T>>(layout));
   }
+  if (wanted.empty()) return;
   std::vector<std::int32_t> degrees(static_cast<std::size_t>(layout.block_rows * kDegreeColumns));
   for (std::int64_t begin = 0; begin < layout.rows; begin += layout.block_rows) {
     const std::int64_t rows = std::min(layout.block_rows, layout.rows - begin);
@@ -96,12 +100,12 @@ void GraphInputs::add_factors(const Dataset& dataset) {
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int32_t* row = degrees.data() + i * kDegreeColumns;
       for (std::size_t f = 0; f < factors.size(); ++f) {
-        factors[f]->at(begin + i, 0) = static_cast<T>(kFactors[f].value(row));
+        factors[f]->at(begin + i, 0) = static_cast<T>(wanted[f]->value(row));
       }
     }
   }
   for (std::size_t f = 0; f < factors.size(); ++f) {
-    add(kFactors[f].name, std::move(factors[f]));
+    add(wanted[f]->name, std::move(factors[f]));
   }
 }
 

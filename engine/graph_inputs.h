@@ -22,8 +22,9 @@ std::set<std::string> computed_inputs();
 
 class GraphInputs {
  public:
-  // `real`: the type of the row factors. The dataset outlives it.
-  GraphInputs(const Dataset& dataset, DType real);
+  // `real`: the type of the computed inputs; those of `names` are made. The dataset outlives it.
+  GraphInputs(const Dataset& dataset, DType real,
+              const std::set<std::string>& names = computed_inputs());
 
   const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
   // kBinaryLabels (engine/task.h), from the dataset's single labels of two classes.
@@ -35,7 +36,7 @@ class GraphInputs {
 
  private:
   template <class T>
-  void add_factors(const Dataset& dataset);
+  void add_factors(const Dataset& dataset, const std::set<std::string>& names);
 
   std::map<std::string, const BlockSource*> sources_;
   std::vector<std::unique_ptr<BlockSource>> owned_;

@@ -137,12 +137,24 @@ bool can_score(const Dataset& dataset, const Checkpoint& checkpoint) {
   return many ? classes == checkpoint.classes : classes <= checkpoint.classes;
 }
 
+// What is computed once a run is no gain in a single one, and would be kept in memory.
+Rewrites rewrites_for_one_run(const RunConfig& config) {
+  Rewrites rewrites = parse_rewrites(config.rewrites);
+  rewrites.hoisting = false;
+  return rewrites;
+}
+
 void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
   const std::int64_t cols = dataset.manifest().feature_cols;
   if (dataset.tensor("features") == nullptr || cols != checkpoint.feature_cols) {
     throw DataError(fmt::format("dataset has {} feature columns, the model was trained on {}", cols,
                                 checkpoint.feature_cols),
                     dataset.path(), "use a dataset with the same features");
+  }
+  if (checkpoint.edge_types > 1 && dataset.manifest().edge_types == 0) {
+    throw DataError(fmt::format("dataset without types of edges, the model was trained on {}",
+                                checkpoint.edge_types),
+                    dataset.path(), "import it with the types of its edges");
   }
   if (dataset.manifest().edge_types > std::max<std::int64_t>(1, checkpoint.edge_types)) {
     throw DataError(fmt::format("dataset has {} types of edges, the model was trained on {}",
@@ -172,7 +184,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
   wanted.embedding = output == Output::kEmbeddings;
   wanted.logits = !wanted.embedding || (wanted.loss && needs_logits(metric, model.task));
   ModelProgram program(model, facts, counts_of(dataset), Mode::kEvaluate, wanted, kReal,
-                       {parse_rewrites(checkpoint.config.rewrites)});
+                       {rewrites_for_one_run(checkpoint.config)});
   ParameterStore parameters(backend, kReal, program.model().parameters);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
   GraphInputs inputs(dataset, kReal);
@@ -180,13 +192,11 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
     dataset.check_labels();
     if (model.task == Task::kBinary) inputs.add_binary_labels(dataset);
   }
-  const auto interrupted = [] {
-    return Interrupted("interrupted, nothing was written", "", "run it again");
-  };
-  if (!compute_once(program.precomputed(), backend, dataset, inputs, stop)) throw interrupted();
   program.bind(backend, dataset, inputs,
                backend.allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
-  if (!program.run({}, stop)) throw interrupted();
+  if (!program.run({}, stop)) {
+    throw Interrupted("interrupted, nothing was written", "", "run it again");
+  }
   const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
   const std::int64_t cols = program.layout(tensor).cols;
   Classifier classifier(model.task, cols);

@@ -21,6 +21,24 @@ GraphCounts counts_of(const Dataset& dataset) {
           {{"features", dataset.manifest().feature_dtype}}};
 }
 
+namespace {
+
+// What operations make and no other reads.
+std::vector<TensorId> unread_results(const TensorGraph& graph) {
+  std::set<TensorId> read;
+  for (const Operation& operation : graph.operations()) {
+    read.insert(operation.inputs.begin(), operation.inputs.end());
+  }
+  std::vector<TensorId> unread;
+  for (const Operation& operation : graph.operations()) {
+    const bool on_edges = graph.shape(operation.output).space == Space::kEdge;
+    if (!on_edges && !read.contains(operation.output)) unread.push_back(operation.output);
+  }
+  return unread;
+}
+
+}  // namespace
+
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
                            const GraphCounts& counts, Mode mode, Wanted wanted, DType real,
                            const ProgramOptions& program_options)
@@ -44,6 +62,10 @@ ModelProgram::ModelProgram(Model model, const GraphCounts& counts, const std::st
   }
   if (wanted.logits) roots.push_back(model_.logits);
   if (wanted.embedding) roots.push_back(model_.embedding);
+  if (!rewrites.dead) {
+    const std::vector<TensorId> unread = unread_results(model_.graph);
+    roots.insert(roots.end(), unread.begin(), unread.end());
+  }
   staged_ = make_stages(model_.graph, name, roots, rewrites.fusion);
   GraphCounts with_precomputed = counts;
   for (const Hoisted& hoisted : precomputed_.tensors) {
@@ -62,6 +84,18 @@ void ModelProgram::merge_common_gradients() {
   }
   gradients_ = std::move(gradients);
   model_ = rewritten(std::move(model_), std::move(merged));
+}
+
+std::set<std::string> ModelProgram::input_names() const {
+  std::set<std::string> names;
+  for (const Value& value : staged_.program.values) {
+    if (value.kind == ValueKind::kInput) names.insert(value.name);
+  }
+  if (precomputed_.tensors.empty()) return names;
+  for (const Tensor& tensor : precomputed_.graph->tensors()) {
+    if (tensor.producer < 0 && tensor.shape.space == Space::kVertex) names.insert(tensor.name);
+  }
+  return names;
 }
 
 void ModelProgram::bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs,

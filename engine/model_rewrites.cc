@@ -88,6 +88,13 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
   return model;
 }
 
+std::int64_t arena_bytes_once(const Precomputed& precomputed, const GraphCounts& counts) {
+  if (precomputed.tensors.empty()) return 0;
+  std::vector<TensorId> roots;
+  for (const Hoisted& hoisted : precomputed.tensors) roots.push_back(hoisted.tensor);
+  return make_plan(make_stages(*precomputed.graph, "once", roots).program, counts).arena_bytes;
+}
+
 bool compute_once(const Precomputed& precomputed, Backend& backend, const Dataset& dataset,
                   GraphInputs& inputs, const std::atomic<bool>* stop) {
   std::vector<TensorId> roots;

@@ -132,7 +132,7 @@ Table built_in_operators() {
       {"matmul_reduce", kReduction, kFull, false, matmul_reduce_shape, nullptr},
       {"bias", kRowWise, kLocal, true, bias_shape, bias_gradient},
       {"column_sum", kReduction, kLocal, false, column_reduction, nullptr},
-      {"add", kRowWise, kLocal, true, add_shape, add_gradient, nullptr, true},
+      {"add", kRowWise, kLocal, true, add_shape, add_gradient, nullptr, 2},
       {"relu", kRowWise, kLocal, true, like_first, relu_gradient},
       {"relu_gradient", kRowWise, kLocal, true, like_first, nullptr},
       {"dropout", kRowWise, kLocal, true, like_first, dropout_gradient},

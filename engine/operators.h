@@ -1,7 +1,6 @@
 // The operator table: for each operator how its output depends on its inputs, its shape and its
-// gradient. Gradients, stages and plans read it, and nothing else knows an operator by name (after
-// Tofu's tensor descriptions). A new operator is one entry here and one kernel of the same name
-// (kernels/row_kernels.h).
+// gradient. Gradients, rewrites, stages and plans read it (after Tofu's tensor descriptions). A new
+// operator is one entry here and one kernel of the same name (kernels/row_kernels.h).
 #pragma once
 
 #include <string>
@@ -22,8 +21,8 @@ enum class Dependence {
   kReduction,   // a sum over all rows
 };
 
-// Over which columns work may be split. For plans that hold some slices of a tensor at a time; the
-// resident plan splits none.
+// Over which columns work may be split: propagations of slice-local operators run a slice of their
+// tensors at a time.
 enum class FeatureDependence {
   kSliceLocal,  // a column of the output depends on the same column of the inputs
   kFullWidth,   // on all of them
@@ -43,10 +42,13 @@ struct OperatorDef {
   // What a gather's fold leaves beside its output: the ends of their names, and their shapes.
   std::vector<std::pair<std::string, TensorShape>> (*states)(const TensorGraph& graph,
                                                              const Operation& operation) = nullptr;
-  // Linear in its first operand that has rows (of "add": in both), column by column: it commutes
-  // with a matmul on the right.
-  bool linear = false;
+  // In how many operands, the first ones, it is linear, column by column: it commutes with a matmul
+  // on the right of them. 0: in none.
+  int linear = 0;
   Fold fold = Fold::kSum;  // of a gather
+  // Whether it may be done for vertices that no edge asks it of: its result is finite where its
+  // operands are. A gradient of 0 would not stay 0 beside an infinite value.
+  bool moves = true;
 };
 
 // Adds an entry; built-in operators are there already. Not thread-safe: call it at start-up.

@@ -42,8 +42,10 @@ class Regions {
     return closed(std::move(region), inside);
   }
 
-  // The largest that ends at `end` and starts at one tensor, whoever else reads that.
+  // The largest that ends at `end`, which one operation reads, and starts at one tensor, whoever
+  // else reads that.
   std::optional<Region> up_to(TensorId end) const {
+    if (readers_[static_cast<std::size_t>(end)].size() != 1) return std::nullopt;
     std::set<TensorId> inside{end};
     std::set<TensorId> leaves;
     Region region{-1, end, {}, 0};
@@ -69,20 +71,16 @@ class Regions {
   }
 
  private:
-  static std::size_t linear_count(const Operation& operation) {
-    const std::string& name = operation.def->name;
-    return name == "add" || name == "sub" ? 2 : 1;
-  }
   static std::vector<TensorId> linear_inputs(const Operation& operation) {
     const auto begin = operation.inputs.begin();
-    return {begin, begin + static_cast<std::ptrdiff_t>(linear_count(operation))};
+    return {begin, begin + operation.def->linear};
   }
   static bool is_linear(const Operation& operation) {
-    return operation.def->linear && operation.attributes.shift == 0 && operation.states.empty();
+    return operation.def->linear > 0 && operation.attributes.shift == 0;
   }
   static bool is_linear_in(const Operation& operation, const std::set<TensorId>& inside) {
     if (!is_linear(operation)) return false;
-    const std::size_t linear = linear_count(operation);
+    const auto linear = static_cast<std::size_t>(operation.def->linear);
     for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
       if (inside.contains(operation.inputs[i]) != (i < linear)) return false;
     }
@@ -136,11 +134,11 @@ class Reorder {
       if (matmul.def->name != "matmul" || matmul.attributes.transpose) continue;
       if (graph_.shape(matmul.output).space != Space::kVertex) continue;
       const auto behind = regions_.from(matmul.output);
-      if (behind && aggregating(matmul.inputs[0]) < transforming(matmul)) {
+      if (behind && aggregating(*behind, matmul.inputs[0]) < transforming(matmul)) {
         return aggregate_first(matmul, *behind);
       }
       const auto before = regions_.up_to(matmul.inputs[0]);
-      if (before && transforming(matmul) < aggregating(before->begin)) {
+      if (before && transforming(matmul) < aggregating(*before, before->begin)) {
         return transform_first(matmul, *before);
       }
     }
@@ -153,13 +151,22 @@ class Reorder {
   double transforming(const Operation& matmul) const {
     return 2.0 * static_cast<double>(graph_.shape(matmul.output).cols);
   }
-  // With it last. Where nothing changes from one epoch to the next once a run is enough: shared
-  // among as many epochs as a short run has.
-  double aggregating(TensorId begin) const {
+  // With it last, over `begin`: backward where that wants a gradient, or a factor on the way does.
+  // Where nothing changes from one epoch to the next once a run is enough: shared among as many
+  // epochs as a short run has.
+  double aggregating(const Region& region, TensorId begin) const {
     constexpr double kEpochs = 100;
-    const bool once = can_hoist_ && constants_.contains(begin);
-    const double backward = graph_.tensor(begin).needs_gradient ? 1 : 0;
-    return static_cast<double>(graph_.shape(begin).cols) * ((once ? 1 / kEpochs : 1) + backward);
+    bool once = can_hoist_ && constants_.contains(begin);
+    bool backward = graph_.tensor(begin).needs_gradient;
+    for (const Operation* operation : region.operations) {
+      for (std::size_t i = static_cast<std::size_t>(operation->def->linear);
+           i < operation->inputs.size(); ++i) {
+        once = once && constants_.contains(operation->inputs[i]);
+        backward = backward || graph_.tensor(operation->inputs[i]).needs_gradient;
+      }
+    }
+    return static_cast<double>(graph_.shape(begin).cols) *
+           ((once ? 1 / kEpochs : 1) + (backward ? 1 : 0));
   }
 
   // The region's operations over `begin` instead of its own beginning.

@@ -86,7 +86,7 @@ Rewritten move_operators(const TensorGraph& graph) {
     }
     const Operation* end = nullptr;
     std::optional<std::vector<TensorId>> inputs;
-    if (graph.shape(operation.output).space == Space::kEdge) {
+    if (graph.shape(operation.output).space == Space::kEdge && operation.def->moves) {
       inputs = vertex_inputs(rebuilder, origins, operation, end);
     }
     if (!inputs || end == nullptr) {
@@ -156,7 +156,11 @@ class Structure {
   explicit Structure(const TensorGraph& graph) : hashes_(graph.tensors().size()) {
     for (std::size_t id = 0; id < hashes_.size(); ++id) {
       const Tensor& tensor = graph.tensors()[id];
-      if (tensor.producer < 0) hashes_[id] = std::hash<std::string>{}(tensor.name);
+      if (tensor.producer >= 0) continue;
+      const TensorShape& shape = tensor.shape;
+      hashes_[id] = std::hash<std::string>{}(
+          fmt::format("{} {} {} {} {}", tensor.name, static_cast<int>(shape.space), shape.cols,
+                      static_cast<int>(shape.dtype), shape.loops));
     }
     for (const Operation& operation : graph.operations()) {
       std::string text = fmt::format("{} {} {}", operation.def->name,
@@ -166,6 +170,10 @@ class Structure {
                           a.begin, a.cols);
       for (const TensorId input : operation.inputs) text += fmt::format(" {}", (*this)[input]);
       hashes_[static_cast<std::size_t>(operation.output)] = std::hash<std::string>{}(text);
+      for (std::size_t i = 0; i < operation.states.size(); ++i) {
+        hashes_[static_cast<std::size_t>(operation.states[i])] =
+            std::hash<std::string>{}(fmt::format("{} state {}", text, i));
+      }
     }
   }
   std::size_t operator[](TensorId id) const { return hashes_[static_cast<std::size_t>(id)]; }
@@ -176,22 +184,50 @@ class Structure {
 
 }  // namespace
 
-Rewritten hoist_constants(const TensorGraph& graph, std::vector<Hoisted>& hoisted) {
-  const Constants constants(graph);
-  std::set<TensorId> out;
-  for (const Operation& operation : graph.operations()) {
-    if (constants.contains(operation.output)) continue;
-    for (const TensorId input : operation.inputs) {
-      const TensorShape& shape = graph.shape(input);
-      const bool moves = constants.propagated(input) && shape.space == Space::kVertex &&
-                         shape.dtype == graph.real();
-      if (moves) out.insert(input);
+namespace {
+
+// The constants with a propagation in them that the rest of a graph reads, at vertices or at edges.
+class Frontier {
+ public:
+  explicit Frontier(const TensorGraph& graph) : graph_(graph), constants_(graph) {
+    for (const Operation& operation : graph.operations()) {
+      if (constants_.contains(operation.output)) continue;
+      for (const TensorId input : operation.inputs) visit(input);
     }
   }
+  const std::set<TensorId>& tensors() const { return tensors_; }
+
+ private:
+  void visit(TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    if (!constants_.propagated(id)) return;
+    if (tensor.shape.space == Space::kVertex) {
+      if (tensor.shape.dtype == graph_.real()) tensors_.insert(id);
+      return;
+    }
+    const auto producer = static_cast<std::size_t>(tensor.producer);
+    for (const TensorId input : graph_.operations()[producer].inputs) visit(input);
+  }
+
+  const TensorGraph& graph_;
+  Constants constants_;
+  std::set<TensorId> tensors_;
+};
+
+}  // namespace
+
+Rewritten hoist_constants(const TensorGraph& graph, std::vector<Hoisted>& hoisted) {
+  const Frontier frontier(graph);
   const Structure structure(graph);
   GraphRebuilder rebuilder(graph);
   for (const Operation& operation : graph.operations()) {
-    if (!out.contains(operation.output)) {
+    if (operation.def->dependence == Dependence::kToEdges) {
+      // Anew: rows of what is an input now are copied before edges read them.
+      const TensorId vertex = rebuilder.at(operation.inputs[0]);
+      rebuilder.set(operation.output, rebuilder.add(operation, {vertex}, ""));
+      continue;
+    }
+    if (!frontier.tensors().contains(operation.output)) {
       rebuilder.copy(operation);
       continue;
     }

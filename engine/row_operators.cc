@@ -292,9 +292,9 @@ std::span<const OperatorDef> row_operators() {
   constexpr auto kFull = FeatureDependence::kFullWidth;
   static const OperatorDef kEntries[] = {
       // name, dependence, features, recompute, shape, gradient
-      {"sub", kRowWise, kLocal, true, equal_widths, sub_gradient, nullptr, true},
+      {"sub", kRowWise, kLocal, true, equal_widths, sub_gradient, nullptr, 2},
       {"mul", kRowWise, kLocal, true, equal_widths, mul_gradient},
-      {"affine", kRowWise, kLocal, true, like_first, affine_gradient, nullptr, true},
+      {"affine", kRowWise, kLocal, true, like_first, affine_gradient, nullptr, 1},
       {"maximum", kRowWise, kLocal, true, equal_widths, maximum_gradient},
       {"maximum_gradient", kRowWise, kLocal, true, equal_widths, nullptr},
       {"sigmoid", kRowWise, kLocal, true, like_first, gradient_of_output},
@@ -307,12 +307,12 @@ std::span<const OperatorDef> row_operators() {
       {"elu_gradient", kRowWise, kLocal, true, equal_widths, nullptr},
       {"gelu", kRowWise, kLocal, true, like_first, gelu_gradient},
       {"gelu_gradient", kRowWise, kLocal, true, equal_widths, nullptr},
-      {"exp", kRowWise, kLocal, true, like_first, exp_gradient},
+      {"exp", kRowWise, kLocal, true, like_first, exp_gradient, nullptr, 0, Fold::kSum, false},
       {"scale_cols", kRowWise, kLocal, true, equal_widths, scale_cols_gradient},
       {"mul_column_sum", kReduction, kLocal, false, column_reduction, nullptr},
-      {"scale_by", kRowWise, kLocal, true, scale_by_shape, scale_by_gradient, nullptr, true},
+      {"scale_by", kRowWise, kLocal, true, scale_by_shape, scale_by_gradient, nullptr, 1},
       {"dot_sum", kReduction, kFull, false, scalar_reduction, nullptr},
-      {"scale_rows", kRowWise, kLocal, true, scale_rows_shape, scale_heads_gradient, nullptr, true},
+      {"scale_rows", kRowWise, kLocal, true, scale_rows_shape, scale_heads_gradient, nullptr, 1},
       {"scale_heads", kRowWise, kFull, true, scale_heads_shape, scale_heads_gradient},
       {"head_dot", kRowWise, kFull, false, head_sums_shape, head_dot_gradient},
       {"head_sum", kRowWise, kFull, false, head_sums_shape, head_sum_gradient},

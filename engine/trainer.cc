@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "engine/metrics.h"
@@ -39,6 +40,11 @@ const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) 
   return dataset;
 }
 
+std::set<std::string> joined(std::set<std::string> names, std::set<std::string> more) {
+  names.merge(more);
+  return names;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -61,12 +67,12 @@ Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& conf
       dataset_(check_trainable(dataset, config)),
       config_(config),
       real_(real),
-      inputs_(dataset, real),
       training_(config.model, facts_of(dataset), counts_of(dataset), Mode::kTrain,
                 {.gradients = true}, real, {parse_rewrites(config.rewrites), span_group}),
       evaluation_(config.model, facts_of(dataset), counts_of(dataset), Mode::kEvaluate,
                   wanted_of_evaluation(config), real,
                   {parse_rewrites(config.rewrites), span_group}),
+      inputs_(dataset, real, joined(training_.input_names(), evaluation_.input_names())),
       parameters_(backend, real, training_.model().parameters) {
   if (config.model.task == Task::kBinary) inputs_.add_binary_labels(dataset);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
@@ -112,7 +118,11 @@ std::int64_t Trainer::planned_device_bytes() const {
   const std::int64_t workers = tbb::this_task_arena::max_concurrency();
   std::int64_t inputs = inputs_.memory_bytes();
   for (const auto& [name, bytes] : precomputed_bytes()) inputs += prepared_ ? 0 : bytes;
-  return inputs + std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes) +
+  std::int64_t arena = std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes);
+  for (const ModelProgram* program : {&training_, &evaluation_}) {
+    arena = std::max(arena, arena_bytes_once(program->precomputed(), counts_of(dataset_)));
+  }
+  return inputs + arena +
          workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
          parameters_.bytes() + training_.sum_bytes();
 }

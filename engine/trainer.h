@@ -70,9 +70,9 @@ class Trainer {
   const Dataset& dataset_;
   RunConfig config_;
   DType real_;
-  GraphInputs inputs_;
   ModelProgram training_;
   ModelProgram evaluation_;
+  GraphInputs inputs_;
   ParameterStore parameters_;
   TrainingState state_;
   bool prepared_ = false;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu_traversal.h"
 #include "kernels/edge_kernel_cpu.h"
@@ -83,6 +84,7 @@ void fold_softmax(const EdgeBatch& batch, const MatrixView& score, const MatrixV
   const std::vector<Segment> segments = head_segments(x, heads);
   alignas(64) std::array<T, kSliceWidth> old_share;  // of what was summed before
   alignas(64) std::array<T, kSliceWidth> share;      // of this edge
+  constexpr T kNothing = -std::numeric_limits<T>::infinity();
   for (std::int64_t i = 0; i < batch.count; ++i) {
     const std::int64_t row = batch.rows[i];
     const T* s = score.data<T>(0) + i * score.stride(0);
@@ -91,7 +93,7 @@ void fold_softmax(const EdgeBatch& batch, const MatrixView& score, const MatrixV
     for (std::int64_t h = 0; h < heads; ++h) {
       const T largest = z[h] == T{0} || s[h] > m[h] ? s[h] : m[h];
       old_share[static_cast<std::size_t>(h)] = z[h] == T{0} ? T{0} : m[h] - largest;
-      share[static_cast<std::size_t>(h)] = s[h] - largest;
+      share[static_cast<std::size_t>(h)] = largest == kNothing ? kNothing : s[h] - largest;
       m[h] = largest;
     }
     for (std::int64_t h = 0; h < heads; ++h) {

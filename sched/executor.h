@@ -68,7 +68,7 @@ class Executor {
   void bind(const Pass& pass);
   bool run_rows(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop);
   bool propagate(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop);
-  bool propagate_spans(EdgeRound& round, std::int64_t first_span, const std::atomic<bool>* stop);
+  bool propagate_spans(EdgeRound& round, const std::atomic<bool>* stop);
   void fold_block(EdgeRound& round, const EdgeToken& token);
   void bind_block(const EdgeRound& round, const EdgeToken& token, TileGroup& group,
                   std::vector<void*>& pointers) const;

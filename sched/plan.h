@@ -43,8 +43,8 @@ struct Pass {
   std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
   std::int64_t scratch_bytes = 0;  // per worker
   std::int64_t bytes_read = 0;     // from the dataset's files
-  // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge values
-  // that don't stay in cache, rows of vertex tensors in the row-wise work.
+  // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge
+  // values that don't stay in cache, rows of vertex tensors in the row-wise work.
   std::int64_t bytes_moved = 0;
 };
 

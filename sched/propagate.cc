@@ -26,14 +26,14 @@ struct Executor::EdgeToken {
   std::int64_t block = 0;
   std::int64_t block_in_panel = 0;
   std::int64_t slice = 0;
-  bool first_spans = true;
 };
 
 struct Executor::EdgeRound {
   BoundPass& pass;
   const RunState& state;
   std::int64_t slices = 1;  // tokens a block
-  // By reduction and block: sums over the edges so far.
+  std::int64_t first_span = 0, end_span = 0;
+  // By reduction and block: sums over the edges so far, from a block's first span to its last.
   std::vector<std::vector<ReductionTree::Partial>> partials = {};
   std::vector<void*> matrices = {};  // without the partials
 };
@@ -42,44 +42,33 @@ bool Executor::propagate(BoundPass& pass, const RunState& state, const std::atom
   const EdgeLayout& edges = dataset_.manifest().edges;
   EdgeRound round{pass, state,
                   std::max<std::int64_t>(ceil_div(pass.pass->slice_local_cols, kSliceWidth), 1)};
-  for (const ValueId id : pass.edges.reductions) {
-    std::vector<ReductionTree::Partial> blocks;
-    for (std::int64_t block = 0; block < edges.block_count(); ++block) {
-      blocks.push_back(reductions_.at(id)->take());
-    }
-    round.partials.push_back(std::move(blocks));
+  round.partials.resize(pass.edges.reductions.size());
+  for (auto& blocks : round.partials) {
+    blocks.resize(static_cast<std::size_t>(edges.block_count()));
   }
   for (const ValueId id : pass.edges.matrices) {
     const auto& sums = pass.edges.reductions;
     const bool summed = std::find(sums.begin(), sums.end(), id) != sums.end();
     round.matrices.push_back(summed ? nullptr : matrix(id));
   }
-  for (std::int64_t span = 0; span < edges.span_count(); span += pass.pass->span_group) {
-    if (!propagate_spans(round, span, stop)) return false;
-  }
-  for (std::size_t i = 0; i < round.partials.size(); ++i) {
-    for (std::size_t block = 0; block < round.partials[i].size(); ++block) {
-      reductions_.at(pass.edges.reductions[i])
-          ->add(static_cast<std::int64_t>(block), std::move(round.partials[i][block]));
-    }
+  while (round.end_span < edges.span_count()) {
+    round.first_span = round.end_span;
+    round.end_span = std::min(round.first_span + pass.pass->span_group, edges.span_count());
+    if (!propagate_spans(round, stop)) return false;
   }
   return true;
 }
 
-bool Executor::propagate_spans(EdgeRound& round, std::int64_t first_span,
-                               const std::atomic<bool>* stop) {
+bool Executor::propagate_spans(EdgeRound& round, const std::atomic<bool>* stop) {
   const Propagation& work = round.pass.pass->propagation;
   const EdgeFile& file = dataset_.edge_file(work.direction);
   const EdgeLayout& edges = file.layout();
-  const std::int64_t end_span =
-      std::min(first_span + round.pass.pass->span_group, edges.span_count());
   EdgeToken next;
-  next.first_spans = first_span == 0;
   const auto read_panel = [&] {
     const std::int64_t panel_index = next.block / edges.panel_blocks;
     auto panel = std::make_shared<Panel>(
         static_cast<std::size_t>(std::min(edges.panel_blocks, edges.block_count() - next.block)));
-    for (std::int64_t span = first_span; span < end_span; ++span) {
+    for (std::int64_t span = round.first_span; span < round.end_span; ++span) {
       for (const PanelTile& entry : file.tiles(span, panel_index)) {
         (*panel)[static_cast<std::size_t>(entry.block - next.block)].push_back({span, entry.tile});
       }
@@ -129,7 +118,7 @@ void Executor::bind_block(const EdgeRound& round, const EdgeToken& token, TileGr
     group.rows = shape.rows_of(token.block);
     for (std::int64_t s = 0; s < shape.slice_count(); ++s) {
       pointers.push_back(const_cast<void*>(output_chunk(id, token.block, s)));
-      if (!token.first_spans || (sliced && s != token.slice)) continue;
+      if (round.first_span > 0 || (sliced && s != token.slice)) continue;
       backend_.zero(pointers.back(), static_cast<std::size_t>(group.rows * shape.slice_stride(s)) *
                                          dtype_bytes(value(id).dtype));
     }
@@ -149,16 +138,21 @@ void Executor::bind_block(const EdgeRound& round, const EdgeToken& token, TileGr
 void Executor::fold_block(EdgeRound& round, const EdgeToken& token) {
   const EdgeBinding& edges = round.pass.edges;
   const EdgeLayout& cut = dataset_.manifest().edges;
+  const auto block = static_cast<std::size_t>(token.block);
+  for (std::size_t i = 0; i < edges.reductions.size(); ++i) {
+    auto& partial = round.partials[i][block];
+    if (!partial) partial = reductions_.at(edges.reductions[i])->take();
+  }
   std::vector<SpanTile> tiles = (*token.panel)[static_cast<std::size_t>(token.block_in_panel)];
   LoopTile loops;
-  if (round.pass.pass->propagation.loops) {
-    const std::int64_t row = token.block * cut.block_rows;
-    const std::int64_t span = row / cut.span_rows;
+  const std::int64_t own_span = token.block * cut.block_rows / cut.span_rows;
+  if (round.pass.pass->propagation.loops && own_span >= round.first_span &&
+      own_span < round.end_span) {
     if (token.slice == 0) bytes_read_ += loop_bytes(cut, token.block);
     loops = make_loop_tile(dataset_, token.block);
     const auto after = std::find_if(tiles.begin(), tiles.end(),
-                                    [&](const SpanTile& tile) { return tile.span > span; });
-    tiles.insert(after, {span, loops.view()});
+                                    [&](const SpanTile& tile) { return tile.span > own_span; });
+    tiles.insert(after, {own_span, loops.view()});
   }
   TileGroup group;
   group.slice = token.slice;
@@ -187,6 +181,10 @@ void Executor::fold_block(EdgeRound& round, const EdgeToken& token) {
   group.entries = entries;
   group.scratch = worker_scratch();
   round.pass.edge_kernel->run(group);
+  if (round.end_span < cut.span_count()) return;
+  for (std::size_t i = 0; i < edges.reductions.size(); ++i) {
+    reductions_.at(edges.reductions[i])->add(token.block, std::move(round.partials[i][block]));
+  }
 }
 
 }  // namespace ooc
