@@ -369,7 +369,8 @@ def main():
         cell = results.find(graphs[name], model) if name in graphs else None
         if cell and len(cell["tests"]) >= cell["seeds"] and spread(cell["tests"])[0] < least:
             below.append(f"{model} on {name}: {percent(cell)}, at least {100 * least:.1f}")
-    print("".join(f"\nbelow its floor: {text}" for text in below), end="")
+    for text in below:
+        print(f"below its floor: {text}")
     return 1 if below else 0
 
 
