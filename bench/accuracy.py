@@ -206,6 +206,17 @@ def describe_machine():
     }
 
 
+def settings(graph, model):
+    """What a cell's scores depend on, and how many it should have."""
+    return {
+        "recipe": recipe_of(graph, model),
+        "feature_norm": feature_norm(graph, model),
+        "options": train_options(graph, model),
+        "metric": metric_of(graph),
+        "seeds": 1 if feature_values(graph) > LARGE_FEATURES else SEEDS,
+    }
+
+
 class Results:
     """bench/results/accuracy.json: a cell for each graph and model."""
 
@@ -214,36 +225,28 @@ class Results:
         self.report = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": []}
 
     def find(self, graph, model):
+        """The cell, unless it is of other options than today's."""
+        wanted = {"graph": graph.name, "model": model, **settings(graph, model)}
         for cell in self.report["cells"]:
-            if (cell["graph"], cell["model"]) == (graph.name, model):
+            if all(cell[key] == value for key, value in wanted.items()):
                 return cell
         return None
 
-    def drop(self, cell):
-        self.report["cells"].remove(cell)
+    def drop(self, graph, model):
+        self.report["cells"] = [
+            cell
+            for cell in self.report["cells"]
+            if (cell["graph"], cell["model"]) != (graph.name, model)
+        ]
 
     def open(self, graph, model):
         """The cell to go on with: an unfinished one of these programs and options, or a new one."""
-        wanted = 1 if feature_values(graph) > LARGE_FEATURES else SEEDS
-        settings = {
-            "recipe": recipe_of(graph, model),
-            "feature_norm": feature_norm(graph, model),
-            "options": train_options(graph, model),
-            "metric": metric_of(graph),
-            "seeds": wanted,
-        }
         cell = self.find(graph, model)
-        if cell:
-            same = all(cell[key] == value for key, value in settings.items())
-            if same and (len(cell["tests"]) >= wanted or cell["programs"] == self.programs):
-                return cell
-            self.drop(cell)
-        cell = {"graph": graph.name, "model": model, **settings, "programs": self.programs}
-        cell |= {"tests": [], "valids": []}
-        if (graph.name, model) in LEAST:
-            cell["least"] = LEAST[graph.name, model]
-        if (graph.name, model) in PUBLISHED:
-            cell["published"], cell["published_by"] = PUBLISHED[graph.name, model]
+        if cell and (len(cell["tests"]) >= cell["seeds"] or cell["programs"] == self.programs):
+            return cell
+        self.drop(graph, model)
+        cell = {"graph": graph.name, "model": model, **settings(graph, model)}
+        cell |= {"programs": self.programs, "tests": [], "valids": []}
         self.report["cells"].append(cell)
         return cell
 
@@ -252,6 +255,11 @@ class Results:
             for key in ("test", "scipy_test"):
                 if cell.get(key + "s"):
                     cell[key + "_mean"], cell[key + "_deviation"] = spread(cell[key + "s"])
+            name = (cell["graph"], cell["model"])
+            if name in LEAST:
+                cell["least"] = LEAST[name]
+            if name in PUBLISHED:
+                cell["published"], cell["published_by"] = PUBLISHED[name]
         cells = [cell for cell in self.report["cells"] if cell["tests"]]
         cells.sort(key=lambda cell: (cell["graph"], cell["model"]))
         report = {"bench": "accuracy", "machine": describe_machine(), "skipped": skipped}
@@ -283,16 +291,15 @@ def print_tables(graphs, results):
         texts = [percent(cell) if cell and cell["tests"] else "missing" for cell in cells]
         print(f"| {model} | {recipe} | {' | '.join(texts)} |")
     print("\n| graph | model | ooc | at least | published | SciPy |\n|---|---|---|---|---|---|")
-    for graph, model in dict.fromkeys((*PUBLISHED, *LEAST)):
-        cell = next(
-            (c for c in results.report["cells"] if (c["graph"], c["model"]) == (graph, model)), None
-        )
-        least = f"{100 * LEAST[graph, model]:.1f}" if (graph, model) in LEAST else ""
-        value, source = PUBLISHED.get((graph, model), (None, None))
+    by_name = {graph.name: graph for graph in graphs}
+    for name, model in dict.fromkeys((*PUBLISHED, *LEAST)):
+        cell = results.find(by_name[name], model) if name in by_name else None
+        least = f"{100 * LEAST[name, model]:.1f}" if (name, model) in LEAST else ""
+        value, source = PUBLISHED.get((name, model), (None, None))
         published = f"{100 * value:.1f} ({source})" if value else ""
         peer = percent(cell, "scipy_test") if cell and cell.get("scipy_tests") else ""
         score = percent(cell) if cell and cell["tests"] else "missing"
-        print(f"| {graph} | {model} | {score} | {least} | {published} | {peer} |")
+        print(f"| {name} | {model} | {score} | {least} | {published} | {peer} |")
 
 
 def hash_of(programs):
@@ -351,19 +358,19 @@ def main():
     models = chosen(options.models, RECIPE_OF, "model")
     for graph in sorted(wanted, key=cost):
         for model in models if options.seeds else ():
-            if options.again and results.find(graph, model):
-                results.drop(results.find(graph, model))
+            if options.again:
+                results.drop(graph, model)
             measure(graph, model, results, skipped, options)
 
     print_tables(sorted(graphs.values(), key=cost), results)
     print("\nskipped: " + "; ".join(f"{name} ({reason})" for name, reason in skipped.items()))
-    below = [
-        cell
-        for cell in results.report["cells"]
-        if len(cell["tests"]) >= cell["seeds"] and spread(cell["tests"])[0] < cell.get("least", 0)
-    ]
-    for cell in below:
-        print(f"below {cell['least']}: {cell['model']} on {cell['graph']}, {percent(cell)}")
+    below = []
+    for (name, model), least in LEAST.items():
+        cell = results.find(graphs[name], model) if name in graphs else None
+        if cell and len(cell["tests"]) >= cell["seeds"] and spread(cell["tests"])[0] < least:
+            below.append(f"{model} on {name}: {percent(cell)}, at least {100 * least:.1f}")
+    for text in below:
+        print(f"below its floor: {text}")
     return 1 if below else 0
 
 
