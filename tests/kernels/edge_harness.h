@@ -150,6 +150,16 @@ struct EdgeResult {
   std::vector<Dense> accumulators, matrices;
 };
 
+// Without the text of all elements when they differ.
+inline void check_equal(const Dense& actual, const Dense& expected) {
+  REQUIRE(actual.values.size() == expected.values.size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < actual.values.size(); ++i) {
+    different += actual.values[i] == expected.values[i] ? 0 : 1;
+  }
+  CHECK(different == 0);
+}
+
 inline void check_same_bits(const std::vector<Dense>& a, const std::vector<Dense>& b) {
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -278,9 +278,9 @@ TEST_CASE("edge kernel: rows without edges keep what they hold, tiles without ed
   }
   for (const TileEncoding encoding : kEncodings) {
     const EdgeResult result = work.run({8, 99, encoding});
-    CHECK(result.accumulators[0].values == expected.values);
-    CHECK(result.accumulators[1].values == largest.values);
-    CHECK(result.accumulators[2].values == winner.values);
+    check_equal(result.accumulators[0], expected);
+    check_equal(result.accumulators[1], largest);
+    check_equal(result.accumulators[2], winner);
   }
 }
 
@@ -292,7 +292,7 @@ TEST_CASE("edge kernel: the last local ids of the largest span and block") {
   const Dense expected =
       sum_of(on, 3, [&](auto& e, auto c) { return x(e.source, c) * y(e.row, c); });
   for (const TileEncoding encoding : kEncodings) {
-    CHECK(work.run({8, 99, encoding}).accumulators[0].values == expected.values);
+    check_equal(work.run({8, 99, encoding}).accumulators[0], expected);
   }
 }
 
