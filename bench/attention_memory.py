@@ -14,12 +14,11 @@ bench/results/attention-memory.json.
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from accuracy import ROOT, describe_machine  # noqa: E402
+from accuracy import ROOT, describe_machine, run  # noqa: E402
 
 BIN = ROOT / "build" / "release" / "bin"
 WIDTH = 64
@@ -28,13 +27,6 @@ MODELS = {
     "ggcn": ["--hidden", "64"],
 }
 VALUES_AN_EDGE = {"gat": 8, "ggcn": 64}
-
-
-def run(*command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
-    return result.stdout
 
 
 def measure(dataset, work, model, vertices, features):

@@ -13,24 +13,17 @@ and writes bench/results/rewrites.json. NGra's figure 15 shows the same for its 
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from accuracy import ROOT, describe_machine  # noqa: E402
+from accuracy import ROOT, describe_machine, run  # noqa: E402
 
 BIN = ROOT / "build" / "release" / "bin"
 REWRITES = ["motion", "common", "order", "hoisting", "dead", "fusion"]
 VARIANTS = ["all"] + REWRITES + ["none"]
 EPOCHS = 3
 TURNS = 2
-
-
-def run(*command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
 
 
 def train(dataset, work, model, variant, hidden):
