@@ -24,6 +24,7 @@
 namespace ooc {
 
 struct BoundPass;
+struct LoopTile;
 
 // What happened since the counters were last taken.
 struct RunCounters {
@@ -69,6 +70,7 @@ class Executor {
   bool run_rows(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop);
   bool propagate(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop);
   bool propagate_spans(EdgeRound& round, const std::atomic<bool>* stop);
+  std::shared_ptr<const LoopTile> read_loops(const EdgeRound& round, std::int64_t block);
   void fold_block(EdgeRound& round, const EdgeToken& token);
   void bind_block(const EdgeRound& round, const EdgeToken& token, TileGroup& group,
                   std::vector<void*>& pointers) const;

@@ -18,11 +18,16 @@ struct SpanTile {
 };
 using Panel = std::vector<std::vector<SpanTile>>;  // by block in the panel
 
+std::int64_t span_of(const EdgeLayout& edges, std::int64_t block) {
+  return block * edges.block_rows / edges.span_rows;
+}
+
 }  // namespace
 
 // One destination block, of a slice-local propagation one slice of it, and its panel's tiles.
 struct Executor::EdgeToken {
   std::shared_ptr<const Panel> panel;
+  std::shared_ptr<const LoopTile> loops;  // null: none among these spans
   std::int64_t block = 0;
   std::int64_t block_in_panel = 0;
   std::int64_t slice = 0;
@@ -59,6 +64,15 @@ bool Executor::propagate(BoundPass& pass, const RunState& state, const std::atom
   return true;
 }
 
+// Where the block's own span is among those at hand.
+std::shared_ptr<const LoopTile> Executor::read_loops(const EdgeRound& round, std::int64_t block) {
+  const EdgeLayout& edges = dataset_.manifest().edges;
+  const std::int64_t span = span_of(edges, block);
+  if (span < round.first_span || span >= round.end_span) return nullptr;
+  bytes_read_ += loop_bytes(edges, block);
+  return std::make_shared<const LoopTile>(make_loop_tile(dataset_, block));
+}
+
 bool Executor::propagate_spans(EdgeRound& round, const std::atomic<bool>* stop) {
   const Propagation& work = round.pass.pass->propagation;
   const EdgeFile& file = dataset_.edge_file(work.direction);
@@ -82,6 +96,7 @@ bool Executor::propagate_spans(EdgeRound& round, const std::atomic<bool>* stop) 
       return {};
     }
     if (next.block_in_panel == 0 && next.slice == 0) read_panel();
+    if (work.loops && next.slice == 0) next.loops = read_loops(round, next.block);
     EdgeToken token = next;
     if (++next.slice == round.slices) {
       next.slice = 0;
@@ -144,15 +159,11 @@ void Executor::fold_block(EdgeRound& round, const EdgeToken& token) {
     if (!partial) partial = reductions_.at(edges.reductions[i])->take();
   }
   std::vector<SpanTile> tiles = (*token.panel)[static_cast<std::size_t>(token.block_in_panel)];
-  LoopTile loops;
-  const std::int64_t own_span = token.block * cut.block_rows / cut.span_rows;
-  if (round.pass.pass->propagation.loops && own_span >= round.first_span &&
-      own_span < round.end_span) {
-    if (token.slice == 0) bytes_read_ += loop_bytes(cut, token.block);
-    loops = make_loop_tile(dataset_, token.block);
+  if (token.loops != nullptr) {
+    const std::int64_t span = span_of(cut, token.block);
     const auto after = std::find_if(tiles.begin(), tiles.end(),
-                                    [&](const SpanTile& tile) { return tile.span > own_span; });
-    tiles.insert(after, {own_span, loops.view()});
+                                    [&](const SpanTile& tile) { return tile.span > span; });
+    tiles.insert(after, {span, token.loops->view()});
   }
   TileGroup group;
   group.slice = token.slice;
