@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/dataset_writer.h"
@@ -145,7 +146,7 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
   if (spec.names) {
     constexpr std::int64_t kBytes = 5;
     std::string name;
-    writer.write_original_names(kBytes * spec.vertices, [&](std::int64_t row) {
+    writer.write_original_names(kBytes * spec.vertices, [&](std::int64_t row) -> std::string_view {
       return name = fmt::format("é{:03}", ids[static_cast<std::size_t>(row)]);
     });
   }
