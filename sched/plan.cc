@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sched/plan_lp.h"
 #include "sched/plan_residency.h"
 #include "storage/errors.h"
 
@@ -25,13 +26,18 @@ class Planner {
     for (int round = 0;; ++round) {
       join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
       Plan plan = lay_out(problem, residency);
-      if (place(problem.timelines(), limit_, plan)) {
+      const std::vector<Piece> left = place(problem.timelines(), limit_, plan);
+      if (getenv("DBG"))
+        for (auto& l : left)
+          fprintf(stderr, "left %s [%ld,%ld) passes %d..%d %.1f\n",
+                  plan.tensors[l.tensor].name.c_str(), l.first_block, l.end_block, l.first_pass,
+                  l.last_pass, l.memory.bytes / 1048576.0);
+      if (left.empty()) {
         predict(problem, residency, plan);
+        plan.bound_bytes = static_cast<std::int64_t>(least_bytes(problem).value_or(0));
         return plan;
       }
-      OOC_CHECK(round < 64);
-      const PlanProblem smaller(builder_, edges_, splits_, limit_ - limit_ / 64 * (round + 1));
-      residency = decide(smaller);
+      give_up(problem, left, residency);
     }
   }
 
@@ -41,9 +47,42 @@ class Planner {
     if (problem.limit() == 0) {
       return everything_kept(problem.draft(), problem.timelines(), builder_.graph());
     }
+    if (options_.strategy == Strategy::kLp) return choose_by_lp(problem);
     Residency residency = nothing_kept(problem.timelines());
     fill_memory(problem, residency);
     return residency;
+  }
+
+  // Lowers levels by what found no place.
+  static void give_up(const PlanProblem& problem, const std::vector<Piece>& left,
+                      Residency& residency) {
+    for (const Piece& piece : left) {
+      const Timeline& line = problem.timelines()[static_cast<std::size_t>(piece.tensor)];
+      Levels& levels = residency.tensors[static_cast<std::size_t>(piece.tensor)];
+      lower(line, piece, levels);
+    }
+    trim(problem, residency);
+  }
+
+  // Every interval that the piece's passes reach into, and the accesses at their ends.
+  static void lower(const Timeline& line, const Piece& piece, Levels& levels) {
+    const auto inside = [&](int pass) {
+      return piece.first_pass <= piece.last_pass
+                 ? pass >= piece.first_pass && pass <= piece.last_pass
+                 : pass >= piece.first_pass || pass <= piece.last_pass;
+    };
+    for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+      if (!inside(line.accesses[i].pass)) continue;
+      if (levels.during[i] < piece.end_block) continue;
+      levels.during[i] -= piece.end_block - piece.first_block;
+      levels.during[i] = whole_blocks(line, levels.during[i], piece.end_block + 1);
+    }
+    for (int i = 0; i < line.interval_count(); ++i) {
+      std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
+      if (line.end_of(i) < 0) continue;
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(line.end_of(i))]);
+    }
   }
 
   void choose_splits() {

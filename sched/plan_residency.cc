@@ -212,4 +212,58 @@ void fill_memory(const PlanProblem& problem, Residency& residency) {
   Filler(problem, residency).run();
 }
 
+namespace {
+
+// One quantum less of a tensor in a pass; false: it has none there.
+bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels& levels) {
+  bool lowered = false;
+  const auto lower = [&](std::int64_t& level) {
+    if (level == 0) return;
+    level = (level - 1) / line.quantum * line.quantum;
+    lowered = true;
+  };
+  for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+    if (line.accesses[i].pass == pass) lower(levels.during[i]);
+  }
+  for (int i = 0; i < line.interval_count(); ++i) {
+    const std::vector<int> between = passes_between(line, i, problem.draft().pass_count());
+    std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
+    if (std::find(between.begin(), between.end(), pass) != between.end()) lower(keep);
+    keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
+    if (line.end_of(i) < 0) continue;
+    keep = std::min(keep, levels.during[static_cast<std::size_t>(line.end_of(i))]);
+  }
+  return lowered;
+}
+
+}  // namespace
+
+void trim(const PlanProblem& problem, Residency& residency) {
+  while (problem.limit() > 0) {
+    const std::vector<std::int64_t> left = problem.free(residency);
+    const auto fullest = std::min_element(left.begin(), left.end());
+    if (*fullest >= 0) return;
+    const auto pass = static_cast<int>(fullest - left.begin());
+    Residency best;
+    double best_loss = 0;
+    for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
+      Residency lower = residency;
+      const Timeline& line = problem.timelines()[t];
+      if (!lower_in(problem, line, pass, lower.tensors[t])) continue;
+      const std::int64_t freed = problem.free(lower)[static_cast<std::size_t>(pass)] - *fullest;
+      const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
+                          static_cast<double>(std::max<std::int64_t>(freed, 1));
+      if (!best.tensors.empty() && loss >= best_loss) continue;
+      best_loss = loss;
+      best = std::move(lower);
+    }
+    if (best.tensors.empty()) {
+      residency.edge_chunks.fill(0);
+      if (!problem.fits(residency)) residency = nothing_kept(problem.timelines());
+      return;
+    }
+    residency = std::move(best);
+  }
+}
+
 }  // namespace ooc

@@ -12,8 +12,8 @@ namespace ooc {
 class PlanProblem {
  public:
   // `limit`: bytes of the arena; 0: no limit. Both references must outlive it.
-  PlanProblem(const PassBuilder& builder, const EdgeTable& edges, const std::vector<PassSplit>& splits,
-              std::int64_t limit);
+  PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
+              const std::vector<PassSplit>& splits, std::int64_t limit);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 
@@ -55,5 +55,8 @@ std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::in
 
 // Raises levels as far as memory goes, first what saves the most bytes for its memory and time.
 void fill_memory(const PlanProblem& problem, Residency& residency);
+
+// Lowers levels until they fit, each time where it costs the fewest bytes moved.
+void trim(const PlanProblem& problem, Residency& residency);
 
 }  // namespace ooc
