@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sched/plan_lp.h"
 #include "sched/plan_residency.h"
+#include "sched/plan_splits.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -19,30 +21,38 @@ class Planner {
           const PlanOptions& options)
       : options_(options), builder_(programs, graph, options), edges_(graph) {}
 
-  Plan make() {
-    choose_splits();
-    const PlanProblem problem(builder_, edges_, splits_, limit_);
-    Residency residency = decide(problem);
-    for (int round = 0;; ++round) {
+  // Nothing: the least working set doesn't fit.
+  std::optional<Plan> make() const {
+    const auto splits = choose_splits(builder_, edges_);
+    if (!splits) return std::nullopt;
+    const PlanProblem problem(builder_, edges_, *splits);
+    std::string remark;
+    Residency residency = decide(problem, remark);
+    while (true) {
       join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
       Plan plan = lay_out(problem, residency);
-      const std::vector<Piece> left = place(problem.timelines(), limit_, plan);
-      if (getenv("DBG"))
-        for (auto& l : left)
-          fprintf(stderr, "left %s [%ld,%ld) passes %d..%d %.1f\n",
-                  plan.tensors[l.tensor].name.c_str(), l.first_block, l.end_block, l.first_pass,
-                  l.last_pass, l.memory.bytes / 1048576.0);
+      const std::vector<Piece> left = place(problem.timelines(), problem.limit(), plan);
       if (left.empty()) {
         predict(problem, residency, plan);
-        plan.bound_bytes = static_cast<std::int64_t>(least_bytes(problem).value_or(0));
+        plan.remark = remark;
         return plan;
       }
       give_up(problem, left, residency);
     }
   }
 
+  // The least memory that works.
+  std::int64_t least_memory() const {
+    const PlanProblem problem(builder_, edges_, smallest_splits(builder_));
+    std::int64_t bytes = 0;
+    for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
+      bytes = std::max(bytes, problem.least(pass));
+    }
+    return bytes + options_.workers * problem.scratch_bytes() + problem.reduction_bytes();
+  }
+
  private:
-  Residency decide(const PlanProblem& problem) {
+  Residency decide(const PlanProblem& problem, std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return nothing_kept(problem.timelines());
     if (problem.limit() == 0) {
       return everything_kept(problem.draft(), problem.timelines(), builder_.graph());
@@ -50,6 +60,7 @@ class Planner {
     if (options_.strategy == Strategy::kLp) return choose_by_lp(problem);
     Residency residency = nothing_kept(problem.timelines());
     fill_memory(problem, residency);
+    static_cast<void>(remark);
     return residency;
   }
 
@@ -75,7 +86,7 @@ class Planner {
       if (!inside(line.accesses[i].pass)) continue;
       if (levels.during[i] < piece.end_block) continue;
       levels.during[i] -= piece.end_block - piece.first_block;
-      levels.during[i] = whole_blocks(line, levels.during[i], piece.end_block + 1);
+      levels.during[i] -= levels.during[i] % line.quantum;
     }
     for (int i = 0; i < line.interval_count(); ++i) {
       std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
@@ -85,54 +96,11 @@ class Planner {
     }
   }
 
-  void choose_splits() {
-    splits_.assign(builder_.stages().size(), {options_.part_blocks, options_.slices_at_once});
-    set_limit();
-    while (limit_ > 0) {
-      const PlanProblem problem(builder_, edges_, splits_, limit_);
-      bool changed = false;
-      for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
-        if (problem.least(pass) <= limit_) continue;
-        const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(pass)];
-        PassSplit& split = splits_[static_cast<std::size_t>(draft.stage)];
-        if (!draft.edges || split.part_blocks == 1) too_small();
-        std::int64_t part = 1;
-        while (2 * part < draft.part_blocks) part *= 2;
-        if (draft.part_blocks == 1) too_small();
-        split.part_blocks = part;
-        changed = true;
-      }
-      set_limit();
-      if (!changed) return;
-    }
-  }
-
-  [[noreturn]] void too_small() const {
-    throw BudgetError("the memory budget is too small",
-                      fmt::format("--host-memory {} MiB",
-                                  (options_.memory_bytes + options_.reserved_bytes) / kMiB),
-                      "give more");
-  }
-
-  void set_limit() {
-    const Draft draft = builder_.draft(splits_);
-    reduction_bytes_ = builder_.reduction_bytes(draft);
-    scratch_bytes_ = 0;
-    for (const StageShape& stage : builder_.stages()) {
-      scratch_bytes_ =
-          std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
-    }
-    limit_ = 0;
-    if (options_.memory_bytes == 0) return;
-    limit_ = options_.memory_bytes - options_.workers * scratch_bytes_ - reduction_bytes_;
-    if (limit_ <= 0) too_small();
-  }
-
   Plan lay_out(const PlanProblem& problem, const Residency& residency) const {
     Plan plan;
     plan.strategy = options_.strategy;
-    plan.scratch_bytes = scratch_bytes_;
-    plan.reduction_bytes = reduction_bytes_;
+    plan.scratch_bytes = problem.scratch_bytes();
+    plan.reduction_bytes = problem.reduction_bytes();
     plan.tensors = problem.draft().tensors;
     plan.sections = builder_.sections(problem.draft());
     plan.pieces = make_pieces(problem.draft(), problem.timelines(), residency);
@@ -187,6 +155,7 @@ class Planner {
 
   void predict(const PlanProblem& problem, const Residency& residency, Plan& plan) const {
     const std::vector<Traffic> traffic = problem.traffic(residency);
+    std::vector<double> compute;
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
@@ -207,29 +176,90 @@ class Planner {
         const MachineRates& rates = options_.rates;
         const double storage = static_cast<double>(pass.bytes_read) / rates.storage_read +
                                static_cast<double>(pass.bytes_written) / rates.storage_write;
-        pass.seconds =
-            std::max(storage, moved / rates.memory + pass.multiply_adds / rates.multiply_adds);
+        const double work = moved / rates.memory + pass.multiply_adds / rates.multiply_adds;
+        pass.seconds = std::max(storage, work);
         plan.bytes_read += pass.bytes_read;
         plan.bytes_written += pass.bytes_written;
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
+        compute.push_back(work);
       }
     }
+    plan.bound_bytes = std::min(static_cast<std::int64_t>(least_bytes(problem).value_or(0)),
+                                plan.bytes_read + plan.bytes_written);
+    plan.bound_seconds = std::min(least_seconds(problem, compute), plan.seconds);
   }
 
   const PlanOptions& options_;
   PassBuilder builder_;
   EdgeTable edges_;
-  std::vector<PassSplit> splits_;
-  std::int64_t limit_ = 0;  // of the arena
-  std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0;
+};
+
+}  // namespace
+
+namespace {
+
+// Budgets are named as users write them, in MiB.
+class BudgetSearch {
+ public:
+  BudgetSearch(const std::vector<const Program*>& programs, const GraphCounts& graph,
+               const PlanOptions& options)
+      : programs_(programs), graph_(graph), options_(options) {}
+
+  [[noreturn]] void fail() {
+    const std::int64_t given = (options_.memory_bytes + options_.reserved_bytes) / kMiB;
+    const std::int64_t least = ceil_div(
+        Planner(programs_, graph_, options_).least_memory() + options_.reserved_bytes, kMiB);
+    std::int64_t works = least;
+    while (!seconds(works)) ++works;
+    options_.memory_bytes = 0;
+    const double unlimited = Planner(programs_, graph_, options_).make()->seconds;
+    throw BudgetError(
+        fmt::format("a memory budget of {} MiB is too small: the least that works is {} MiB", given,
+                    works),
+        "--host-memory",
+        fmt::format("give {} MiB or more; with {} MiB an epoch is predicted to take at most twice "
+                    "as long as with all data in memory",
+                    works, good(works, 2 * unlimited)));
+  }
+
+ private:
+  // Of a predicted epoch; nothing: it doesn't fit.
+  std::optional<double> seconds(std::int64_t budget) const {
+    PlanOptions options = options_;
+    options.memory_bytes = budget * kMiB - options.reserved_bytes;
+    if (options.memory_bytes <= 0) return std::nullopt;
+    const std::optional<Plan> plan = Planner(programs_, graph_, options).make();
+    if (!plan) return std::nullopt;
+    return plan->seconds;
+  }
+
+  // A budget within so many seconds; a few percent below it is none.
+  std::int64_t good(std::int64_t least, double limit) const {
+    std::int64_t low = least, high = least;
+    while (seconds(high).value_or(2 * limit + 1) > limit) {
+      low = high;
+      high *= 2;
+    }
+    while (high - low > std::max<std::int64_t>(high / 50, 1)) {
+      const std::int64_t middle = (low + high) / 2;
+      (seconds(middle).value_or(2 * limit + 1) <= limit ? high : low) = middle;
+    }
+    return high;
+  }
+
+  const std::vector<const Program*>& programs_;
+  const GraphCounts& graph_;
+  PlanOptions options_;
 };
 
 }  // namespace
 
 Plan make_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
                const PlanOptions& options) {
-  return Planner(programs, graph, options).make();
+  std::optional<Plan> plan = Planner(programs, graph, options).make();
+  if (!plan) BudgetSearch(programs, graph, options).fail();
+  return std::move(*plan);
 }
 
 }  // namespace ooc

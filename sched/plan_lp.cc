@@ -273,13 +273,6 @@ Residency choose_by_lp(const PlanProblem& problem) {
       continue;
     }
     Residency residency = lp.residency();
-    if (getenv("DBG")) {
-      fprintf(stderr, "round %d whole %zu cost %.1f fits %d bytes %.1f\n", round, whole.size(),
-              lp.cost(), problem.fits(residency), double(problem.bytes(residency)) / 1048576);
-      auto f = problem.free(residency);
-      for (auto x : f) fprintf(stderr, " %.1f", double(x) / 1048576);
-      fprintf(stderr, "\n");
-    }
     if (problem.fits(residency)) {
       fill_memory(problem, residency);
       const std::int64_t bytes = problem.bytes(residency);

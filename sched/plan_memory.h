@@ -50,8 +50,8 @@ std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& 
                                const Residency& residency);
 
 // Gives every region of the plan its place in the arena of `limit` bytes (0: no limit); `plan` has
-// the sizes and lifetimes. Pieces may come out cut. Returns the pieces, or rests of them, that found
-// no place; the rest of the plan must fit.
+// the sizes and lifetimes. Pieces may come out cut. Returns the pieces, or rests of them, that
+// found no place; the rest of the plan must fit.
 std::vector<Piece> place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan);
 
 }  // namespace ooc

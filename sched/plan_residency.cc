@@ -19,13 +19,22 @@ constexpr std::int64_t kRingShare = 8;
 }  // namespace
 
 PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-                         const std::vector<PassSplit>& splits, std::int64_t limit)
+                         const std::vector<PassSplit>& splits)
     : builder_(builder),
       edges_(edges),
       draft_(builder.draft(splits)),
       timelines_(make_timelines(builder, draft_)),
       memory_(builder, edges, draft_, timelines_),
-      limit_(limit) {
+      reduction_bytes_(builder.reduction_bytes(draft_)) {
+  for (const StageShape& stage : builder.stages()) {
+    scratch_bytes_ =
+        std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
+  }
+  const PlanOptions& options = builder.options();
+  if (options.memory_bytes > 0) {  // 1: nothing fits
+    limit_ = std::max<std::int64_t>(
+        options.memory_bytes - options.workers * scratch_bytes_ - reduction_bytes_, 1);
+  }
   for (int pass = 0; pass < draft_.pass_count(); ++pass) rings_.push_back(choose_ring(pass));
 }
 

@@ -11,9 +11,9 @@ namespace ooc {
 // Passes with their splits, and the memory there is for them.
 class PlanProblem {
  public:
-  // `limit`: bytes of the arena; 0: no limit. Both references must outlive it.
+  // The references must outlive it.
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-              const std::vector<PassSplit>& splits, std::int64_t limit);
+              const std::vector<PassSplit>& splits);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 
@@ -22,7 +22,10 @@ class PlanProblem {
   const Draft& draft() const { return draft_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
   const MemoryModel& memory() const { return memory_; }
+  // Bytes of the arena; 0: no limit.
   std::int64_t limit() const { return limit_; }
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }  // per worker
+  std::int64_t reduction_bytes() const { return reduction_bytes_; }
   const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
   const PlannedTensor& tensor(const Timeline& timeline) const {
     return draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
@@ -46,7 +49,7 @@ class PlanProblem {
   Draft draft_;
   std::vector<Timeline> timelines_;
   MemoryModel memory_;
-  std::int64_t limit_;
+  std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0, limit_ = 0;
   std::vector<RingSize> rings_;
 };
 
