@@ -25,20 +25,23 @@ class Planner {
   std::optional<Plan> make() const {
     const auto splits = choose_splits(builder_, edges_);
     if (!splits) return std::nullopt;
-    const PlanProblem problem(builder_, edges_, *splits);
-    std::string remark;
-    Residency residency = decide(problem, remark);
-    while (true) {
-      join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
-      Plan plan = lay_out(problem, residency);
-      const std::vector<Piece> left = place(problem.timelines(), problem.limit(), plan);
-      if (left.empty()) {
-        predict(problem, residency, plan);
-        plan.remark = remark;
-        return plan;
+    PlanProblem problem(builder_, edges_, *splits);
+    std::optional<Plan> best;
+    for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
+      problem.reserve(problem.limit() * percent / 100);
+      std::string remark;
+      const Residency residency = decide(problem, remark);
+      problem.reserve(0);
+      bool changed = false;
+      Plan plan = place_all(problem, residency, changed);
+      plan.remark = remark;
+      if (!best || plan.bytes_read + plan.bytes_written < best->bytes_read + best->bytes_written) {
+        best = std::move(plan);
       }
-      give_up(problem, left, residency);
+      if (!changed) break;
     }
+    add_bounds(problem, *best);
+    return best;
   }
 
   // The least memory that works.
@@ -53,24 +56,44 @@ class Planner {
 
  private:
   Residency decide(const PlanProblem& problem, std::string& remark) const {
-    if (options_.strategy == Strategy::kNone) return nothing_kept(problem.timelines());
+    if (options_.strategy == Strategy::kNone) return problem.nothing();
     if (problem.limit() == 0) {
       return everything_kept(problem.draft(), problem.timelines(), builder_.graph());
     }
     if (options_.strategy == Strategy::kLp) return choose_by_lp(problem);
-    Residency residency = nothing_kept(problem.timelines());
+    Residency residency = problem.nothing();
     fill_memory(problem, residency);
     static_cast<void>(remark);
     return residency;
   }
 
-  // Lowers levels by what found no place.
+  // Gives up what finds no place; then `changed`.
+  Plan place_all(const PlanProblem& problem, Residency residency, bool& changed) const {
+    while (true) {
+      if (options_.strategy != Strategy::kNone) {
+        join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
+      }
+      Plan plan = lay_out(problem, residency);
+      const std::vector<Piece> left = place(problem.timelines(), problem.limit(), plan);
+      if (left.empty()) {
+        predict(problem, residency, plan);
+        return plan;
+      }
+      changed = true;
+      give_up(problem, left, residency);
+    }
+  }
+
+  // Lowers levels by what found no place; others, where that is in memory anyway.
   static void give_up(const PlanProblem& problem, const std::vector<Piece>& left,
                       Residency& residency) {
     for (const Piece& piece : left) {
       const Timeline& line = problem.timelines()[static_cast<std::size_t>(piece.tensor)];
       Levels& levels = residency.tensors[static_cast<std::size_t>(piece.tensor)];
+      const Levels before = levels;
       lower(line, piece, levels);
+      if (levels.during != before.during || levels.keep != before.keep) continue;
+      if (!lower_pass(problem, piece.first_pass, residency)) residency = problem.nothing();
     }
     trim(problem, residency);
   }
@@ -84,7 +107,7 @@ class Planner {
     };
     for (std::size_t i = 0; i < line.accesses.size(); ++i) {
       if (!inside(line.accesses[i].pass)) continue;
-      if (levels.during[i] < piece.end_block) continue;
+      if (levels.during[i] < piece.end_block || line.accesses[i].holds) continue;
       levels.during[i] -= piece.end_block - piece.first_block;
       levels.during[i] -= levels.during[i] % line.quantum;
     }
@@ -155,7 +178,6 @@ class Planner {
 
   void predict(const PlanProblem& problem, const Residency& residency, Plan& plan) const {
     const std::vector<Traffic> traffic = problem.traffic(residency);
-    std::vector<double> compute;
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
@@ -176,18 +198,28 @@ class Planner {
         const MachineRates& rates = options_.rates;
         const double storage = static_cast<double>(pass.bytes_read) / rates.storage_read +
                                static_cast<double>(pass.bytes_written) / rates.storage_write;
-        const double work = moved / rates.memory + pass.multiply_adds / rates.multiply_adds;
-        pass.seconds = std::max(storage, work);
+        pass.seconds = std::max(storage, compute_seconds(pass));
         plan.bytes_read += pass.bytes_read;
         plan.bytes_written += pass.bytes_written;
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
-        compute.push_back(work);
       }
+    }
+  }
+
+  double compute_seconds(const Pass& pass) const {
+    return static_cast<double>(pass.bytes_moved) / options_.rates.memory +
+           pass.multiply_adds / options_.rates.multiply_adds;
+  }
+
+  void add_bounds(const PlanProblem& problem, Plan& plan) const {
+    std::vector<double> seconds;
+    for (const Section& section : plan.sections) {
+      for (const Pass& pass : section.passes) seconds.push_back(compute_seconds(pass));
     }
     plan.bound_bytes = std::min(static_cast<std::int64_t>(least_bytes(problem).value_or(0)),
                                 plan.bytes_read + plan.bytes_written);
-    plan.bound_seconds = std::min(least_seconds(problem, compute), plan.seconds);
+    plan.bound_seconds = std::min(least_seconds(problem, seconds), plan.seconds);
   }
 
   const PlanOptions& options_;

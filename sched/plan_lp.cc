@@ -72,7 +72,7 @@ class ResidencyLp {
 
   // Rounded down to whole units.
   Residency residency() const {
-    Residency out = nothing_kept(problem_.timelines());
+    Residency out = problem_.nothing();
     for (std::size_t t = 0; t < out.tensors.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const std::int64_t blocks = problem_.tensor(line).layout.block_count();
@@ -202,9 +202,9 @@ class ResidencyLp {
       while (accesses[static_cast<std::size_t>(access)].pass != index) ++access;
       const int variable =
           during_[static_cast<std::size_t>(use.tensor)][static_cast<std::size_t>(access)];
-      // The rows of a pass's only part are either in the piece or here.
-      const bool exact = use.role == UseRole::kAccumulator && pass.parts == 1 && !use.sliced;
-      add_use(at, bytes, variable, {use.tensor, access}, exact);
+      const bool held = accesses[static_cast<std::size_t>(access)].holds;
+      if (held) program_.fix(variable);
+      if (!held) add_use(at, bytes, variable, {use.tensor, access});
     }
     if (!pass.edges) return;
     const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
@@ -213,20 +213,20 @@ class ResidencyLp {
     const int variable = edges_[static_cast<std::size_t>(side)];
     const double ring = scaled(
         static_cast<double>(problem_.memory().edge_ring(index, 0, problem_.ring(index)).bytes));
-    add_use(at, ring, variable, {-1, side}, false);
+    add_use(at, ring, variable, {-1, side});
     const double bytes = scaled(static_cast<double>(
         pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, 0)));
     constant_[at] += bytes;
     read_[at].emplace_back(variable, -bytes);
   }
 
-  void add_use(std::size_t pass, double bytes, int variable, const Held& held, bool exact) {
+  void add_use(std::size_t pass, double bytes, int variable, const Held& held) {
     if (whole_ != nullptr && whole_->contains(held)) {
       program_.fix(variable);
       return;
     }
     used_[pass] += bytes;
-    if (whole_ == nullptr || exact) memory_[pass].emplace_back(variable, -bytes);
+    if (whole_ == nullptr) memory_[pass].emplace_back(variable, -bytes);
   }
 
   const PlanProblem& problem_;
@@ -258,7 +258,7 @@ double least_seconds(const PlanProblem& problem, const std::vector<double>& comp
 
 Residency choose_by_lp(const PlanProblem& problem) {
   constexpr int kRounds = 4;
-  Residency best = nothing_kept(problem.timelines());
+  Residency best = problem.nothing();
   std::int64_t best_bytes = problem.bytes(best);
   ResidencyLp relaxed(problem, nullptr);
   relaxed.minimise_bytes();
@@ -286,7 +286,7 @@ Residency choose_by_lp(const PlanProblem& problem) {
     if (more == whole) break;
     whole = std::move(more);
   }
-  Residency filled = nothing_kept(problem.timelines());
+  Residency filled = problem.nothing();
   fill_memory(problem, filled);
   return problem.bytes(filled) < best_bytes ? filled : best;
 }

@@ -2,6 +2,7 @@
 // parts where the holes ask for it. Where something finds no place, other orders are tried.
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "sched/plan_memory.h"
 #include "storage/errors.h"
@@ -169,15 +170,22 @@ class Placer {
   std::vector<std::pair<std::size_t, Piece>> left_;
 };
 
-// Pieces in the order of their lifetimes' lengths, from the top down; uses from the bottom up.
-Choice first_choice(const Placer& placer, const std::vector<Piece>& pieces) {
+// Seen from a pass on, what is there already, then pieces in the order in which they begin: for
+// intervals, and without uses, that leaves no gaps.
+Choice choice_from(int first_pass, bool up, const Placer& placer,
+                   const std::vector<Piece>& pieces) {
+  const int passes = placer.passes();
   Choice choice{{},
-                std::vector<bool>(pieces.size()),
-                std::vector<bool>(static_cast<std::size_t>(placer.passes()))};
+                std::vector<bool>(pieces.size(), up),
+                std::vector<bool>(static_cast<std::size_t>(passes))};
+  const auto rank = [&](std::size_t at) {
+    const int begin = (pieces[at].first_pass - first_pass + passes) % passes;
+    const int length = placer.length(pieces[at]);
+    return std::tuple(begin + length > passes ? 0 : 1, begin, -length);
+  };
   for (std::size_t i = 0; i < pieces.size(); ++i) choice.order.push_back(i);
-  std::stable_sort(choice.order.begin(), choice.order.end(), [&](std::size_t a, std::size_t b) {
-    return placer.length(pieces[a]) > placer.length(pieces[b]);
-  });
+  std::stable_sort(choice.order.begin(), choice.order.end(),
+                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   return choice;
 }
 
@@ -199,22 +207,28 @@ void change(const std::vector<std::pair<std::size_t, Piece>>& left, const Placer
 }  // namespace
 
 std::vector<Piece> place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan) {
-  constexpr int kAttempts = 200;
+  constexpr int kChanges = 100;
   const Plan unplaced = plan;
+  const Placer probe(timelines, limit, plan);
+  const int orders = 2 * probe.passes();
   std::minstd_rand random(1);
-  Choice choice = first_choice(Placer(timelines, limit, plan), plan.pieces);
+  Choice choice, best;
   std::vector<Piece> least;
   std::int64_t least_bytes = -1;
-  for (int i = 0; i < kAttempts && least_bytes != 0; ++i) {
+  for (int i = 0; i < orders + kChanges && least_bytes != 0; ++i) {
+    if (i < orders) choice = choice_from(i / 2, i % 2 == 0, probe, unplaced.pieces);
+    if (i == orders) choice = best;
     Plan attempt = unplaced;
     Placer placer(timelines, limit, attempt);
     const auto left = placer.run(choice);
+    const Choice tried = choice;
+    if (i >= orders) change(left, placer, random, choice);
+    if (attempt.arena_bytes > limit && limit > 0) continue;
     std::int64_t bytes = 0;
     for (const auto& [number, piece] : left) bytes += piece.memory.bytes;
-    change(left, placer, random, choice);
-    if (attempt.arena_bytes > limit && limit > 0) continue;
     if (least_bytes >= 0 && bytes >= least_bytes) continue;
     least_bytes = bytes;
+    best = tried;
     least.clear();
     for (const auto& [number, piece] : left) least.push_back(piece);
     plan = std::move(attempt);

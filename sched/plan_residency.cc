@@ -25,6 +25,7 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
       draft_(builder.draft(splits)),
       timelines_(make_timelines(builder, draft_)),
       memory_(builder, edges, draft_, timelines_),
+      nothing_(nothing_kept(draft_, timelines_)),
       reduction_bytes_(builder.reduction_bytes(draft_)) {
   for (const StageShape& stage : builder.stages()) {
     scratch_bytes_ =
@@ -39,18 +40,19 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
 }
 
 std::int64_t PlanProblem::least(int pass) const {
-  return memory_.working_set(pass, nothing_kept(timelines_), kRings[0]);
+  return memory_.kept(nothing())[static_cast<std::size_t>(pass)] +
+         memory_.working_set(pass, nothing(), kRings[0]);
 }
 
 RingSize PlanProblem::choose_ring(int pass) const {
   if (limit_ == 0) return std::end(kRings)[-1];
-  const Residency nothing = nothing_kept(timelines_);
-  const std::int64_t least_bytes = least(pass);
+  const std::int64_t least_bytes = memory_.working_set(pass, nothing(), kRings[0]);
+  const std::int64_t held = least(pass) - least_bytes;
   RingSize chosen = kRings[0];
   for (const RingSize& ring : kRings) {
-    const std::int64_t bytes = memory_.working_set(pass, nothing, ring);
+    const std::int64_t bytes = memory_.working_set(pass, nothing(), ring);
     const std::int64_t more = bytes - least_bytes;
-    if (bytes > limit_ || (ring.slots > 2 && more > limit_ / kRingShare)) break;
+    if (held + bytes > limit_ || (ring.slots > 2 && more > limit_ / kRingShare)) break;
     if (ring.slots == 2 && more > limit_ / 2) break;
     chosen = ring;
   }
@@ -61,7 +63,7 @@ std::vector<std::int64_t> PlanProblem::free(const Residency& residency) const {
   std::vector<std::int64_t> free = memory_.kept(residency);
   for (std::size_t pass = 0; pass < free.size(); ++pass) {
     const auto index = static_cast<int>(pass);
-    free[pass] = limit_ - free[pass] - memory_.working_set(index, residency, ring(index));
+    free[pass] = limit() - free[pass] - memory_.working_set(index, residency, ring(index));
   }
   return free;
 }
@@ -232,7 +234,7 @@ bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels
     lowered = true;
   };
   for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-    if (line.accesses[i].pass == pass) lower(levels.during[i]);
+    if (line.accesses[i].pass == pass && !line.accesses[i].holds) lower(levels.during[i]);
   }
   for (int i = 0; i < line.interval_count(); ++i) {
     const std::vector<int> between = passes_between(line, i, problem.draft().pass_count());
@@ -247,31 +249,35 @@ bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels
 
 }  // namespace
 
+bool lower_pass(const PlanProblem& problem, int pass, Residency& residency) {
+  const auto at = static_cast<std::size_t>(pass);
+  const std::int64_t before = problem.free(residency)[at];
+  Residency best;
+  double best_loss = 0;
+  for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
+    Residency lower = residency;
+    if (!lower_in(problem, problem.timelines()[t], pass, lower.tensors[t])) continue;
+    const std::int64_t freed = problem.free(lower)[at] - before;
+    const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
+                        static_cast<double>(std::max<std::int64_t>(freed, 1));
+    if (!best.tensors.empty() && loss >= best_loss) continue;
+    best_loss = loss;
+    best = std::move(lower);
+  }
+  if (best.tensors.empty()) return false;
+  residency = std::move(best);
+  return true;
+}
+
 void trim(const PlanProblem& problem, Residency& residency) {
   while (problem.limit() > 0) {
     const std::vector<std::int64_t> left = problem.free(residency);
     const auto fullest = std::min_element(left.begin(), left.end());
     if (*fullest >= 0) return;
-    const auto pass = static_cast<int>(fullest - left.begin());
-    Residency best;
-    double best_loss = 0;
-    for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
-      Residency lower = residency;
-      const Timeline& line = problem.timelines()[t];
-      if (!lower_in(problem, line, pass, lower.tensors[t])) continue;
-      const std::int64_t freed = problem.free(lower)[static_cast<std::size_t>(pass)] - *fullest;
-      const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
-                          static_cast<double>(std::max<std::int64_t>(freed, 1));
-      if (!best.tensors.empty() && loss >= best_loss) continue;
-      best_loss = loss;
-      best = std::move(lower);
-    }
-    if (best.tensors.empty()) {
-      residency.edge_chunks.fill(0);
-      if (!problem.fits(residency)) residency = nothing_kept(problem.timelines());
-      return;
-    }
-    residency = std::move(best);
+    if (lower_pass(problem, static_cast<int>(fullest - left.begin()), residency)) continue;
+    residency.edge_chunks.fill(0);
+    if (!problem.fits(residency)) residency = problem.nothing();
+    return;
   }
 }
 

@@ -92,7 +92,7 @@ class SplitSearch {
     std::vector<PassSplit> splits = splits_;
     splits[stage] = split;
     const PlanProblem problem(builder_, edges_, splits);
-    const std::vector<Traffic> traffic = problem.traffic(nothing_kept(problem.timelines()));
+    const std::vector<Traffic> traffic = problem.traffic(problem.nothing());
     Choice choice{split};
     std::int64_t blocks = 0;
     for (int p = 0; p < problem.draft().pass_count(); ++p) {
@@ -111,14 +111,14 @@ class SplitSearch {
 
   double cost(const std::vector<PassSplit>& splits) const {
     const PlanProblem problem(builder_, edges_, splits);
-    if (!problem.fits(nothing_kept(problem.timelines()))) return kNever;
+    if (!problem.fits(problem.nothing())) return kNever;
     double parts = 0;
     for (const PassDraft& pass : problem.draft().passes) {
       parts += static_cast<double>(pass.parts * pass.groups);
     }
     double bytes = 0;
     if (builder_.options().strategy == Strategy::kNone) {
-      bytes = static_cast<double>(problem.bytes(nothing_kept(problem.timelines())));
+      bytes = static_cast<double>(problem.bytes(problem.nothing()));
     } else {
       bytes = least_bytes(problem).value_or(kNever);
     }
