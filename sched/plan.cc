@@ -30,13 +30,13 @@ class Planner {
     for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
       problem.reserve(problem.limit() * percent / 100);
       std::string remark;
-      const Residency residency = decide(problem, remark);
+      const std::vector<Residency> choices = decide(problem, remark);
       problem.reserve(0);
-      bool changed = false;
-      Plan plan = place_all(problem, residency, changed);
-      plan.remark = remark;
-      if (!best || plan.bytes_read + plan.bytes_written < best->bytes_read + best->bytes_written) {
-        best = std::move(plan);
+      bool changed = true;
+      for (const Residency& residency : choices) {
+        Plan plan = place_all(problem, residency, changed);
+        plan.remark = remark;
+        if (!best || moved(plan) < moved(*best)) best = std::move(plan);
       }
       if (!changed) break;
     }
@@ -55,20 +55,24 @@ class Planner {
   }
 
  private:
-  Residency decide(const PlanProblem& problem, std::string& remark) const {
-    if (options_.strategy == Strategy::kNone) return problem.nothing();
+  static std::int64_t moved(const Plan& plan) { return plan.bytes_read + plan.bytes_written; }
+
+  // What the strategy keeps; several, where what is better depends on the places that are found.
+  std::vector<Residency> decide(const PlanProblem& problem, std::string& remark) const {
+    if (options_.strategy == Strategy::kNone) return {problem.nothing()};
     if (problem.limit() == 0) {
-      return everything_kept(problem.draft(), problem.timelines(), builder_.graph());
+      return {everything_kept(problem.draft(), problem.timelines(), builder_.graph())};
     }
-    if (options_.strategy == Strategy::kLp) return choose_by_lp(problem);
-    Residency residency = problem.nothing();
-    fill_memory(problem, residency);
+    Residency filled = problem.nothing();
+    fill_memory(problem, filled);
+    if (options_.strategy == Strategy::kLp) return {std::move(filled), choose_by_lp(problem)};
     static_cast<void>(remark);
-    return residency;
+    return {filled};
   }
 
   // Gives up what finds no place; then `changed`.
   Plan place_all(const PlanProblem& problem, Residency residency, bool& changed) const {
+    changed = false;
     while (true) {
       if (options_.strategy != Strategy::kNone) {
         join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);

@@ -256,39 +256,46 @@ double least_seconds(const PlanProblem& problem, const std::vector<double>& comp
   return lp.solve() ? lp.cost() : 0;
 }
 
+std::optional<double> likely_bytes(const PlanProblem& problem) {
+  ResidencyLp relaxed(problem, nullptr);
+  relaxed.minimise_bytes();
+  if (!relaxed.solve()) return std::nullopt;
+  for (const std::set<Held>& whole : {relaxed.held_whole(), std::set<Held>()}) {
+    ResidencyLp lp(problem, &whole);
+    const double constant = lp.minimise_bytes();
+    if (lp.solve()) return std::max(0.0, (constant + lp.cost()) * (1 << 20));
+  }
+  return std::nullopt;
+}
+
 Residency choose_by_lp(const PlanProblem& problem) {
   constexpr int kRounds = 4;
   Residency best = problem.nothing();
   std::int64_t best_bytes = problem.bytes(best);
   ResidencyLp relaxed(problem, nullptr);
   relaxed.minimise_bytes();
-  std::set<Held> whole;
-  if (relaxed.solve()) whole = relaxed.held_whole();
-  for (int round = 0; round < kRounds; ++round) {
-    ResidencyLp lp(problem, &whole);
-    lp.minimise_bytes();
-    if (!lp.solve()) {
-      if (whole.empty()) break;
-      whole.clear();
-      continue;
-    }
-    Residency residency = lp.residency();
-    if (problem.fits(residency)) {
+  std::vector<std::set<Held>> starts{{}};
+  if (relaxed.solve()) starts.push_back(relaxed.held_whole());
+  for (std::set<Held> whole : starts) {
+    for (int round = 0; round < kRounds; ++round) {
+      ResidencyLp lp(problem, &whole);
+      lp.minimise_bytes();
+      if (!lp.solve()) break;
+      Residency residency = lp.residency();
+      trim(problem, residency);
       fill_memory(problem, residency);
       const std::int64_t bytes = problem.bytes(residency);
       if (bytes < best_bytes) {
         best = std::move(residency);
         best_bytes = bytes;
       }
+      std::set<Held> more = lp.held_whole();
+      more.insert(whole.begin(), whole.end());
+      if (more == whole) break;
+      whole = std::move(more);
     }
-    std::set<Held> more = lp.held_whole();
-    more.insert(whole.begin(), whole.end());
-    if (more == whole) break;
-    whole = std::move(more);
   }
-  Residency filled = problem.nothing();
-  fill_memory(problem, filled);
-  return problem.bytes(filled) < best_bytes ? filled : best;
+  return best;
 }
 
 }  // namespace ooc

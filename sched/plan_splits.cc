@@ -120,7 +120,7 @@ class SplitSearch {
     if (builder_.options().strategy == Strategy::kNone) {
       bytes = static_cast<double>(problem.bytes(problem.nothing()));
     } else {
-      bytes = least_bytes(problem).value_or(kNever);
+      bytes = likely_bytes(problem).value_or(kNever);
     }
     return bytes + kPartCost * parts;
   }
