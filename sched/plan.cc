@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "sched/plan_dp.h"
 #include "sched/plan_lp.h"
+#include "sched/plan_lru.h"
 #include "sched/plan_residency.h"
 #include "sched/plan_splits.h"
 #include "storage/errors.h"
@@ -63,11 +65,11 @@ class Planner {
     if (problem.limit() == 0) {
       return {everything_kept(problem.draft(), problem.timelines(), builder_.graph())};
     }
+    if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem)};
+    if (options_.strategy == Strategy::kDp) return {choose_by_dp(problem, remark)};
     Residency filled = problem.nothing();
     fill_memory(problem, filled);
-    if (options_.strategy == Strategy::kLp) return {std::move(filled), choose_by_lp(problem)};
-    static_cast<void>(remark);
-    return {filled};
+    return {std::move(filled), choose_by_lp(problem)};
   }
 
   // Gives up what finds no place; then `changed`.
