@@ -25,9 +25,31 @@ class Planner {
 
   // Nothing: the least working set doesn't fit.
   std::optional<Plan> make() const {
-    const auto splits = choose_splits(builder_, edges_);
-    if (!splits) return std::nullopt;
-    PlanProblem problem(builder_, edges_, *splits);
+    std::optional<Plan> best;
+    for (const bool kept : {false, true}) {
+      if (kept && options_.strategy == Strategy::kNone) break;
+      const auto splits = choose_splits(builder_, edges_, kept);
+      if (!splits) return std::nullopt;
+      PlanProblem problem(builder_, edges_, *splits);
+      Plan plan = keep_and_place(problem);
+      if (!best || moved(plan) < moved(*best)) best = std::move(plan);
+      if (moved(*best) == 0) break;
+    }
+    return best;
+  }
+
+  // The least memory that works.
+  std::int64_t least_memory() const {
+    const PlanProblem problem(builder_, edges_, smallest_splits(builder_));
+    std::int64_t bytes = 0;
+    for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
+      bytes = std::max(bytes, problem.least(pass));
+    }
+    return bytes + options_.workers * problem.scratch_bytes() + problem.reduction_bytes();
+  }
+
+ private:
+  Plan keep_and_place(PlanProblem& problem) const {
     std::optional<Plan> best;
     for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
       problem.reserve(problem.limit() * percent / 100);
@@ -43,20 +65,9 @@ class Planner {
       if (!changed) break;
     }
     add_bounds(problem, *best);
-    return best;
+    return std::move(*best);
   }
 
-  // The least memory that works.
-  std::int64_t least_memory() const {
-    const PlanProblem problem(builder_, edges_, smallest_splits(builder_));
-    std::int64_t bytes = 0;
-    for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
-      bytes = std::max(bytes, problem.least(pass));
-    }
-    return bytes + options_.workers * problem.scratch_bytes() + problem.reduction_bytes();
-  }
-
- private:
   static std::int64_t moved(const Plan& plan) { return plan.bytes_read + plan.bytes_written; }
 
   // What the strategy keeps; several, where what is better depends on the places that are found.
@@ -75,6 +86,7 @@ class Planner {
   // Gives up what finds no place; then `changed`.
   Plan place_all(const PlanProblem& problem, Residency residency, bool& changed) const {
     changed = false;
+    trim(problem, residency);
     while (true) {
       if (options_.strategy != Strategy::kNone) {
         join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);

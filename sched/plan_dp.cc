@@ -198,26 +198,36 @@ class DpSearch {
                        [&](const Touch& at) { return at.tensor == static_cast<int>(t); });
       const std::int64_t ring = touch == step.touches.end() ? 0 : touch->ring;
       room -= ring;
-      const bool worth =
-          (step.live & one) != 0 || (touch != step.touches.end() && touch->again > 0);
+      const bool saves = touch != step.touches.end() && (touch->again > 0 || (cached & one) != 0);
+      const bool worth = saves || (step.live & one) != 0;
       if (worth) choices.emplace_back(static_cast<int>(t), sizes_[t] - ring);
     }
+    std::vector<std::int64_t> rest(choices.size() + 1);  // memory of the choices from one on
+    for (std::size_t i = choices.size(); i-- > 0;) {
+      rest[i] = rest[i + 1] + std::max<std::int64_t>(choices[i].second, 0);
+    }
     std::vector<Mask> sets;
-    add_sets(choices, 0, room, step.must, std::int64_t{1} << 62, sets);
+    add_sets({choices, rest, sets}, 0, room, step.must, std::int64_t{1} << 62);
     return sets;
   }
 
+  struct Choices {
+    const std::vector<std::pair<int, std::int64_t>>& of;
+    const std::vector<std::int64_t>& rest;
+    std::vector<Mask>& sets;
+  };
+
   // `smallest`: of what was left out.
-  static void add_sets(const std::vector<std::pair<int, std::int64_t>>& choices, std::size_t at,
-                       std::int64_t room, Mask held, std::int64_t smallest,
-                       std::vector<Mask>& sets) {
-    if (at == choices.size()) {
-      if (smallest > room) sets.push_back(held);
+  static void add_sets(const Choices& choices, std::size_t at, std::int64_t room, Mask held,
+                       std::int64_t smallest) {
+    if (smallest <= room - choices.rest[at]) return;  // it could be added at the end
+    if (at == choices.of.size()) {
+      choices.sets.push_back(held);
       return;
     }
-    const auto& [tensor, bytes] = choices[at];
-    if (bytes <= room) add_sets(choices, at + 1, room - bytes, held | bit(tensor), smallest, sets);
-    if (bytes > 0) add_sets(choices, at + 1, room, held, std::min(smallest, bytes), sets);
+    const auto& [tensor, bytes] = choices.of[at];
+    if (bytes <= room) add_sets(choices, at + 1, room - bytes, held | bit(tensor), smallest);
+    if (bytes > 0) add_sets(choices, at + 1, room, held, std::min(smallest, bytes));
   }
 
   void take(std::size_t p, const State& state, std::int64_t cost, Mask held, Layer& next) const {

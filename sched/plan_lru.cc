@@ -204,9 +204,7 @@ class LruWalk {
 }  // namespace
 
 Residency choose_by_lru(const PlanProblem& problem) {
-  Residency residency = LruWalk(problem).run();
-  trim(problem, residency);
-  return residency;
+  return LruWalk(problem).run();
 }
 
 }  // namespace ooc

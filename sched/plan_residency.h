@@ -66,7 +66,7 @@ void fill_memory(const PlanProblem& problem, Residency& residency);
 // Lowers a level in a pass by the least it can be, where that costs the fewest bytes moved. False:
 // there is none.
 bool lower_pass(const PlanProblem& problem, int pass, Residency& residency);
-// Lowers levels until they fit, each time where it costs the fewest bytes moved.
+// Lowers levels until all fits, each time where it costs the fewest bytes moved.
 void trim(const PlanProblem& problem, Residency& residency);
 
 }  // namespace ooc

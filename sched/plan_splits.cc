@@ -35,8 +35,8 @@ std::vector<std::int64_t> part_choices(const PassBuilder& builder) {
 
 class SplitSearch {
  public:
-  SplitSearch(const PassBuilder& builder, const EdgeTable& edges)
-      : builder_(builder), edges_(edges), splits_(smallest_splits(builder)) {}
+  SplitSearch(const PassBuilder& builder, const EdgeTable& edges, bool kept)
+      : builder_(builder), edges_(edges), kept_(kept), splits_(smallest_splits(builder)) {}
 
   std::optional<std::vector<PassSplit>> run() {
     if (builder_.options().memory_bytes == 0) {
@@ -117,7 +117,7 @@ class SplitSearch {
       parts += static_cast<double>(pass.parts * pass.groups);
     }
     double bytes = 0;
-    if (builder_.options().strategy == Strategy::kNone) {
+    if (!kept_) {
       bytes = static_cast<double>(problem.bytes(problem.nothing()));
     } else {
       bytes = likely_bytes(problem).value_or(kNever);
@@ -148,6 +148,7 @@ class SplitSearch {
 
   const PassBuilder& builder_;
   const EdgeTable& edges_;
+  bool kept_;
   std::vector<PassSplit> splits_;
   std::vector<std::vector<Choice>> choices_;  // by stage
 };
@@ -167,8 +168,8 @@ std::vector<PassSplit> smallest_splits(const PassBuilder& builder) {
 }
 
 std::optional<std::vector<PassSplit>> choose_splits(const PassBuilder& builder,
-                                                    const EdgeTable& edges) {
-  return SplitSearch(builder, edges).run();
+                                                    const EdgeTable& edges, bool kept) {
+  return SplitSearch(builder, edges, kept).run();
 }
 
 }  // namespace ooc

@@ -8,10 +8,10 @@
 
 namespace ooc {
 
-// By stage, so that an epoch moves few bytes with what may then be kept. Nothing: the budget can't
-// hold the smallest working set.
+// By stage, so that an epoch moves few bytes with nothing kept between passes, or with what may
+// then be `kept`. Nothing: the budget can't hold the smallest working set.
 std::optional<std::vector<PassSplit>> choose_splits(const PassBuilder& builder,
-                                                    const EdgeTable& edges);
+                                                    const EdgeTable& edges, bool kept);
 
 // The splits that need the least memory, by stage.
 std::vector<PassSplit> smallest_splits(const PassBuilder& builder);
