@@ -84,15 +84,22 @@ class Planner {
   }
 
   // Gives up what finds no place; then `changed`.
-  Plan place_all(const PlanProblem& problem, Residency residency, bool& changed) const {
+  Plan place_all(PlanProblem& problem, Residency residency, bool& changed) const {
     changed = false;
     trim(problem, residency);
     while (true) {
       if (options_.strategy != Strategy::kNone) {
         join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
       }
+      const std::vector<RingSize> rings = problem.rings();
+      problem.widen_rings(residency);
       Plan plan = lay_out(problem, residency);
-      const std::vector<Piece> left = place(problem.timelines(), problem.limit(), plan);
+      std::vector<Piece> left = place(problem.timelines(), problem.limit(), plan);
+      problem.set_rings(rings);
+      if (!left.empty()) {
+        plan = lay_out(problem, residency);
+        left = place(problem.timelines(), problem.limit(), plan);
+      }
       if (left.empty()) {
         predict(problem, residency, plan);
         return plan;

@@ -203,8 +203,6 @@ class LruWalk {
 
 }  // namespace
 
-Residency choose_by_lru(const PlanProblem& problem) {
-  return LruWalk(problem).run();
-}
+Residency choose_by_lru(const PlanProblem& problem) { return LruWalk(problem).run(); }
 
 }  // namespace ooc

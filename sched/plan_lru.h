@@ -1,5 +1,5 @@
-// Residency as a cache leaves it that drops what was used longest ago (`lru`). It may not quite fit:
-// trim() it.
+// Residency as a cache leaves it that drops what was used longest ago (`lru`). It may not quite
+// fit: trim() it.
 #pragma once
 
 #include "sched/plan_residency.h"

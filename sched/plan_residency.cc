@@ -6,15 +6,19 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
+struct RingChoice {
+  RingSize size;
+  std::int64_t share;  // one of so many of the memory that it may take beyond the first choice
+};
 // From what keeps transfers and compute apart to what overlaps them best.
-constexpr RingSize kRings[] = {{1, 0, 0},
-                               {2, 0, 0},
-                               {3, 4 * kMiB, 4 * kMiB},
-                               {3, 8 * kMiB, 16 * kMiB},
-                               {4, 32 * kMiB, 32 * kMiB},
-                               {4, 64 * kMiB, 64 * kMiB}};
-// Share of the memory that more than two slots each may take.
-constexpr std::int64_t kRingShare = 8;
+constexpr RingChoice kRings[] = {
+    {{1, 0, 0}, 1}, {{2, 0, 0}, 2}, {{3, 4 * kMiB, 4 * kMiB}, 8}, {{3, 8 * kMiB, 16 * kMiB}, 16}};
+// Where there is memory left.
+constexpr RingSize kWideRings[] = {{4, 64 * kMiB, 64 * kMiB},
+                                   {4, 32 * kMiB, 32 * kMiB},
+                                   {3, 16 * kMiB, 16 * kMiB},
+                                   {3, 8 * kMiB, 16 * kMiB},
+                                   {3, 4 * kMiB, 4 * kMiB}};
 
 }  // namespace
 
@@ -41,22 +45,35 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
 
 std::int64_t PlanProblem::least(int pass) const {
   return memory_.kept(nothing())[static_cast<std::size_t>(pass)] +
-         memory_.working_set(pass, nothing(), kRings[0]);
+         memory_.working_set(pass, nothing(), kRings[0].size);
 }
 
 RingSize PlanProblem::choose_ring(int pass) const {
-  if (limit_ == 0) return std::end(kRings)[-1];
-  const std::int64_t least_bytes = memory_.working_set(pass, nothing(), kRings[0]);
+  if (limit_ == 0) return kWideRings[0];
+  const std::int64_t least_bytes = memory_.working_set(pass, nothing(), kRings[0].size);
   const std::int64_t held = least(pass) - least_bytes;
-  RingSize chosen = kRings[0];
-  for (const RingSize& ring : kRings) {
+  RingSize chosen = kRings[0].size;
+  for (const auto& [ring, share] : kRings) {
     const std::int64_t bytes = memory_.working_set(pass, nothing(), ring);
-    const std::int64_t more = bytes - least_bytes;
-    if (held + bytes > limit_ || (ring.slots > 2 && more > limit_ / kRingShare)) break;
-    if (ring.slots == 2 && more > limit_ / 2) break;
+    if (held + bytes > limit_ || bytes - least_bytes > limit_ / share) break;
     chosen = ring;
   }
   return chosen;
+}
+
+void PlanProblem::widen_rings(const Residency& residency) {
+  if (limit_ == 0) return;
+  const std::vector<std::int64_t> kept = memory_.kept(residency);
+  for (int pass = 0; pass < draft_.pass_count(); ++pass) {
+    const std::int64_t room = limit_ - kept[static_cast<std::size_t>(pass)];
+    RingSize& ring = rings_[static_cast<std::size_t>(pass)];
+    for (const RingSize& wide : kWideRings) {
+      if (wide.bytes <= ring.bytes || wide.slots < ring.slots) break;
+      if (memory_.working_set(pass, residency, wide) > room) continue;
+      ring = wide;
+      break;
+    }
+  }
 }
 
 std::vector<std::int64_t> PlanProblem::free(const Residency& residency) const {
