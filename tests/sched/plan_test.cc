@@ -1,6 +1,7 @@
 #include "sched/plan.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 
 #include "storage/byte_size.h"
 #include "tests/support/plan_checks.h"
@@ -16,7 +17,7 @@ GraphCounts small_graph() {
   GraphCounts graph = graph_counts(1 << 20, 16 << 20);
   for (EdgeCounts* side : {&graph.in, &graph.out}) {
     for (std::int64_t chunk = 0; chunk < graph.edges.chunk_count(); ++chunk) {
-      side->chunk_bytes.push_back(100000 + chunk * 17 % 5000);
+      side->chunk_bytes[static_cast<std::size_t>(chunk)] = 100000 + chunk * 17 % 5000;
     }
   }
   return graph;
@@ -90,5 +91,23 @@ TEST_CASE("plan: tmp mono") {
       last = bytes;
       } catch (std::exception& e) { printf("%ld: %s\n", budget, e.what()); }
     }
+  }
+}
+
+TEST_CASE("plan: tmp walk") {
+  const Program program = hoisted_program(128, 128, 64);
+  GraphCounts graph = graph_counts(50'000'000, 1'500'000'000);
+  graph.produced_inputs = {"P"};
+  for (const int part : {0, 1}) {
+  PlanOptions options;
+  options.memory_bytes = 8192 * kMiB;
+  options.workers = 2;
+  const Program full = train_program(3, 128, 128, 64);
+  const Program& p = part == 0 ? program : full;
+  const auto t0=std::chrono::steady_clock::now();
+  const Plan plan = make_plan({&p}, graph, options);
+  printf("planning %.3f s\n", std::chrono::duration<double>(std::chrono::steady_clock::now()-t0).count());
+  check_plan({&p}, plan, graph, options);
+  fputs(plan_to_text({&p}, plan).c_str(), stdout);
   }
 }
