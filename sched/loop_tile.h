@@ -18,9 +18,8 @@ struct LoopTile {
   TileView view() const;
 };
 
-// Of the vertices of a block without a self loop in the data. Sources count from the block's span.
-LoopTile make_loop_tile(const Dataset& dataset, std::int64_t block);
-// Bytes of the dataset it reads.
-std::int64_t loop_bytes(const EdgeLayout& edges, std::int64_t block);
+// Of the vertices of a block without a self loop in the data; `degrees`: their rows of the dataset's
+// degrees. Sources count from the block's span.
+LoopTile make_loop_tile(const EdgeLayout& edges, std::int64_t block, const std::int32_t* degrees);
 
 }  // namespace ooc

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,9 @@ struct PlannedTensor {
 
 // Blocks [first_block, end_block) of a tensor in memory, from the beginning of first_pass to the
 // end of last_pass (counted over all sections; first_pass > last_pass: over the end of the epoch).
-// The blocks come in by the first of these passes that touches them. Boundaries are multiples of
-// the tensor's unit (or its end); of a streamed one's, of the span too.
+// The blocks come in by the first of these passes that touches them; from 0 to the last pass: they
+// stay for good. Boundaries are multiples of the tensor's unit (or its end); of a streamed one's,
+// of the span too.
 // Memory: slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()).
 struct Piece {
   int tensor = -1;
@@ -83,9 +85,13 @@ struct TensorUse {
   UseRole role = UseRole::kRows;
   ValueId value = -1;  // of the section's program; -1: the degrees, for the loops (kResident)
   int tensor = -1;     // of the plan; -1: of this part only, neither stored nor kept (accumulators)
-  // kStreamed, kRows, kOutput: a ring of items; kResident, kAccumulator: the rows of one part, of
-  // the slices at hand, laid out as a piece is.
+  // kStreamed, kRows, kOutput: a ring of slots, each of the largest item, `slots` of them: an item
+  // is a unit, all slices; of a kStreamed one a unit or a span, whichever is larger, of the slices
+  // at hand. kResident, kAccumulator: the rows of one part from its first block on that is in no
+  // piece (rounded down to a unit), of the slices at hand, laid out as a piece is. Without a
+  // tensor: as one of units of a block (part_tensor()).
   Region memory;
+  std::int64_t slots = 0;  // of a ring; 0: all of it is in pieces
 };
 
 enum class PassKind { kRow, kPropagate };
@@ -108,7 +114,8 @@ struct Pass {
   std::int64_t part_blocks = 0;  // blocks of a part, a multiple of what is stored of it in one unit
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
   std::int64_t span_group = 1;      // spans whose tiles a block takes at once
-  Region edge_ring;                 // of edge chunks
+  Region edge_ring;                 // of edge chunks, in slots of the largest
+  std::int64_t edge_slots = 0;      // 0: all of them are in memory
   std::int64_t batch_edges = 0;     // edges whose values are in a worker's scratch at once
   std::int64_t slice_local_cols = 0;    // > 0: the propagation runs a slice at a time
   std::int64_t edge_scratch_bytes = 0;  // per worker, for the edges
@@ -170,6 +177,8 @@ struct GraphCounts {
   EdgeCounts in, out;
   // The type of inputs that may be stored in another than the program reads.
   std::map<std::string, DType> stored_dtypes = {};
+  // Inputs that are no files of the dataset: their units are those of produced tensors.
+  std::set<std::string> produced_inputs = {};
 };
 
 // What a machine does in a second; the defaults are a desktop's.
@@ -213,6 +222,8 @@ std::int64_t unit_count(const PlannedTensor& tensor);
 std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
 // Blocks of a unit of a produced tensor: a power of two; transfers of about 2 MiB, whole pages.
 std::int64_t produced_unit_blocks(const TensorLayout& layout, DType dtype);
+// What the memory of a use without a tensor is laid out as.
+PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value);
 
 // Rows that lie beside each other from a block on, slices first_slice to end_slice: the layout of
 // pieces and of kResident and kAccumulator memory.
