@@ -29,7 +29,7 @@ struct BoundPass {
   std::vector<BoundStep> steps;
   std::vector<BoundOperand> operands;   // that the steps touch in place
   std::vector<BoundOperand> converted;  // whose rows they read from scratch, by Pass::scratch
-  EdgeBinding edges;  // of a propagate pass
+  EdgeBinding edges;                    // of a propagate pass
   std::unique_ptr<EdgeKernel> edge_kernel;
   std::vector<ValueId> matrices;      // parameters and earlier passes' reductions that steps read
   std::int64_t groups_per_block = 0;  // row groups of a whole block
@@ -47,8 +47,8 @@ class GroupOperands {
  public:
   GroupOperands(const Program& program, const BoundPass& pass);
 
-  // `slices`: the pointers of the pass's operands in the block, operand after operand; the group has
-  // rows [begin, begin + count) of the block.
+  // `slices`: the pointers of the pass's operands in the block, operand after operand; the group
+  // has rows [begin, begin + count) of the block.
   void add_tensors(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
   // The pass's scratch values, at their offsets from `data`.
   void add_scratch(std::byte* data, std::int64_t count);

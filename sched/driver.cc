@@ -15,8 +15,7 @@ constexpr std::chrono::milliseconds kStopPoll{50};
 
 Driver::Driver(std::int64_t workers)
     : workers_(workers),
-      threads_(tbb::global_control::max_allowed_parallelism,
-               static_cast<std::size_t>(workers) + 1),
+      threads_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(workers) + 1),
       arena_(static_cast<int>(workers), 0) {}
 
 Driver::~Driver() { drain(); }
@@ -55,9 +54,8 @@ void Driver::run(std::function<void()> work, std::function<void()> then) {
 
 BlockCompletion Driver::expect(std::function<void()> then) {
   ++transfers_;
-  return [this, then = std::move(then)](std::exception_ptr error) {
-    finish(error, transfers_, then);
-  };
+  return
+      [this, then = std::move(then)](std::exception_ptr error) { finish(error, transfers_, then); };
 }
 
 bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
@@ -80,9 +78,7 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
 
 void Driver::drain() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] {
-    return tasks_ == 0 && transfers_ == 0;
-  });
+  changed_.wait(lock, [&] { return tasks_ == 0 && transfers_ == 0; });
   error_ = nullptr;
 }
 

@@ -29,9 +29,9 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 }  // namespace
 
 struct Executor::State {
-  State(Backend& backend, BlockIo& io, const Dataset& dataset,
-        std::vector<const Program*> programs, const Plan& plan, Arena arena,
-        const std::map<std::string, TensorStore*>& inputs, const ExecutorOptions& options);
+  State(Backend& backend, BlockIo& io, const Dataset& dataset, std::vector<const Program*> programs,
+        const Plan& plan, Arena arena, const std::map<std::string, TensorStore*>& inputs,
+        const ExecutorOptions& options);
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
@@ -66,10 +66,10 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
       residency(plan, arena->data()),
       in(io, dataset.edge_file(Direction::kIn)),
       out(io, dataset.edge_file(Direction::kOut)),
-      scratch(backend.allocate(static_cast<std::size_t>(options.workers) *
-                               worker_scratch_bytes(plan))),
-      context{backend, dataset.manifest().edges, plan, arena->data(), driver, residency, {},
-              in,      out,                      scratch->data()},
+      scratch(
+          backend.allocate(static_cast<std::size_t>(options.workers) * worker_scratch_bytes(plan))),
+      context{backend, dataset.manifest().edges, plan, arena->data(), driver, residency, {}, in,
+              out,     scratch->data()},
       reports(programs.size()) {
   OOC_CHECK(static_cast<std::int64_t>(arena->bytes()) >= plan.arena_bytes);
   OOC_CHECK(programs.size() == plan.sections.size());
@@ -82,7 +82,7 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
 }
 
 void Executor::State::open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
-                                 const std::string& scratch_directory) {
+                                  const std::string& scratch_directory) {
   made.resize(plan.tensors.size());
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     const PlannedTensor& tensor = plan.tensors[i];
@@ -90,8 +90,7 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
     if (tensor.input) {
       store = inputs.at(tensor.name);
     } else if (tensor.stored_from_block < tensor.layout.block_count()) {
-      made[i] = std::make_unique<ScratchTensor>(io, scratch_directory, tensor.dtype,
-                                                 tensor.layout);
+      made[i] = std::make_unique<ScratchTensor>(io, scratch_directory, tensor.dtype, tensor.layout);
       store = made[i].get();
     }
     if (store != nullptr) {
@@ -110,8 +109,8 @@ void Executor::State::bind_section(const Program& program, const Section& sectio
   state->parameters.resize(program.values.size());
   const auto add_tree = [&](ValueId id, std::int64_t leaves) {
     const Value& value = program.values[at(id)];
-    state->reductions[id] = std::make_unique<ReductionTree>(backend, value.dtype,
-                                                            value.rows * value.cols, leaves);
+    state->reductions[id] =
+        std::make_unique<ReductionTree>(backend, value.dtype, value.rows * value.cols, leaves);
   };
   for (const Pass& pass : section.passes) {
     BoundPass bound = bind_pass(backend, program, pass, context.edges);
@@ -158,13 +157,12 @@ int Executor::State::tensor_of(int section, ValueId value) const {
 RowsPlace Executor::State::fetch_unit(int index, std::int64_t unit, std::byte* buffer) {
   const PlannedTensor& tensor = plan.tensors[at(index)];
   const std::int64_t first = unit * tensor.unit_blocks;
-  const RowsPlace place{
-      buffer, first, std::min(first + tensor.unit_blocks, tensor.layout.block_count()), 0};
+  const RowsPlace place{buffer, first,
+                        std::min(first + tensor.unit_blocks, tensor.layout.block_count()), 0};
   BlockWait wait;
   for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
     counters.bytes_read += unit_payload(tensor, unit, slice);
-    context.stores[at(index)]->read(unit, slice, place.at(tensor, first, slice),
-                                    wait.completion());
+    context.stores[at(index)]->read(unit, slice, place.at(tensor, first, slice), wait.completion());
   }
   wait.wait();
   return place;

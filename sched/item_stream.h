@@ -67,7 +67,7 @@ class ItemStream {
   std::vector<Item> items_;
   std::vector<std::byte*> slots_;
   std::vector<int> free_;
-  std::int64_t next_ = 0;   // to be loaded
+  std::int64_t next_ = 0;     // to be loaded
   std::int64_t reached_ = 0;  // the last one held
 };
 

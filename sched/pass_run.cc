@@ -35,8 +35,8 @@ bool PassRun::run() {
   if (pass_.kind == PassKind::kRow) {
     if (!run_rows()) return false;
   } else {
-    const std::int64_t slices = std::max<std::int64_t>(
-        ceil_div(pass_.slice_local_cols, kSliceWidth), 1);
+    const std::int64_t slices =
+        std::max<std::int64_t>(ceil_div(pass_.slice_local_cols, kSliceWidth), 1);
     const std::int64_t at_once = pass_.slices_at_once > 0 ? pass_.slices_at_once : slices;
     for (first_slice_ = 0; first_slice_ < slices; first_slice_ = end_slice_) {
       end_slice_ = std::min(first_slice_ + at_once, slices);
@@ -64,8 +64,13 @@ void PassRun::open_uses() {
     Use& use = uses_[i];
     const TensorUse& planned = pass_.uses[i];
     use.planned = &planned;
-    use.access = {nullptr, planned.tensor, nullptr, &context_.residency, index_,
-                  &context_.bytes_read, &context_.bytes_written};
+    use.access = {nullptr,
+                  planned.tensor,
+                  nullptr,
+                  &context_.residency,
+                  index_,
+                  &context_.bytes_read,
+                  &context_.bytes_written};
     if (planned.tensor >= 0) {
       use.access.tensor = &context_.plan.tensors[static_cast<std::size_t>(planned.tensor)];
       use.access.store = context_.stores[static_cast<std::size_t>(planned.tensor)];
@@ -131,16 +136,16 @@ void PassRun::open_streamed(Use& use) {
   use.item_blocks =
       std::max(tensor.unit_blocks, context_.edges.span_rows / context_.edges.block_rows);
   std::vector<RowsItem> items;
-  for_each_part(pass_, blocks, [&](std::int64_t first, std::int64_t end, std::int64_t,
-                                   std::int64_t) {
-    if (!is_sliced(use)) {
-      first = 0;
-      end = tensor.layout.slice_count();
-    }
-    for (std::int64_t block = 0; block < blocks; block += use.item_blocks) {
-      items.push_back({block, std::min(block + use.item_blocks, blocks), first, end});
-    }
-  });
+  for_each_part(pass_, blocks,
+                [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
+                  if (!is_sliced(use)) {
+                    first = 0;
+                    end = tensor.layout.slice_count();
+                  }
+                  for (std::int64_t block = 0; block < blocks; block += use.item_blocks) {
+                    items.push_back({block, std::min(block + use.item_blocks, blocks), first, end});
+                  }
+                });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
   use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),
@@ -152,14 +157,14 @@ void PassRun::open_rows(Use& use) {
   const std::int64_t blocks = context_.edges.block_count();
   use.item_blocks = tensor.unit_blocks;
   std::vector<RowsItem> items;
-  for_each_part(pass_, blocks, [&](std::int64_t, std::int64_t, std::int64_t first,
-                                   std::int64_t end) {
-    for (std::int64_t block = first / use.item_blocks * use.item_blocks; block < end;
-         block += use.item_blocks) {
-      items.push_back(
-          {block, std::min(block + use.item_blocks, blocks), 0, tensor.layout.slice_count()});
-    }
-  });
+  for_each_part(
+      pass_, blocks, [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
+        for (std::int64_t block = first / use.item_blocks * use.item_blocks; block < end;
+             block += use.item_blocks) {
+          items.push_back(
+              {block, std::min(block + use.item_blocks, blocks), 0, tensor.layout.slice_count()});
+        }
+      });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
   use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),
@@ -170,18 +175,19 @@ void PassRun::open_edges() {
   const EdgeLayout& edges = context_.edges;
   edge_store_ = pass_.propagation.direction == Direction::kIn ? &context_.in : &context_.out;
   std::vector<EdgeItem> items;
-  for_each_part(pass_, edges.block_count(), [&](std::int64_t, std::int64_t, std::int64_t first,
-                                                std::int64_t end) {
-    const std::int64_t end_panel = ceil_div(end, edges.panel_blocks);
-    for (std::int64_t span = 0; span < edges.span_count(); span += pass_.span_group) {
-      for (std::int64_t panel = first / edges.panel_blocks; panel < end_panel; ++panel) {
-        for (std::int64_t s = span; s < std::min(span + pass_.span_group, edges.span_count());
-             ++s) {
-          items.push_back({s, panel});
-        }
-      }
-    }
-  });
+  for_each_part(pass_, edges.block_count(),
+                [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
+                  const std::int64_t end_panel = ceil_div(end, edges.panel_blocks);
+                  for (std::int64_t span = 0; span < edges.span_count(); span += pass_.span_group) {
+                    for (std::int64_t panel = first / edges.panel_blocks; panel < end_panel;
+                         ++panel) {
+                      for (std::int64_t s = span;
+                           s < std::min(span + pass_.span_group, edges.span_count()); ++s) {
+                        items.push_back({s, panel});
+                      }
+                    }
+                  }
+                });
   auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.bytes_read);
   edge_loader_ = loader.get();
   edges_ = std::make_unique<ItemStream>(context_.driver, std::move(loader),
@@ -202,7 +208,8 @@ RowsPlace PassRun::part_place(const Use& use) const {
 
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                    const std::function<bool()>& ready) {
-  return context_.driver.wait(lock, cause, stop_, [this] { advance(); }, ready);
+  return context_.driver.wait(
+      lock, cause, stop_, [this] { advance(); }, ready);
 }
 
 void PassRun::advance() {

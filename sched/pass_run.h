@@ -106,12 +106,11 @@ class PassRun {
   bool propagate_part();
   bool load_resident();
   bool begin_group(SpanGroup& group);
-  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span,
-                SpanGroup& group);
+  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, SpanGroup& group);
   bool fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel);
   void finish_token(SpanGroup& group, std::int64_t block, std::int64_t first_item,
                     std::int64_t& panel_left);
-  std::shared_ptr<const LoopTile> loops_of(const SpanGroup& group, std::int64_t block) const;
+  std::shared_ptr<const BlockLoops> loops_of(const SpanGroup& group, std::int64_t block) const;
   const Use& use_of(ValueId value, UseRole role) const;
   void bind_block(EdgeToken& token) const;
   void zero_accumulators(const EdgeToken& token, std::int64_t rows) const;

@@ -43,8 +43,8 @@ struct Region {
 struct PlannedTensor {
   std::string name;
   TensorLayout layout;
-  DType dtype = DType::kF32;  // as stored
-  bool input = false;         // there before the epoch
+  DType dtype = DType::kF32;     // as stored
+  bool input = false;            // there before the epoch
   std::int64_t unit_blocks = 1;  // blocks of a unit: what one transfer of a slice moves
   // Of a produced tensor: blocks from here on are written to storage, those before it never are,
   // since they stay in memory until their last use. A multiple of unit_blocks, or block_count.
@@ -124,8 +124,8 @@ struct Pass {
   std::vector<TensorUse> uses;      // every vertex tensor that it touches in memory
   std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
   std::vector<ValueId> reductions;  // summed by the steps
-  std::int64_t group_rows = 0;      // rows of a row group: the unit of compute, a leaf of reductions
-  std::int64_t scratch_bytes = 0;   // per worker
+  std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
+  std::int64_t scratch_bytes = 0;  // per worker
 
   // Of an epoch behind the first.
   std::int64_t bytes_read = 0;  // from storage
@@ -168,13 +168,13 @@ struct Plan {
 };
 
 // What the plan needs to know of a graph.
-struct EdgeCounts {
-  std::int64_t bytes = 0;                  // of all edge chunks
+struct EdgeBytes {
+  std::int64_t bytes = 0;                   // of all edge chunks
   std::vector<std::int64_t> chunk_bytes{};  // by chunk; empty: not known, all alike
 };
 struct GraphCounts {
   EdgeLayout edges;
-  EdgeCounts in, out;
+  EdgeBytes in, out;
   // The type of inputs that may be stored in another than the program reads.
   std::map<std::string, DType> stored_dtypes = {};
   // Inputs that are no files of the dataset: their units are those of produced tensors.
@@ -183,9 +183,9 @@ struct GraphCounts {
 
 // What a machine does in a second; the defaults are a desktop's.
 struct MachineRates {
-  double storage_read = 2e9;   // bytes
+  double storage_read = 2e9;  // bytes
   double storage_write = 1.5e9;
-  double memory = 10e9;        // bytes of Pass::bytes_moved, all workers together
+  double memory = 10e9;         // bytes of Pass::bytes_moved, all workers together
   double multiply_adds = 5e10;  // all workers together
 };
 

@@ -10,7 +10,7 @@ namespace ooc {
 struct PassRun::SpanGroup {
   std::int64_t index = 0;
   std::int64_t first_span = 0, end_span = 0;
-  std::int64_t tokens_left = 0;  // under the driver's lock
+  std::int64_t tokens_left = 0;                             // under the driver's lock
   std::vector<std::pair<ItemStream*, std::int64_t>> items;  // of streamed rows
   // Slice pointers of the streamed tensors, by span, at its first row.
   std::vector<std::vector<const void*>> rows;
@@ -18,8 +18,8 @@ struct PassRun::SpanGroup {
 
 struct PassRun::EdgeToken {
   std::shared_ptr<const SpanGroup> group;
-  std::shared_ptr<const LoopTile> loops;  // null: none among these spans
-  std::int64_t first_item = 0;            // of the edges: the panel's chunk of the first span
+  std::shared_ptr<const BlockLoops> loops;  // null: none among these spans
+  std::int64_t first_item = 0;              // of the edges: the panel's chunk of the first span
   std::int64_t block = 0;
   std::int64_t slice = 0;
   // Of slices that are not at hand, and of matrices that are summed: null.
@@ -75,13 +75,13 @@ bool PassRun::load_resident() {
     const std::int64_t unit = tensor.unit_blocks;
     std::vector<RowsItem> items;
     for (std::int64_t block = first_block_ / unit * unit; block < end_block_; block += unit) {
-      items.push_back({block, std::min(block + unit, tensor.layout.block_count()),
-                       slice_begin(use), slice_end(use)});
+      items.push_back({block, std::min(block + unit, tensor.layout.block_count()), slice_begin(use),
+                       slice_end(use)});
     }
     auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), use.part);
     use.loader = loader.get();
-    use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),
-                                              std::vector<std::byte*>{});
+    use.stream =
+        std::make_unique<ItemStream>(context_.driver, std::move(loader), std::vector<std::byte*>{});
   }
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kResident) continue;
@@ -186,17 +186,14 @@ void PassRun::finish_token(SpanGroup& group, std::int64_t block, std::int64_t fi
 }
 
 // Where the block's own span is among those at hand.
-std::shared_ptr<const LoopTile> PassRun::loops_of(const SpanGroup& group,
-                                                  std::int64_t block) const {
+std::shared_ptr<const BlockLoops> PassRun::loops_of(const SpanGroup& group,
+                                                    std::int64_t block) const {
   if (!pass_.propagation.loops) return nullptr;
   const std::int64_t span = block * context_.edges.block_rows / context_.edges.span_rows;
   if (span < group.first_span || span >= group.end_span) return nullptr;
-  const auto degrees = std::find_if(uses_.begin(), uses_.end(), [](const Use& use) {
-    return use.planned->role == UseRole::kResident && use.planned->value < 0;
-  });
-  OOC_CHECK(degrees != uses_.end());
-  const auto* rows = reinterpret_cast<const std::int32_t*>(row_address(*degrees, block, 0));
-  return std::make_shared<const LoopTile>(make_loop_tile(context_.edges, block, rows));
+  const Use& degrees = use_of(-1, UseRole::kResident);
+  const auto* rows = reinterpret_cast<const std::int32_t*>(row_address(degrees, block, 0));
+  return std::make_shared<const BlockLoops>(context_.edges, block, rows);
 }
 
 const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {

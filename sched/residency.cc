@@ -13,8 +13,7 @@ Residency::Residency(const Plan& plan, std::byte* arena)
     const Piece& piece = plan.pieces[i];
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
     pieces_[static_cast<std::size_t>(piece.tensor)].push_back(static_cast<int>(i));
-    const std::int64_t units =
-        ceil_div(piece.end_block - piece.first_block, tensor.unit_blocks);
+    const std::int64_t units = ceil_div(piece.end_block - piece.first_block, tensor.unit_blocks);
     states_[i].resize(static_cast<std::size_t>(units * tensor.layout.slice_count()),
                       State::kAbsent);
   }

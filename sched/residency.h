@@ -56,7 +56,7 @@ class Residency {
   const Plan& plan_;
   std::byte* arena_;
   int pass_count_ = 0;
-  std::vector<std::vector<int>> pieces_;     // by tensor
+  std::vector<std::vector<int>> pieces_;    // by tensor
   std::vector<std::vector<State>> states_;  // by piece
 };
 

@@ -67,8 +67,7 @@ bool PassRun::prepare_block(std::int64_t block) {
       const auto ready = [&] { return use.stream->ready(item); };
       if (!wait(lock, WaitCause::kReads, ready)) return false;
       if (block % use.item_blocks == 0 || block == first_block_) {
-        const std::int64_t end =
-            std::min(round_up(block + 1, use.item_blocks), end_block_);
+        const std::int64_t end = std::min(round_up(block + 1, use.item_blocks), end_block_);
         use.stream->hold(item, end - block);
       }
     } else if (use.planned->role == UseRole::kOutput) {
@@ -76,8 +75,9 @@ bool PassRun::prepare_block(std::int64_t block) {
     }
   }
   if (pass_.kind == PassKind::kRow) return true;
-  return wait(lock, WaitCause::kWorkers,
-              [&] { return folded(block, ceil_div(context_.edges.span_count(), pass_.span_group)); });
+  return wait(lock, WaitCause::kWorkers, [&] {
+    return folded(block, ceil_div(context_.edges.span_count(), pass_.span_group));
+  });
 }
 
 std::shared_ptr<PassRun::BlockOperands> PassRun::operands_of(std::int64_t block) {

@@ -12,8 +12,7 @@ DatasetTensor::DatasetTensor(BlockIo& io, const VertexTensorFile& file)
       chunks_(io, file.file()) {}
 
 std::uint64_t DatasetTensor::chunk(std::int64_t unit, std::int64_t slice) const {
-  return static_cast<std::uint64_t>(
-      vertex_chunk_of(layout(), dtype(), unit * unit_blocks_, slice));
+  return static_cast<std::uint64_t>(vertex_chunk_of(layout(), dtype(), unit * unit_blocks_, slice));
 }
 
 void DatasetTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,

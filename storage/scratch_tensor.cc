@@ -56,10 +56,13 @@ BlockRequest ScratchTensor::request(BlockRequest::Kind kind, std::int64_t unit, 
                                     std::byte* data, BlockCompletion done) const {
   OOC_CHECK(unit >= 0 && unit * unit_blocks_ < layout_.block_count());
   const auto whole = io_aligned(unit_payload_bytes(layout_, dtype_, unit_blocks_, 0, slice));
-  return {kind, file_.get(),
-          slice_offsets_[static_cast<std::size_t>(slice)] +
-              static_cast<std::uint64_t>(unit) * whole,
-          data, unit_payload_bytes(layout_, dtype_, unit_blocks_, unit, slice), std::move(done)};
+  return {
+      kind,
+      file_.get(),
+      slice_offsets_[static_cast<std::size_t>(slice)] + static_cast<std::uint64_t>(unit) * whole,
+      data,
+      unit_payload_bytes(layout_, dtype_, unit_blocks_, unit, slice),
+      std::move(done)};
 }
 
 void ScratchTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
