@@ -20,8 +20,9 @@ Driver::Driver(std::int64_t workers)
 
 Driver::~Driver() { drain(); }
 
-std::size_t Driver::worker() {
-  return static_cast<std::size_t>(tbb::this_task_arena::current_thread_index());
+// An arena for one thread has two places, of which one is taken at a time.
+std::size_t Driver::worker() const {
+  return static_cast<std::size_t>(tbb::this_task_arena::current_thread_index() % workers_);
 }
 
 void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,

@@ -33,7 +33,7 @@ class Driver {
   std::int64_t workers() const { return workers_; }
   std::int64_t tasks() const { return tasks_; }  // handed out and not done
   // In a task: which of the workers runs it, from 0.
-  static std::size_t worker();
+  std::size_t worker() const;
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 

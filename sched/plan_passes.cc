@@ -4,9 +4,9 @@
 #include <bit>
 
 #include "sched/plan_stages.h"
-#include "storage/scratch_tensor.h"
 #include "storage/dataset.h"
 #include "storage/errors.h"
+#include "storage/scratch_tensor.h"
 #include "storage/vertex_tensor.h"
 
 namespace ooc {

@@ -12,8 +12,8 @@ namespace ooc {
 class PlanProblem {
  public:
   // `limit`: bytes of the arena; 0: no limit. Both references must outlive it.
-  PlanProblem(const PassBuilder& builder, const EdgeTable& edges, const std::vector<PassSplit>& splits,
-              std::int64_t limit);
+  PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
+              const std::vector<PassSplit>& splits, std::int64_t limit);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 

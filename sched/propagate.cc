@@ -273,7 +273,7 @@ void PassRun::fold(const EdgeToken& token) {
     if (token.loops != nullptr && span == own_span) entries.push_back({token.loops->view(), rows});
   }
   group.entries = entries;
-  group.scratch = context_.scratch + Driver::worker() * worker_scratch_bytes(context_.plan);
+  group.scratch = context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
   bound_.edge_kernel->run(group);
   if (token.group->end_span < edges.span_count()) return;
   for (std::size_t i = 0; i < partials_.size(); ++i) {

@@ -158,7 +158,8 @@ void PassRun::convert_inputs(const BlockOperands& block, std::int64_t begin, std
 void PassRun::compute_group(const BlockOperands& block, std::int64_t index) {
   const std::int64_t begin = index * pass_.group_rows;
   const std::int64_t count = std::min(pass_.group_rows, block.rows - begin);
-  std::byte* scratch = context_.scratch + Driver::worker() * worker_scratch_bytes(context_.plan);
+  std::byte* scratch =
+      context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
 
   GroupOperands operands(*section_.program, bound_);
   operands.add_tensors(block.slices, begin, count);
