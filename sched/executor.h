@@ -19,8 +19,8 @@
 #include "kernels/backend.h"
 #include "sched/plan.h"
 #include "sched/program.h"
-#include "sched/tensor_store.h"
 #include "storage/dataset.h"
+#include "storage/tensor_store.h"
 
 namespace ooc {
 
@@ -33,6 +33,8 @@ struct RunCounters {
   double read_wait_seconds = 0;
   double write_wait_seconds = 0;
   double compute_wait_seconds = 0;
+
+  RunCounters& operator+=(const RunCounters& other);
 };
 
 // One pass's figures in the last run of its section.
@@ -82,8 +84,8 @@ class Executor {
   const std::vector<PassReport>& reports(int section) const;  // by pass, of its last run
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace ooc

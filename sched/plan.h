@@ -168,13 +168,13 @@ struct Plan {
 };
 
 // What the plan needs to know of a graph.
-struct EdgeCounts {
+struct EdgeBytes {
   std::int64_t bytes = 0;                   // of all edge chunks
   std::vector<std::int64_t> chunk_bytes{};  // by chunk; empty: not known, all alike
 };
 struct GraphCounts {
   EdgeLayout edges;
-  EdgeCounts in, out;
+  EdgeBytes in, out;
   // The type of inputs that may be stored in another than the program reads.
   std::map<std::string, DType> stored_dtypes = {};
   // Inputs that are no files of the dataset: their units are those of produced tensors.
@@ -220,8 +220,6 @@ std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int
 std::int64_t unit_count(const PlannedTensor& tensor);
 // Of the rows in a unit, unpadded: what counts as moved.
 std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
-// Blocks of a unit of a produced tensor: a power of two; transfers of about 2 MiB, whole pages.
-std::int64_t produced_unit_blocks(const TensorLayout& layout, DType dtype);
 // What the memory of a use without a tensor is laid out as.
 PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value);
 

@@ -162,7 +162,7 @@ EdgeTable::EdgeTable(const GraphCounts& graph)
       sides_{make_side(graph.in, layout_.chunk_count()),
              make_side(graph.out, layout_.chunk_count())} {}
 
-EdgeTable::Side EdgeTable::make_side(const EdgeCounts& counts, std::int64_t chunks) {
+EdgeTable::Side EdgeTable::make_side(const EdgeBytes& counts, std::int64_t chunks) {
   Side side;
   side.bytes = counts.chunk_bytes;
   for (std::int64_t i = static_cast<std::int64_t>(side.bytes.size()); i < chunks; ++i) {

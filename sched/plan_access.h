@@ -87,7 +87,7 @@ class EdgeTable {
   const Side& side(Direction direction) const {
     return sides_[static_cast<std::size_t>(direction)];
   }
-  static Side make_side(const EdgeCounts& counts, std::int64_t chunks);
+  static Side make_side(const EdgeBytes& counts, std::int64_t chunks);
 
   const EdgeLayout& layout_;
   std::array<Side, 2> sides_;

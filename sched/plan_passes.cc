@@ -6,6 +6,7 @@
 #include "sched/plan_stages.h"
 #include "storage/dataset.h"
 #include "storage/errors.h"
+#include "storage/scratch_tensor.h"
 #include "storage/vertex_tensor.h"
 
 namespace ooc {
@@ -203,7 +204,7 @@ int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
   if (at == draft.tensors.size()) {
     const bool file = tensor.input && !graph_.produced_inputs.contains(tensor.name);
     tensor.unit_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
-                              : produced_unit_blocks(tensor.layout, tensor.dtype);
+                              : scratch_unit_blocks(tensor.layout, tensor.dtype);
     draft.tensors.push_back(std::move(tensor));
   } else {
     OOC_CHECK(draft.tensors[at].layout.cols == tensor.layout.cols &&

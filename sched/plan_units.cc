@@ -7,8 +7,6 @@
 namespace ooc {
 namespace {
 
-constexpr std::int64_t kUnitBytes = 1 << 20;
-
 std::int64_t aligned(std::int64_t bytes) {
   return static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
 }
@@ -41,20 +39,6 @@ std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::i
 
 std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice) {
   return aligned(unit_payload(tensor, unit, slice));
-}
-
-std::int64_t produced_unit_blocks(const TensorLayout& layout, DType dtype) {
-  const std::int64_t last = layout.slice_count() - 1;
-  const auto fits = [&](std::int64_t blocks) {
-    const std::int64_t rows = blocks * layout.block_rows;
-    const std::int64_t first_bytes = rows * row_bytes(layout, dtype, 0);
-    const std::int64_t last_bytes = rows * row_bytes(layout, dtype, last);
-    return first_bytes >= kUnitBytes && aligned(first_bytes) == first_bytes &&
-           aligned(last_bytes) == last_bytes;
-  };
-  std::int64_t blocks = 1;
-  while (blocks < layout.block_count() && !fits(blocks)) blocks *= 2;
-  return blocks;
 }
 
 PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value) {

@@ -15,7 +15,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 
 GraphCounts small_graph() {
   GraphCounts graph = graph_counts(1 << 20, 16 << 20);
-  for (EdgeCounts* side : {&graph.in, &graph.out}) {
+  for (EdgeBytes* side : {&graph.in, &graph.out}) {
     for (std::int64_t chunk = 0; chunk < graph.edges.chunk_count(); ++chunk) {
       side->chunk_bytes[static_cast<std::size_t>(chunk)] = 100000 + chunk * 17 % 5000;
     }
