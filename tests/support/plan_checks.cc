@@ -150,7 +150,7 @@ GraphCounts graph_counts(std::int64_t vertices, std::int64_t edges, std::int64_t
   graph.in.bytes = edges * 3 + vertices;
   graph.out.bytes = edges * 3 + vertices / 2;
   const std::int64_t chunks = graph.edges.chunk_count();
-  for (EdgeCounts* side : {&graph.in, &graph.out}) {
+  for (EdgeBytes* side : {&graph.in, &graph.out}) {
     const std::int64_t bytes = side->bytes / chunks;  // the last one has what is left
     side->chunk_bytes.assign(static_cast<std::size_t>(chunks), bytes);
     side->chunk_bytes.back() += side->bytes - chunks * bytes;
