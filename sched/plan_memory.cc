@@ -34,8 +34,11 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
                       : part_tensor(edges, builder_.value(stage(pass_index), use.value));
   const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
   if (use.role == UseRole::kResident || use.role == UseRole::kAccumulator) {
+    // Parts lie on units in a pattern that repeats after as many parts as a unit has blocks.
+    const std::int64_t first_part = during / pass.part_blocks;
+    const std::int64_t end_part = std::min(first_part + tensor.unit_blocks + 2, pass.parts);
     std::int64_t bytes = 0;
-    for (std::int64_t part = during / pass.part_blocks; part < pass.parts; ++part) {
+    for (std::int64_t part = first_part; part < end_part; ++part) {
       const std::int64_t first = std::max(part * pass.part_blocks, during);
       const std::int64_t end = std::min((part + 1) * pass.part_blocks, blocks);
       bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));

@@ -36,7 +36,7 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
         std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
   }
   const PlanOptions& options = builder.options();
-  if (options.memory_bytes > 0) {  // 1: nothing fits
+  if (options.memory_bytes != 0) {  // 1: nothing fits
     limit_ = std::max<std::int64_t>(
         options.memory_bytes - options.workers * scratch_bytes_ - reduction_bytes_, 1);
   }
@@ -242,12 +242,13 @@ void fill_memory(const PlanProblem& problem, Residency& residency) {
 
 namespace {
 
-// One quantum less of a tensor in a pass; false: it has none there.
+// About a percent less of a tensor in a pass; false: it has none there.
 bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels& levels) {
+  const std::int64_t step = problem.tensor(line).layout.block_count() / 100 + 1;
   bool lowered = false;
   const auto lower = [&](std::int64_t& level) {
     if (level == 0) return;
-    level = (level - 1) / line.quantum * line.quantum;
+    level = std::max<std::int64_t>(level - step, 0) / line.quantum * line.quantum;
     lowered = true;
   };
   for (std::size_t i = 0; i < line.accesses.size(); ++i) {

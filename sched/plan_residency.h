@@ -67,7 +67,7 @@ std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::in
 // Raises levels as far as memory goes, first what saves the most bytes for its memory and time.
 void fill_memory(const PlanProblem& problem, Residency& residency);
 
-// Lowers a level in a pass by the least it can be, where that costs the fewest bytes moved. False:
+// Lowers a level in a pass a little, where that costs the fewest bytes moved. False:
 // there is none.
 bool lower_pass(const PlanProblem& problem, int pass, Residency& residency);
 // Lowers levels until all fits, each time where it costs the fewest bytes moved.

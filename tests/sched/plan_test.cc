@@ -162,6 +162,7 @@ TEST_CASE("plan: a budget that is too small names two that work") {
   };
   check_plan({&program}, plan_within(least), graph, options);
   CHECK_THROWS_AS(plan_within(least - 1), BudgetError);
+  CHECK_THROWS_AS(plan_within(1), BudgetError);  // less than what is reserved
   const double unlimited = make_plan({&program}, graph, {}).seconds;
   CHECK(good > 2 * least);
   CHECK(plan_within(good).seconds <= 2 * unlimited);
