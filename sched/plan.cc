@@ -73,9 +73,8 @@ class Planner {
   // What the strategy keeps; several, where what is better depends on the places that are found.
   std::vector<Residency> decide(const PlanProblem& problem, std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return {problem.nothing()};
-    if (problem.limit() == 0) {
-      return {everything_kept(problem.draft(), problem.timelines(), builder_.graph())};
-    }
+    Residency everything = everything_kept(problem.draft(), problem.timelines(), builder_.graph());
+    if (problem.fits(everything)) return {std::move(everything)};
     if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem)};
     if (options_.strategy == Strategy::kDp) return {choose_by_dp(problem, remark)};
     Residency filled = problem.nothing();
