@@ -187,11 +187,8 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset
                        {rewrites_for_one_run(checkpoint.config)});
   ParameterStore parameters(backend, kReal, program.model().parameters);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
-  GraphInputs inputs(dataset, kReal, program.input_names());
-  if (wanted.loss) {
-    dataset.check_labels();
-    if (model.task == Task::kBinary) inputs.add_binary_labels(dataset);
-  }
+  GraphInputs inputs(dataset);
+  if (wanted.loss) dataset.check_labels();
   program.bind(backend, dataset, inputs,
                backend.allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
   if (!program.run({}, stop)) {

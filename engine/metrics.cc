@@ -78,13 +78,13 @@ void for_each_row(const Sources& sources, std::int64_t block, Visit&& visit) {
   }
 }
 
-// Labels as truth values by class: of single labels whether it is the class.
+// A class a vertex, or a truth value a class.
 class Labels {
  public:
   // Of a multi-label task all columns, or `col` alone.
   Labels(const Sources& sources, std::int64_t block, std::int64_t col = kAllColumns)
       : first_(std::max<std::int64_t>(0, col)) {
-    if (sources.task == Task::kSingle) {
+    if (!sources.many()) {
       single_.emplace_back(sources, sources.labels, block);
     } else {
       bits_.emplace_back(sources, sources.labels, block, col);
@@ -94,10 +94,7 @@ class Labels {
     return single_.empty() ? bits_[0].at(row, first_) != kUnlabelled : single_[0].at(row, 0) >= 0;
   }
   bool bit(std::int64_t row, std::int64_t col) const { return bits_[0].at(row, col) == 1; }
-  // Of a task with one class a vertex.
-  std::int64_t label(std::int64_t row) const {
-    return single_.empty() ? bits_[0].at(row, 0) : single_[0].at(row, 0);
-  }
+  std::int64_t label(std::int64_t row) const { return single_[0].at(row, 0); }
 
  private:
   std::vector<BlockRows<std::int32_t>> single_;  // one of the two
@@ -271,7 +268,8 @@ void read_column(const Sources& sources, std::int64_t col, RankColumns& columns)
         const double lower = logits.at(row, 0);
         columns[split].add(logits.at(row, 1) - lower, labels.label(row) == 1);
       } else {
-        columns[split].add(logits.at(row, col), labels.bit(row, col));
+        columns[split].add(logits.at(row, col),
+                           sources.many() ? labels.bit(row, col) : labels.label(row) == 1);
       }
     });
   }

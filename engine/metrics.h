@@ -42,7 +42,7 @@ struct MetricResult {
   std::int64_t bytes_read = 0;  // of sources in storage
 };
 
-// `logits`: fp32 or fp64; `labels` and `splits` as the loss reads them (kernels/row_kernels.h).
+// `logits`: fp32 or fp64; `labels` and `splits` as the dataset has them (storage/dataset.h).
 // They are read block by block; rocauc and ap take the memory of one column of fp64 and read a
 // column at a time. The result is the same for any number of threads and any cut into blocks.
 MetricResult compute_metric(Metric metric, Task task, const BlockSource& logits,

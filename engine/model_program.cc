@@ -1,5 +1,6 @@
 #include "engine/model_program.h"
 
+#include <set>
 #include <utility>
 
 #include "storage/errors.h"
@@ -17,7 +18,7 @@ GraphCounts counts_of(const Dataset& dataset) {
   return {dataset.manifest().edges,
           static_cast<std::int64_t>(dataset.edge_file(Direction::kIn).payload_bytes()),
           static_cast<std::int64_t>(dataset.edge_file(Direction::kOut).payload_bytes()),
-          computed_inputs(),
+          {},
           {{"features", dataset.manifest().feature_dtype}}};
 }
 
@@ -84,18 +85,6 @@ void ModelProgram::merge_common_gradients() {
   }
   gradients_ = std::move(gradients);
   model_ = rewritten(std::move(model_), std::move(merged));
-}
-
-std::set<std::string> ModelProgram::input_names() const {
-  std::set<std::string> names;
-  for (const Value& value : staged_.program.values) {
-    if (value.kind == ValueKind::kInput) names.insert(value.name);
-  }
-  if (precomputed_.tensors.empty()) return names;
-  for (const Tensor& tensor : precomputed_.graph->tensors()) {
-    if (tensor.producer < 0 && tensor.shape.space == Space::kVertex) names.insert(tensor.name);
-  }
-  return names;
 }
 
 void ModelProgram::bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs,
@@ -174,7 +163,7 @@ MetricResult run_scores(const ModelProgram& program, const GraphInputs& inputs, 
                         Task task) {
   if (needs_logits(metric, task)) {
     const ProgramOutput logits(program, program.model().logits);
-    return compute_metric(metric, task, logits, *inputs.sources().at(labels_input(task)),
+    return compute_metric(metric, task, logits, *inputs.sources().at("labels"),
                           *inputs.sources().at("splits"));
   }
   const auto [train, valid, test] = program.losses();

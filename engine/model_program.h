@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -60,8 +59,6 @@ class ModelProgram {
 
   // What bind() expects among the inputs besides the dataset's.
   const Precomputed& precomputed() const { return precomputed_; }
-  // Names of the inputs that it, or what is computed once for it, reads.
-  std::set<std::string> input_names() const;
   // Binds it to data; all of it outlives the program.
   void bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs, Arena arena,
             ParameterStore& parameters);

@@ -74,11 +74,7 @@ ModelReport report_model(const ModelOptions& options, const GraphFacts& facts) {
     report.snapshots.push_back({"operators after " + name, graph_lines(now.graph)});
   });
   const GraphCounts counts{
-      choose_edge_layout(facts.vertices, 10 * facts.vertices, kDefaultBlockRows),
-      0,
-      0,
-      computed_inputs(),
-      {}};
+      choose_edge_layout(facts.vertices, 10 * facts.vertices, kDefaultBlockRows), 0, 0};
   const ModelProgram program(model, counts, "training", {.gradients = true});
   report.snapshots.push_back({"operators with gradients", graph_lines(program.model().graph)});
   report.snapshots.push_back({"stages", stage_lines(program.program())});

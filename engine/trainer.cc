@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "engine/metrics.h"
@@ -40,11 +39,6 @@ const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) 
   return dataset;
 }
 
-std::set<std::string> joined(std::set<std::string> names, std::set<std::string> more) {
-  names.merge(more);
-  return names;
-}
-
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -72,9 +66,8 @@ Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& conf
       evaluation_(config.model, facts_of(dataset), counts_of(dataset), Mode::kEvaluate,
                   wanted_of_evaluation(config), real,
                   {parse_rewrites(config.rewrites), span_group}),
-      inputs_(dataset, real, joined(training_.input_names(), evaluation_.input_names())),
+      inputs_(dataset),
       parameters_(backend, real, training_.model().parameters) {
-  if (config.model.task == Task::kBinary) inputs_.add_binary_labels(dataset);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
   if (config.model.class_weights == ClassWeights::kBalanced) {
     parameters_.set(kClassWeightsParameter, balanced_weights(dataset));
@@ -100,7 +93,7 @@ std::int64_t Trainer::planned_bytes() const {
   const Task task = config_.model.task;
   const auto& sources = inputs_.sources();
   return training_.plan().bytes_read + evaluation_.plan().bytes_read +
-         metric_bytes(config_.metric, task, *sources.at(labels_input(task)), *sources.at("splits"));
+         metric_bytes(config_.metric, task, *sources.at("labels"), *sources.at("splits"));
 }
 
 std::map<std::string, std::int64_t> Trainer::precomputed_bytes() const {

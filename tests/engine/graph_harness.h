@@ -24,7 +24,7 @@ class GraphHarness {
  public:
   explicit GraphHarness(const TinyDataset& spec)
       : dataset_(write_tiny_dataset(files_, spec)),
-        inputs_(dataset_, DType::kF64),
+        inputs_(dataset_),
         backend_(make_cpu_backend()),
         sources_(inputs_.sources()) {}
 

@@ -29,8 +29,8 @@ struct Rows {
         splits({vertices, 1, block_rows}) {}
 
   Scores compute(Metric metric) const {
-    const BlockSource& labels = task == Task::kSingle ? static_cast<const BlockSource&>(single)
-                                                      : static_cast<const BlockSource&>(bits);
+    const BlockSource& labels = task == Task::kMultiLabel ? static_cast<const BlockSource&>(bits)
+                                                          : static_cast<const BlockSource&>(single);
     return compute_metric(metric, task, logits, labels, splits).scores;
   }
 
@@ -54,8 +54,8 @@ Rows<T> random_rows(Task task, std::int64_t vertices, std::int64_t cols, std::in
   for (std::int64_t v = 0; v < vertices; ++v) {
     rows.splits.at(v, 0) = static_cast<std::uint8_t>(below(4));
     const bool labelled = below(8) != 0;
-    rows.single.at(v, 0) =
-        labelled ? static_cast<std::int32_t>(below(cols > 3 ? cols - 1 : cols)) : -1;
+    const std::int64_t classes = task == Task::kBinary ? 2 : cols > 3 ? cols - 1 : cols;
+    rows.single.at(v, 0) = labelled ? static_cast<std::int32_t>(below(classes)) : -1;
     for (std::int64_t c = 0; c < cols; ++c) {
       rows.logits.at(v, c) = static_cast<T>(below(9) - 5) / T{4};
       const bool bit = below(3) == 0 && (cols < 3 || c < cols - 1);
@@ -83,8 +83,8 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
   plain.ranked.resize(plain.scores.size());
   for (std::int64_t v = 0; v < rows.rows; ++v) {
     if (rows.splits.at(v, 0) != split) continue;
-    const bool labelled =
-        rows.task == Task::kSingle ? rows.single.at(v, 0) >= 0 : rows.bits.at(v, 0) != kUnlabelled;
+    const bool labelled = rows.task == Task::kMultiLabel ? rows.bits.at(v, 0) != kUnlabelled
+                                                         : rows.single.at(v, 0) >= 0;
     if (!labelled) continue;
     std::int64_t largest = 0;
     for (std::int64_t c = 0; c < rows.cols; ++c) {
@@ -96,7 +96,7 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
         truth = rows.bits.at(v, c) == 1;
         predicted = rows.logits.at(v, c) > 0;
       } else if (rows.task == Task::kBinary) {
-        truth = rows.bits.at(v, 0) == c;
+        truth = rows.single.at(v, 0) == c;
         predicted = (rows.logits.at(v, 0) > 0) == (c == 1);
       } else {
         truth = rows.single.at(v, 0) == c;
@@ -110,7 +110,8 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
       const bool two = rows.task == Task::kSingle;
       plain.scores[at].push_back(two ? double{rows.logits.at(v, 1)} - double{rows.logits.at(v, 0)}
                                      : double{rows.logits.at(v, c)});
-      plain.ranked[at].push_back(two ? rows.single.at(v, 0) == 1 : rows.bits.at(v, c) == 1);
+      plain.ranked[at].push_back(rows.task == Task::kMultiLabel ? rows.bits.at(v, c) == 1
+                                                                : rows.single.at(v, 0) == 1);
     }
   }
   return plain;
@@ -219,7 +220,7 @@ TEST_CASE("metrics: scikit-learn's own example") {
   const double scores[] = {0.1, 0.4, 0.35, 0.8};
   for (std::int64_t v = 0; v < 4; ++v) {
     rows.logits.at(v, 0) = scores[v];
-    rows.bits.at(v, 0) = v >= 2 ? 1 : 0;
+    rows.single.at(v, 0) = v >= 2 ? 1 : 0;
     rows.splits.at(v, 0) = 1;
   }
   CHECK(rows.compute(Metric::kRocAuc).train == 0.75);
@@ -230,8 +231,8 @@ TEST_CASE("metrics: where one isn't defined it is NaN, and only there") {
   Rows<float> rows(Task::kBinary, 12, 1);
   for (std::int64_t v = 0; v < 12; ++v) {
     rows.logits.at(v, 0) = static_cast<float>(v % 4) - 2;
-    rows.splits.at(v, 0) = static_cast<std::uint8_t>(v < 6 ? 1 : 2);    // no test vertex
-    rows.bits.at(v, 0) = static_cast<std::uint8_t>(v < 6 ? v % 2 : 1);  // one class in valid
+    rows.splits.at(v, 0) = static_cast<std::uint8_t>(v < 6 ? 1 : 2);      // no test vertex
+    rows.single.at(v, 0) = static_cast<std::int32_t>(v < 6 ? v % 2 : 1);  // one class in valid
   }
   for (const Metric metric : {Metric::kRocAuc, Metric::kAveragePrecision}) {
     const Scores scores = rows.compute(metric);
@@ -243,7 +244,7 @@ TEST_CASE("metrics: where one isn't defined it is NaN, and only there") {
   CHECK(std::isfinite(f1.valid));
   CHECK(std::isnan(f1.test));
   // A score that is no number spoils its split; infinite ones are the largest and the smallest.
-  rows.bits.at(7, 0) = 0;
+  rows.single.at(7, 0) = 0;
   CHECK(std::isfinite(rows.compute(Metric::kRocAuc).valid));
   rows.logits.at(7, 0) = -std::numeric_limits<float>::infinity();
   CHECK(rows.compute(Metric::kRocAuc).valid == 1);

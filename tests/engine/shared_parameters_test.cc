@@ -69,7 +69,7 @@ TEST_CASE("shared parameters: a program sums them, the same on every reading") {
   test::MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, small_graph());
   const auto backend = make_cpu_backend();
-  GraphInputs inputs(dataset, DType::kF64);
+  GraphInputs inputs(dataset);
   ModelProgram program(recurrent_model(facts_of(dataset)), counts_of(dataset), "shared",
                        {.gradients = true});
   ParameterStore parameters(*backend, DType::kF64, program.model().parameters);
