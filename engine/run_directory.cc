@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/process_memory.h"
+#include "engine/host_memory.h"
 #include "storage/errors.h"
 
 namespace ooc {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/model_words.h"
-#include "engine/process_memory.h"
+#include "engine/host_memory.h"
 #include "kernels/blas.h"
 
 namespace ooc {

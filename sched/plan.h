@@ -77,6 +77,14 @@ struct GraphCounts {
   std::map<std::string, DType> stored_dtypes = {};
 };
 
+// What a machine does in a second; the defaults are a desktop's.
+struct MachineRates {
+  double storage_read = 2e9;  // bytes
+  double storage_write = 1.5e9;
+  double memory = 10e9;         // bytes of Pass::bytes_moved, all workers together
+  double multiply_adds = 5e10;  // all workers together
+};
+
 // Options that shape passes.
 struct PlanOptions {
   std::int64_t span_group = 0;  // 0: all spans at once, since all of them are in memory
