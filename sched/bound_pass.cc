@@ -23,24 +23,89 @@ MatrixView sliced_view(const Value& value, std::int64_t rows, std::int64_t row_o
 
 }  // namespace
 
-BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass) {
-  BoundPass bound;
-  bound.pass = &pass;
-  std::set<ValueId> matrices;
-  for (const RowStep& step : pass.steps) {
-    bound.steps.push_back({backend.row_kernel(step.op, program.real), &step});
-    for (const ValueId id : step.inputs) {
-      const ValueKind kind = value_of(program, id).kind;
-      if (kind == ValueKind::kParameter || kind == ValueKind::kReduction) matrices.insert(id);
+namespace {
+
+// The use through which steps find a value; a part's own memory before anything that streams by.
+std::size_t find_use(const Pass& pass, ValueId value) {
+  const auto rank = [](UseRole role) {
+    switch (role) {
+      case UseRole::kAccumulator:
+      case UseRole::kResident:
+        return 0;
+      case UseRole::kRows:
+      case UseRole::kOutput:
+        return 1;
+      case UseRole::kStreamed:
+        return 2;
+    }
+    return 2;
+  };
+  std::size_t found = pass.uses.size();
+  for (std::size_t i = 0; i < pass.uses.size(); ++i) {
+    if (pass.uses[i].value != value || rank(pass.uses[i].role) == 2) continue;
+    if (found == pass.uses.size() || rank(pass.uses[i].role) < rank(pass.uses[found].role)) {
+      found = i;
     }
   }
+  OOC_CHECK(found < pass.uses.size());
+  return found;
+}
+
+void bind_operands(const Program& program, const Pass& pass, BoundPass& bound) {
+  std::set<ValueId> in_scratch, matrices, in_place;
+  for (const Scratch& scratch : pass.scratch) {
+    in_scratch.insert(scratch.value);
+    if (scratch.converted) {
+      bound.converted.push_back({scratch.value, find_use(pass, scratch.value)});
+    }
+  }
+  const auto sort_in = [&](ValueId id, bool output) {
+    const ValueKind kind = value_of(program, id).kind;
+    if (kind == ValueKind::kInput || kind == ValueKind::kVertex) {
+      if (!in_scratch.contains(id)) in_place.insert(id);
+    } else if (!output) {
+      matrices.insert(id);
+    }
+  };
+  for (const RowStep& step : pass.steps) {
+    for (const ValueId id : step.inputs) sort_in(id, false);
+    for (const ValueId id : step.outputs) sort_in(id, true);
+  }
+  for (const ValueId id : in_place) bound.operands.push_back({id, find_use(pass, id)});
   bound.matrices.assign(matrices.begin(), matrices.end());
+}
+
+}  // namespace
+
+BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass,
+                    const EdgeLayout& edges) {
+  BoundPass bound;
+  bound.pass = &pass;
+  for (const RowStep& step : pass.steps) {
+    bound.steps.push_back({backend.row_kernel(step.op, program.real), &step});
+  }
+  bind_operands(program, pass, bound);
   if (pass.kind == PassKind::kPropagate) {
     bound.edges = bind_edges(program, pass.propagation, pass.batch_edges, pass.slice_local_cols);
     bind_kernels(backend, pass.propagation, bound.edges);
     bound.edge_kernel = backend.edge_kernel(bound.edges.program);
   }
+  if (pass.steps.empty()) return bound;
+  const std::int64_t blocks = edges.block_count();
+  const std::int64_t last_rows = edges.vertices - (blocks - 1) * edges.block_rows;
+  bound.groups_per_block = ceil_div(edges.block_rows, pass.group_rows);
+  bound.group_count = (blocks - 1) * bound.groups_per_block + ceil_div(last_rows, pass.group_rows);
   return bound;
+}
+
+std::int64_t scratch_slice_offset(const TensorLayout& group, DType dtype, std::int64_t slice) {
+  std::int64_t offset = 0;
+  for (std::int64_t s = 0; s < slice; ++s) {
+    const std::int64_t row_bytes =
+        group.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(dtype));
+    offset += round_up(group.rows * row_bytes, 64);
+  }
+  return offset;
 }
 
 GroupOperands::GroupOperands(const Program& program, const BoundPass& pass)
@@ -63,9 +128,10 @@ void** GroupOperands::pointers(std::int64_t count) {
 void GroupOperands::add_tensors(std::span<void* const> slices, std::int64_t begin,
                                 std::int64_t count) {
   std::size_t at = 0;
-  for (const ValueId id : pass_.pass->tensors) {
-    const Value& value = value_of(program_, id);
-    views_[static_cast<std::size_t>(id)] = sliced_view(value, count, begin, slices.data() + at);
+  for (const BoundOperand& operand : pass_.operands) {
+    const Value& value = value_of(program_, operand.value);
+    views_[static_cast<std::size_t>(operand.value)] =
+        sliced_view(value, count, begin, slices.data() + at);
     at += static_cast<std::size_t>(ceil_div(value.cols, kSliceWidth));
   }
 }
@@ -76,7 +142,7 @@ void GroupOperands::add_scratch(std::byte* data, std::int64_t count) {
     const TensorLayout layout{pass_.pass->group_rows, value.cols, pass_.pass->group_rows};
     void** slices = pointers(layout.slice_count());
     for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-      slices[slice] = data + offset + resident_slice_offset(layout, value.dtype, slice);
+      slices[slice] = data + offset + scratch_slice_offset(layout, value.dtype, slice);
     }
     views_[static_cast<std::size_t>(id)] = sliced_view(value, count, 0, slices);
   }

@@ -18,25 +18,37 @@ struct BoundStep {
   const RowStep* step = nullptr;
 };
 
+// A vertex tensor that the steps find in memory, by a use of the pass.
+struct BoundOperand {
+  ValueId value = -1;
+  std::size_t use = 0;  // index into the pass's uses
+};
+
 struct BoundPass {
   const Pass* pass = nullptr;  // of the plan, which outlives it
   std::vector<BoundStep> steps;
-  EdgeBinding edges;  // of a propagate pass
+  std::vector<BoundOperand> operands;   // that the steps touch in place
+  std::vector<BoundOperand> converted;  // whose rows they read from scratch, by Pass::scratch
+  EdgeBinding edges;                    // of a propagate pass
   std::unique_ptr<EdgeKernel> edge_kernel;
   std::vector<ValueId> matrices;      // parameters and earlier passes' reductions that steps read
   std::int64_t groups_per_block = 0;  // row groups of a whole block
   std::int64_t group_count = 0;       // of the graph
 };
 
-BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass);
+BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass,
+                    const EdgeLayout& edges);
+
+// Where a slice begins in the scratch rows of a value: each is padded to 64 bytes.
+std::int64_t scratch_slice_offset(const TensorLayout& group, DType dtype, std::int64_t slice);
 
 // Used by one thread, for one row group.
 class GroupOperands {
  public:
   GroupOperands(const Program& program, const BoundPass& pass);
 
-  // `slices`: the pointers of the pass's tensors in the block, tensor after tensor; the group has
-  // rows [begin, begin + count) of the block.
+  // `slices`: the pointers of the pass's operands in the block, operand after operand; the group
+  // has rows [begin, begin + count) of the block.
   void add_tensors(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
   // The pass's scratch values, at their offsets from `data`.
   void add_scratch(std::byte* data, std::int64_t count);

@@ -1,230 +1,261 @@
 #include "sched/executor.h"
 
-#include <tbb/parallel_pipeline.h>
-
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <utility>
 
-#include "sched/bound_pass.h"
-#include "sched/workers.h"
+#include "sched/pass_run.h"
+#include "storage/dataset_tensor.h"
 #include "storage/errors.h"
+#include "storage/scratch_tensor.h"
 
 namespace ooc {
-// Where the tensors of a pass lie in one block: slice pointers, tensor after tensor.
-struct Executor::BlockOperands {
-  std::int64_t block = 0;
-  std::int64_t rows = 0;
-  std::vector<void*> slices;
-  std::vector<const void*> stored;  // likewise, of inputs that are converted
+
+RunCounters& RunCounters::operator+=(const RunCounters& other) {
+  bytes_read += other.bytes_read;
+  bytes_written += other.bytes_written;
+  compute_seconds += other.compute_seconds;
+  read_wait_seconds += other.read_wait_seconds;
+  write_wait_seconds += other.write_wait_seconds;
+  compute_wait_seconds += other.compute_wait_seconds;
+  return *this;
+}
+
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+struct Executor::State {
+  State(Backend& backend, BlockIo& io, const Dataset& dataset, std::vector<const Program*> programs,
+        const Plan& plan, Arena arena, const std::map<std::string, TensorStore*>& inputs,
+        const ExecutorOptions& options);
+
+  void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
+                   const std::string& scratch_directory);
+  void bind_section(const Program& program, const Section& section);
+  bool run_passes(int section, const RunState& state, const std::atomic<bool>* stop);
+  PassReport take_report();
+  int tensor_of(int section, ValueId value) const;
+  RowsPlace fetch_unit(int tensor, std::int64_t unit, std::byte* buffer);
+
+  Backend& backend;
+  const Plan& plan;
+  Arena arena;
+  Driver driver;
+  Residency residency;
+  EdgeStore in, out;
+  std::vector<std::unique_ptr<TensorStore>> made;  // by the plan's tensors
+  std::unique_ptr<DeviceBuffer> scratch;
+  PassContext context;
+  std::vector<std::unique_ptr<SectionState>> sections;
+  std::vector<std::vector<PassReport>> reports;
+  RunCounters counters;
 };
 
-Executor::Executor(Backend& backend, const Dataset& dataset, Program program, Plan plan,
-                   Arena arena, const std::map<std::string, const BlockSource*>& inputs)
-    : backend_(backend),
-      dataset_(dataset),
-      program_(std::move(program)),
-      plan_(std::move(plan)),
-      arena_(std::move(arena)),
-      inputs_(program_.values.size()),
-      residences_(program_.values.size()),
-      parameters_(program_.values.size()),
-      workers_(std::make_unique<Workers>()) {
-  OOC_CHECK(static_cast<std::int64_t>(arena_->bytes()) >= plan_.arena_bytes);
-  for (std::size_t id = 0; id < program_.values.size(); ++id) {
-    if (program_.values[id].kind != ValueKind::kInput) continue;
-    const Value& input = program_.values[id];
-    const auto found = inputs.find(input.name);
-    OOC_CHECK(found != inputs.end());
-    OOC_CHECK(found->second->layout().cols == input.cols &&
-              found->second->layout().rows == dataset.vertices());
-    inputs_[id] = found->second;
+Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
+                       std::vector<const Program*> programs, const Plan& planned, Arena memory,
+                       const std::map<std::string, TensorStore*>& inputs,
+                       const ExecutorOptions& options)
+    : backend(device),
+      plan(planned),
+      arena(std::move(memory)),
+      driver(options.workers),
+      residency(plan, arena->data()),
+      in(io, dataset.edge_file(Direction::kIn)),
+      out(io, dataset.edge_file(Direction::kOut)),
+      scratch(
+          backend.allocate(static_cast<std::size_t>(options.workers) * worker_scratch_bytes(plan))),
+      context{backend, dataset.manifest().edges, plan, arena->data(), driver, residency, {}, in,
+              out,     scratch->data()},
+      reports(programs.size()) {
+  OOC_CHECK(static_cast<std::int64_t>(arena->bytes()) >= plan.arena_bytes);
+  OOC_CHECK(programs.size() == plan.sections.size());
+  for (const EdgePiece& piece : plan.edge_pieces) {
+    EdgeStore& store = piece.direction == Direction::kIn ? in : out;
+    store.keep(piece.end_chunk, arena->data() + piece.memory.offset);
   }
-  for (const Residence& tensor : plan_.residences) {
-    residences_[static_cast<std::size_t>(tensor.value)] = &tensor;
-  }
-  for (const Pass& pass : plan_.passes) {
-    for (const ValueId id : pass.tensors) {
-      const BlockSource* input = inputs_[static_cast<std::size_t>(id)];
-      OOC_CHECK(input == nullptr || input->dtype() == value(id).dtype);
+  open_stores(io, inputs, options.scratch_directory);
+  for (std::size_t i = 0; i < programs.size(); ++i) bind_section(*programs[i], plan.sections[i]);
+}
+
+void Executor::State::open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
+                                  const std::string& scratch_directory) {
+  made.resize(plan.tensors.size());
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    const PlannedTensor& tensor = plan.tensors[i];
+    TensorStore* store = nullptr;
+    if (tensor.input) {
+      store = inputs.at(tensor.name);
+    } else if (tensor.stored_from_block < tensor.layout.block_count()) {
+      made[i] = std::make_unique<ScratchTensor>(io, scratch_directory, tensor.dtype, tensor.layout);
+      store = made[i].get();
     }
-    bind(pass);
-  }
-}
-
-Executor::~Executor() = default;
-
-TensorLayout Executor::layout(ValueId id) const {
-  return {dataset_.vertices(), value(id).cols, dataset_.manifest().edges.block_rows};
-}
-
-std::byte* Executor::resident_slice(ValueId id, std::int64_t slice) const {
-  const Residence* tensor = residences_[static_cast<std::size_t>(id)];
-  OOC_CHECK(tensor != nullptr);
-  return arena_->data() + tensor->offset +
-         resident_slice_offset(layout(id), value(id).dtype, slice);
-}
-
-void Executor::bind(const Pass& pass) {
-  auto bound = std::make_unique<BoundPass>(bind_pass(backend_, program_, pass));
-  bound->groups_per_block = ceil_div(dataset_.manifest().edges.block_rows, pass.group_rows);
-  const std::int64_t blocks = dataset_.manifest().edges.block_count();
-  const std::int64_t last_rows =
-      dataset_.vertices() - (blocks - 1) * dataset_.manifest().edges.block_rows;
-  bound->group_count =
-      (blocks - 1) * bound->groups_per_block + ceil_div(last_rows, pass.group_rows);
-  for (const ValueId id : pass.reductions) {
-    reductions_[id] = std::make_unique<ReductionTree>(
-        backend_, value(id).dtype, value(id).rows * value(id).cols, bound->group_count);
-  }
-  for (const ValueId id : bound->edges.reductions) {
-    reductions_[id] = std::make_unique<ReductionTree>(backend_, value(id).dtype,
-                                                      value(id).rows * value(id).cols, blocks);
-  }
-  passes_.push_back(std::move(bound));
-}
-
-void Executor::bind_parameter(ValueId id, void* data) {
-  OOC_CHECK(value(id).kind == ValueKind::kParameter);
-  parameters_[static_cast<std::size_t>(id)] = data;
-}
-
-const DeviceBuffer& Executor::reduction(ValueId id) const { return reductions_.at(id)->result(); }
-
-const void* Executor::output_chunk(ValueId id, std::int64_t block, std::int64_t slice) const {
-  const TensorLayout shape = layout(id);
-  const auto elements = block * shape.block_rows * shape.slice_stride(slice);
-  return resident_slice(id, slice) +
-         static_cast<std::size_t>(elements) * dtype_bytes(value(id).dtype);
-}
-
-void* Executor::matrix(ValueId id) const {
-  if (value(id).kind != ValueKind::kParameter) return reductions_.at(id)->result().data();
-  OOC_CHECK(parameters_[static_cast<std::size_t>(id)] != nullptr);
-  return parameters_[static_cast<std::size_t>(id)];
-}
-
-std::byte* Executor::worker_scratch() {
-  auto& scratch = workers_->scratch.local();
-  if (!scratch) scratch = backend_.allocate(static_cast<std::size_t>(plan_.scratch_bytes));
-  return scratch->data();
-}
-
-RunCounters Executor::take_counters() {
-  return {bytes_read_.exchange(0), static_cast<double>(compute_ns_.exchange(0)) * 1e-9};
-}
-
-bool Executor::run(const RunState& state, const std::atomic<bool>* stop) {
-  for (const auto& [id, tree] : reductions_) tree->reset();
-  for (const auto& pass : passes_) {
-    if (pass->pass->kind == PassKind::kPropagate) {
-      if (!propagate(*pass, state, stop)) return false;
+    if (store != nullptr) {
+      OOC_CHECK(store->unit_blocks() == tensor.unit_blocks && store->dtype() == tensor.dtype &&
+                store->layout().cols == tensor.layout.cols &&
+                store->layout().rows == tensor.layout.rows);
     }
-    if (!run_rows(*pass, state, stop)) return false;
+    context.stores.push_back(store);
+  }
+}
+
+void Executor::State::bind_section(const Program& program, const Section& section) {
+  auto state = std::make_unique<SectionState>();
+  state->program = &program;
+  state->section = &section;
+  state->parameters.resize(program.values.size());
+  const auto add_tree = [&](ValueId id, std::int64_t leaves) {
+    const Value& value = program.values[at(id)];
+    state->reductions[id] =
+        std::make_unique<ReductionTree>(backend, value.dtype, value.rows * value.cols, leaves);
+  };
+  for (const Pass& pass : section.passes) {
+    BoundPass bound = bind_pass(backend, program, pass, context.edges);
+    for (const ValueId id : pass.reductions) add_tree(id, bound.group_count);
+    for (const ValueId id : bound.edges.reductions) add_tree(id, context.edges.block_count());
+    state->passes.push_back(std::move(bound));
+  }
+  sections.push_back(std::move(state));
+}
+
+bool Executor::State::run_passes(int section, const RunState& state,
+                                 const std::atomic<bool>* stop) {
+  SectionState& bound = *sections[at(section)];
+  for (const auto& [id, tree] : bound.reductions) tree->reset();
+  reports[at(section)].clear();
+  for (std::size_t pass = 0; pass < bound.passes.size(); ++pass) {
+    const auto begin = std::chrono::steady_clock::now();
+    const bool done = PassRun(context, bound, pass, state, stop).run();
+    PassReport report = take_report();
+    report.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    counters += report.counters;
+    reports[at(section)].push_back(report);
+    if (!done) return false;
   }
   return true;
 }
 
-std::shared_ptr<Executor::BlockOperands> Executor::prepare_block(const BoundPass& pass,
-                                                                 std::int64_t block) {
-  auto operands = std::make_shared<BlockOperands>();
-  operands->block = block;
-  for (const ValueId id : pass.pass->tensors) {
-    const TensorLayout shape = layout(id);
-    operands->rows = shape.rows_of(block);
-    const BlockSource* input = inputs_[static_cast<std::size_t>(id)];
-    for (std::int64_t slice = 0; slice < shape.slice_count(); ++slice) {
-      const void* chunk =
-          input != nullptr ? input->chunk(block, slice) : output_chunk(id, block, slice);
-      operands->slices.push_back(const_cast<void*>(chunk));
-      if (input != nullptr) count_bytes(*input, block, slice);
-    }
-  }
-  for (const Scratch& scratch : pass.pass->scratch) {
-    if (!scratch.converted) continue;
-    const BlockSource& input = *inputs_[static_cast<std::size_t>(scratch.value)];
-    operands->rows = input.layout().rows_of(block);
-    for (std::int64_t slice = 0; slice < input.layout().slice_count(); ++slice) {
-      operands->stored.push_back(input.chunk(block, slice));
-      count_bytes(input, block, slice);
-    }
-  }
-  return operands;
+PassReport Executor::State::take_report() {
+  return {0,
+          {context.bytes_read.exchange(0), context.bytes_written.exchange(0),
+           driver.take_compute_seconds(), driver.take_wait_seconds(WaitCause::kReads),
+           driver.take_wait_seconds(WaitCause::kWrites),
+           driver.take_wait_seconds(WaitCause::kWorkers)}};
 }
 
-void Executor::count_bytes(const BlockSource& input, std::int64_t block, std::int64_t slice) {
-  if (!input.in_storage()) return;
-  const TensorLayout& shape = input.layout();
-  bytes_read_ += shape.rows_of(block) * shape.slice_stride(slice) *
-                 static_cast<std::int64_t>(dtype_bytes(input.dtype()));
+int Executor::State::tensor_of(int section, ValueId value) const {
+  const int tensor = plan.sections[at(section)].tensors[at(value)];
+  OOC_CHECK(tensor >= 0);
+  return tensor;
 }
 
-// Rows [begin, begin + count) of the block, padding included, to their places in the scratch.
-void Executor::convert_inputs(const Pass& pass, const BlockOperands& block, std::int64_t begin,
-                              std::int64_t count, std::byte* scratch) {
-  auto stored = block.stored.begin();
-  for (const auto& [id, offset, converted] : pass.scratch) {
-    if (!converted) continue;
-    const DType from = inputs_[static_cast<std::size_t>(id)]->dtype(), to = value(id).dtype;
-    const TensorLayout group{pass.group_rows, value(id).cols, pass.group_rows};
-    for (std::int64_t slice = 0; slice < group.slice_count(); ++slice) {
-      const std::int64_t stride = group.slice_stride(slice);
-      const auto* rows = static_cast<const std::byte*>(*stored++) +
-                         static_cast<std::size_t>(begin * stride) * dtype_bytes(from);
-      backend_.widen(from, rows, to, scratch + offset + resident_slice_offset(group, to, slice),
-                     count * stride);
+// A unit's rows in all slices, from storage.
+RowsPlace Executor::State::fetch_unit(int index, std::int64_t unit, std::byte* buffer) {
+  const PlannedTensor& tensor = plan.tensors[at(index)];
+  const std::int64_t first = unit * tensor.unit_blocks;
+  const RowsPlace place{buffer, first,
+                        std::min(first + tensor.unit_blocks, tensor.layout.block_count()), 0};
+  BlockWait wait;
+  for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
+    counters.bytes_read += unit_payload(tensor, unit, slice);
+    context.stores[at(index)]->read(unit, slice, place.at(tensor, first, slice), wait.completion());
+  }
+  wait.wait();
+  return place;
+}
+
+namespace {
+
+// A block's rows without the padding of their slices.
+void copy_block(const PlannedTensor& tensor, const RowsPlace& place, std::int64_t block,
+                std::byte* rows) {
+  const TensorLayout& layout = tensor.layout;
+  const std::size_t element = dtype_bytes(tensor.dtype);
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    const std::byte* from = place.at(tensor, block, slice);
+    std::byte* to = rows + static_cast<std::size_t>(slice * kSliceWidth) * element;
+    for (std::int64_t row = 0; row < layout.rows_of(block); ++row) {
+      std::memcpy(to, from, static_cast<std::size_t>(layout.slice_cols(slice)) * element);
+      from += static_cast<std::size_t>(layout.slice_stride(slice)) * element;
+      to += static_cast<std::size_t>(layout.cols) * element;
     }
   }
 }
 
-bool Executor::run_rows(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop) {
-  if (pass.steps.empty()) return true;
-  struct Token {
-    std::shared_ptr<BlockOperands> block;
-    std::int64_t group = 0;
-  };
-  std::int64_t next = 0;
-  std::shared_ptr<BlockOperands> block;
-  const auto read = [&](tbb::flow_control& flow) -> Token {
-    if (next == pass.group_count || stopped(stop)) {
-      flow.stop();
-      return {};
-    }
-    const std::int64_t group = next++;
-    if (group % pass.groups_per_block == 0) {
-      block = prepare_block(pass, group / pass.groups_per_block);
-    }
-    return {block, group};
-  };
-  const auto compute = [&](const Token& token) {
-    compute_group(pass, *token.block, token.group, state);
-  };
-  tbb::parallel_pipeline(tokens_in_flight(),
-                         tbb::make_filter<void, Token>(tbb::filter_mode::serial_in_order, read) &
-                             tbb::make_filter<Token, void>(tbb::filter_mode::parallel, compute));
-  return !stopped(stop);
+}  // namespace
+
+Executor::Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
+                   std::vector<const Program*> programs, const Plan& plan, Arena arena,
+                   const std::map<std::string, TensorStore*>& inputs,
+                   const ExecutorOptions& options)
+    : state_(std::make_unique<State>(backend, io, dataset, std::move(programs), plan,
+                                     std::move(arena), inputs, options)) {}
+
+Executor::~Executor() = default;
+
+void Executor::bind_parameter(int section, ValueId value, void* data) {
+  SectionState& state = *state_->sections[at(section)];
+  OOC_CHECK(state.value(value).kind == ValueKind::kParameter);
+  state.parameters[at(value)] = data;
 }
 
-void Executor::compute_group(BoundPass& pass, const BlockOperands& block, std::int64_t group,
-                             const RunState& state) {
-  const Stopwatch stopwatch(compute_ns_);
-  const std::int64_t begin = group % pass.groups_per_block * pass.pass->group_rows;
-  const std::int64_t count = std::min(pass.pass->group_rows, block.rows - begin);
-  std::byte* scratch = worker_scratch();
+bool Executor::run(int section, const RunState& state, const std::atomic<bool>* stop) {
+  try {
+    if (state_->run_passes(section, state, stop)) return true;
+  } catch (...) {
+    state_->residency.forget();
+    throw;
+  }
+  state_->residency.forget();
+  return false;
+}
 
-  GroupOperands operands(program_, pass);
-  operands.add_tensors(block.slices, begin, count);
-  operands.add_scratch(scratch, count);
-  convert_inputs(*pass.pass, block, begin, count, scratch);
-  for (const ValueId id : pass.matrices) operands.add_matrix(id, matrix(id));
-  std::vector<ReductionTree::Partial> partials;
-  for (const ValueId id : pass.pass->reductions) {
-    partials.push_back(reductions_.at(id)->take());
-    operands.add_matrix(id, partials.back()->data());
+const DeviceBuffer& Executor::reduction(int section, ValueId value) const {
+  return state_->sections[at(section)]->reductions.at(value)->result();
+}
+
+void Executor::read_output(int section, ValueId value, std::int64_t first_block,
+                           std::int64_t end_block, void* rows) {
+  const int index = state_->tensor_of(section, value);
+  const PlannedTensor& tensor = state_->plan.tensors[at(index)];
+  const Section& planned = state_->plan.sections[at(section)];
+  const int last_pass = planned.first_pass + static_cast<int>(planned.passes.size()) - 1;
+  const auto row_bytes = static_cast<std::size_t>(tensor.layout.cols) * dtype_bytes(tensor.dtype);
+  auto* to = static_cast<std::byte*>(rows);
+  std::unique_ptr<DeviceBuffer> buffer;
+  RowsPlace fetched;
+  for (std::int64_t block = first_block; block < end_block; ++block) {
+    const int piece = state_->residency.find(index, block, last_pass);
+    if (piece < 0 && (block < fetched.first_block || block >= fetched.end_block)) {
+      const std::int64_t bytes =
+          rows_bytes(tensor, 0, tensor.unit_blocks, 0, tensor.layout.slice_count());
+      if (!buffer) buffer = state_->backend.allocate(static_cast<std::size_t>(bytes));
+      fetched = state_->fetch_unit(index, block / tensor.unit_blocks, buffer->data());
+    }
+    copy_block(tensor, piece >= 0 ? state_->residency.place(piece) : fetched, block, to);
+    to += static_cast<std::size_t>(tensor.layout.rows_of(block)) * row_bytes;
   }
-  for (const BoundStep& step : pass.steps) operands.call(step, state);
-  for (std::size_t i = 0; i < partials.size(); ++i) {
-    reductions_.at(pass.pass->reductions[i])->add(group, std::move(partials[i]));
-  }
+}
+
+TensorLayout Executor::layout(int section, ValueId value) const {
+  const EdgeLayout& edges = state_->context.edges;
+  return {edges.vertices, state_->sections[at(section)]->value(value).cols, edges.block_rows};
+}
+
+std::unique_ptr<TensorStore> Executor::release_output(int section, ValueId value) {
+  const int index = state_->tensor_of(section, value);
+  OOC_CHECK(state_->plan.tensors[at(index)].stored_from_block == 0 && state_->made[at(index)]);
+  return std::move(state_->made[at(index)]);
+}
+
+RunCounters Executor::take_counters() { return std::exchange(state_->counters, {}); }
+
+const std::vector<PassReport>& Executor::reports(int section) const {
+  return state_->reports[at(section)];
 }
 
 }  // namespace ooc

@@ -17,15 +17,12 @@ TileView LoopTile::view() const {
   return tile;
 }
 
-LoopTile make_loop_tile(const Dataset& dataset, std::int64_t block) {
-  const EdgeLayout& edges = dataset.manifest().edges;
+LoopTile make_loop_tile(const EdgeLayout& edges, std::int64_t block, const std::int32_t* degrees) {
   const std::int64_t begin = block * edges.block_rows;
   const std::int64_t count = std::min(edges.block_rows, edges.vertices - begin);
-  const VertexTensorFile& degrees = *dataset.tensor("degrees");
-  const auto* row = reinterpret_cast<const std::int32_t*>(degrees.chunk(block, 0));
   LoopTile loops;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (row[i * degrees.layout().slice_stride(0) + kSelfLoops] > 0) continue;
+    if (degrees[i * kDegreeColumns + kSelfLoops] > 0) continue;
     loops.rows.push_back(static_cast<std::uint16_t>(i));
     loops.sources.push_back(static_cast<std::uint16_t>((begin + i) % edges.span_rows));
     loops.ends.push_back(static_cast<std::uint32_t>(loops.rows.size()));
@@ -35,11 +32,6 @@ LoopTile make_loop_tile(const Dataset& dataset, std::int64_t block) {
   if (edges.data.types) loops.types.assign(size, 0);
   loops.features.assign(size * static_cast<std::size_t>(edges.data.feature_cols), 0.0f);
   return loops;
-}
-
-std::int64_t loop_bytes(const EdgeLayout& edges, std::int64_t block) {
-  const std::int64_t rows = std::min(edges.block_rows, edges.vertices - block * edges.block_rows);
-  return rows * kDegreeColumns * std::int64_t{sizeof(std::int32_t)};
 }
 
 }  // namespace ooc

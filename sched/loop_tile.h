@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "storage/dataset.h"
@@ -18,9 +19,27 @@ struct LoopTile {
   TileView view() const;
 };
 
-// Of the vertices of a block without a self loop in the data. Sources count from the block's span.
-LoopTile make_loop_tile(const Dataset& dataset, std::int64_t block);
-// Bytes of the dataset it reads.
-std::int64_t loop_bytes(const EdgeLayout& edges, std::int64_t block);
+// Of the vertices of a block without a self loop in the data; `degrees`: their rows of the
+// dataset's degrees. Sources count from the block's span.
+LoopTile make_loop_tile(const EdgeLayout& edges, std::int64_t block, const std::int32_t* degrees);
+
+// The same, made by whoever asks first. Many threads.
+class BlockLoops {
+ public:
+  // The layout and the degrees outlive it.
+  BlockLoops(const EdgeLayout& edges, std::int64_t block, const std::int32_t* degrees)
+      : edges_(edges), block_(block), degrees_(degrees) {}
+  TileView view() const {
+    std::call_once(once_, [this] { tile_ = make_loop_tile(edges_, block_, degrees_); });
+    return tile_.view();
+  }
+
+ private:
+  const EdgeLayout& edges_;
+  std::int64_t block_;
+  const std::int32_t* degrees_;
+  mutable std::once_flag once_;
+  mutable LoopTile tile_;
+};
 
 }  // namespace ooc

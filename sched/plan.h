@@ -1,11 +1,17 @@
-// The plan: the passes that a program becomes and where its vertex tensors lie, with the bytes that
-// follow. Made before the first epoch from the program and the dataset's counts alone; the executor
-// follows it and decides nothing.
+// The plan: the passes that an epoch's programs become, how each is split, and where its vertex
+// tensors lie from pass to pass. Made before the first epoch from the programs, the graph's counts
+// and a budget; the executor follows it and decides nothing.
 //
-// The strategy here is the simplest one, "resident": every vertex tensor that a later pass needs
-// stays in memory, at a place it shares with tensors of other lifetimes; dataset files are mapped.
+// Two tiers: storage, which holds every input and what the plan stores of produced tensors, and
+// the arena, one allocation of memory whose regions the plan hands out, pass by pass. What a pass
+// works on lies in the arena: in a piece, rows of a tensor that stay there from pass to pass, or in
+// the memory of one of the pass's uses of it, through which rows stream by.
+//
+// Source: the shape of passes is NGra's (§3.2, §4.1), the residency strategies `dp` and `lru` are
+// ROC's (§5, Algorithm 1); `lp` is ours.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,6 +24,76 @@
 
 namespace ooc {
 
+// How it is decided what stays in memory between passes.
+enum class Strategy {
+  kNone,  // nothing does
+  kLru,   // what was used last
+  kDp,    // ROC's Algorithm 1: whole tensors
+  kLp,    // an interval linear program: fractions of tensors
+};
+
+// Bytes of the arena.
+struct Region {
+  std::int64_t offset = 0;  // multiple of 4 KiB
+  std::int64_t bytes = 0;
+};
+
+// A vertex tensor that lies in storage, or would: an input, or one that passes make for later ones.
+// Inputs of one name are one tensor, whichever programs read them.
+struct PlannedTensor {
+  std::string name;
+  TensorLayout layout;
+  DType dtype = DType::kF32;     // as stored
+  bool input = false;            // there before the epoch
+  std::int64_t unit_blocks = 1;  // blocks of a unit: what one transfer of a slice moves
+  // Of a produced tensor: blocks from here on are written to storage, those before it never are,
+  // since they stay in memory until their last use. A multiple of unit_blocks, or block_count.
+  std::int64_t stored_from_block = 0;
+};
+
+// Blocks [first_block, end_block) of a tensor in memory, from the beginning of first_pass to the
+// end of last_pass (counted over all sections; first_pass > last_pass: over the end of the epoch).
+// The blocks come in by the first of these passes that touches them; from 0 to the last pass: they
+// stay for good. Boundaries are multiples of the tensor's unit (or its end); of a streamed one's,
+// of the span too.
+// Memory: slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()).
+struct Piece {
+  int tensor = -1;
+  std::int64_t first_block = 0, end_block = 0;
+  Region memory;
+  int first_pass = 0, last_pass = 0;
+};
+
+// Edge chunks [0, end_chunk) of a direction in memory, each at a multiple of 4 KiB, from the first
+// epoch on.
+struct EdgePiece {
+  Direction direction = Direction::kIn;
+  std::int64_t end_chunk = 0;
+  Region memory;
+};
+
+enum class UseRole {
+  kStreamed,     // read span by span, once for each part and group of slices
+  kResident,     // rows of the part's vertices, read at the edges: loaded before the first span
+  kAccumulator,  // folded into; of the part's vertices
+  kRows,         // read by the row-wise steps, block after block
+  kOutput,       // written by the row-wise steps
+};
+
+// One use of a vertex tensor by a pass. Its memory holds the rows that no piece holds.
+struct TensorUse {
+  UseRole role = UseRole::kRows;
+  ValueId value = -1;  // of the section's program; -1: the degrees, for the loops (kResident)
+  int tensor = -1;     // of the plan; -1: of this part only, neither stored nor kept (accumulators)
+  // kStreamed, kRows, kOutput: a ring of slots, each of the largest item, `slots` of them: an item
+  // is a unit, all slices; of a kStreamed one a unit or a span, whichever is larger, of the slices
+  // at hand. kResident, kAccumulator: the rows of one part from its first block on that is in no
+  // piece (rounded down to a unit), of the slices at hand, laid out as a piece is. Without a
+  // tensor: as one of units of a block (part_tensor()).
+  Region memory;
+  std::int64_t slots = 0;  // of a ring; 0: all of it is in pieces
+};
+
 enum class PassKind { kRow, kPropagate };
 
 // The place of a value that lives within one row group, in a worker's scratch.
@@ -27,54 +103,90 @@ struct Scratch {
   bool converted = false;  // an input: its rows are converted from the type they are stored in
 };
 
-// One streaming loop over chunks.
+// One streaming loop over chunks. A propagation runs for each group of slices, in it for each part,
+// in it for each group of spans, in it for each block of the part; behind a part's last span the
+// steps run over the part's blocks. A row pass runs its steps over all blocks.
 struct Pass {
   std::string name;
   PassKind kind = PassKind::kRow;
-  Propagation propagation;            // kPropagate
-  std::int64_t span_group = 1;        // source spans whose tiles a destination block takes at once
-  std::int64_t batch_edges = 0;       // edges whose values are in a worker's scratch at once
-  std::int64_t slice_local_cols = 0;  // > 0: the propagation runs a slice at a time
+  Propagation propagation;  // kPropagate
+
+  std::int64_t part_blocks = 0;  // blocks of a part, a multiple of what is stored of it in one unit
+  std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
+  std::int64_t span_group = 1;      // spans whose tiles a block takes at once
+  Region edge_ring;                 // of edge chunks, in slots of the largest
+  std::int64_t edge_slots = 0;      // 0: all of them are in memory
+  std::int64_t batch_edges = 0;     // edges whose values are in a worker's scratch at once
+  std::int64_t slice_local_cols = 0;    // > 0: the propagation runs a slice at a time
   std::int64_t edge_scratch_bytes = 0;  // per worker, for the edges
-  std::vector<RowStep> steps;           // the row-wise work, block after block
-  std::vector<ValueId> tensors;         // inputs and resident tensors that the steps touch in place
-  std::vector<Scratch> scratch;         // converted inputs, and values of one row group only
-  std::vector<ValueId> reductions;      // summed by this pass
+
+  std::vector<RowStep> steps;       // the row-wise work, block after block
+  std::vector<TensorUse> uses;      // every vertex tensor that it touches in memory
+  std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
+  std::vector<ValueId> reductions;  // summed by the steps
   std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
   std::int64_t scratch_bytes = 0;  // per worker
-  std::int64_t bytes_read = 0;     // from the dataset's files
+
+  // Of an epoch behind the first.
+  std::int64_t bytes_read = 0;  // from storage
+  std::int64_t bytes_written = 0;
   // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge
   // values that don't stay in cache, rows of vertex tensors in the row-wise work.
   std::int64_t bytes_moved = 0;
+  double multiply_adds = 0;  // of its matrix products
+  double seconds = 0;        // predicted
 };
 
-// The place of a resident tensor in the arena, and the passes between which it is there.
-struct Residence {
-  ValueId value = -1;
-  std::int64_t offset = 0;
-  std::int64_t bytes = 0;
-  int first_pass = 0;
-  int last_pass = 0;
+// What one program becomes.
+struct Section {
+  std::vector<Pass> passes;
+  std::vector<int> tensors;  // by value; -1: not in storage
+  int first_pass = 0;        // its first pass, counted over all sections
 };
 
 struct Plan {
-  std::string strategy = "resident";
-  std::vector<Pass> passes;
-  std::vector<Residence> residences;  // by value
+  Strategy strategy = Strategy::kLp;
+  std::vector<PlannedTensor> tensors;
+  std::vector<Section> sections;  // in the order in which an epoch runs them
+  std::vector<Piece> pieces;
+  std::vector<EdgePiece> edge_pieces;
   std::int64_t arena_bytes = 0;
-  std::int64_t scratch_bytes = 0;  // per worker: the largest of the passes', of rows or edges
-  std::int64_t bytes_read = 0;     // per run, from the dataset's files
-  std::int64_t bytes_moved = 0;    // per run: the passes' together
+  std::int64_t scratch_bytes = 0;    // per worker: the largest of the passes', of rows or edges
+  std::int64_t reduction_bytes = 0;  // of partial sums, at most
+  std::int64_t stored_bytes = 0;     // of files for produced tensors
+
+  // Of an epoch behind the first that runs every section.
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+  std::int64_t bytes_moved = 0;
+  double seconds = 0;
+  // The optimum of the linear program over this pass list: no residency moves fewer bytes, none
+  // takes less time.
+  std::int64_t bound_bytes = 0;
+  double bound_seconds = 0;
+  std::string remark;  // such as why a strategy isn't exact here
 };
 
-// What the plan needs to know of a graph; `edge_bytes` are those of the files' edge chunks.
+// What the plan needs to know of a graph.
+struct EdgeBytes {
+  std::int64_t bytes = 0;                   // of all edge chunks
+  std::vector<std::int64_t> chunk_bytes{};  // by chunk; empty: not known, all alike
+};
 struct GraphCounts {
   EdgeLayout edges;
-  std::int64_t edge_bytes_in = 0;
-  std::int64_t edge_bytes_out = 0;
-  std::set<std::string> memory_inputs = {};  // computed at start-up, not read from files
+  EdgeBytes in, out;
   // The type of inputs that may be stored in another than the program reads.
   std::map<std::string, DType> stored_dtypes = {};
+  // Inputs that are no files of the dataset: their units are those of produced tensors.
+  std::set<std::string> produced_inputs = {};
+};
+
+// What a machine does in a second; the defaults are a desktop's.
+struct MachineRates {
+  double storage_read = 2e9;  // bytes
+  double storage_write = 1.5e9;
+  double memory = 10e9;         // bytes of Pass::bytes_moved, all workers together
+  double multiply_adds = 5e10;  // all workers together
 };
 
 // What a machine does in a second; the defaults are a desktop's.
@@ -87,21 +199,49 @@ struct MachineRates {
 
 // Options that shape passes.
 struct PlanOptions {
-  std::int64_t span_group = 0;  // 0: all spans at once, since all of them are in memory
+  Strategy strategy = Strategy::kLp;
+  // What the arena, the workers' scratch and the partial sums may take together; 0: no limit.
+  std::int64_t memory_bytes = 0;
+  // What else is charged to the budget, so that errors can name the budget.
+  std::int64_t reserved_bytes = 0;
+  std::int64_t workers = 1;
+  MachineRates rates = {};
+  // Outputs of the programs are stored in full, for other plans to read.
+  bool store_outputs = false;
+  // For tests: these splits, where they are allowed; 0: the plan decides.
+  std::int64_t part_blocks = 0;
+  std::int64_t slices_at_once = 0;
+  std::int64_t span_group = 0;
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
   bool fuse_edges = true;
 };
 
-Plan make_plan(const Program& program, const GraphCounts& graph, const PlanOptions& options = {});
+// One section a program, in order. BudgetError where the least working set doesn't fit, naming the
+// least budget that does, and the least whose epoch is predicted within twice the unlimited one's.
+Plan make_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
+               const PlanOptions& options = {});
 
-// Bytes of a vertex tensor in memory: slices one after the other, each padded to 64 bytes.
-std::int64_t resident_bytes(const TensorLayout& layout, DType dtype);
-// Where slice `slice` of it begins.
-std::int64_t resident_slice_offset(const TensorLayout& layout, DType dtype, std::int64_t slice);
+// Bytes that a unit of a slice takes in storage and memory: a multiple of 4 KiB. The last unit has
+// the rows that are left.
+std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
+std::int64_t unit_count(const PlannedTensor& tensor);
+// Of the rows in a unit, unpadded: what counts as moved.
+std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
+// What the memory of a use without a tensor is laid out as.
+PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value);
 
-nlohmann::ordered_json plan_to_json(const Program& program, const Plan& plan);
+// Rows that lie beside each other from a block on, slices first_slice to end_slice: the layout of
+// pieces and of kResident and kAccumulator memory.
+std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
+                        std::int64_t end_block, std::int64_t first_slice, std::int64_t end_slice);
+// Where a block's rows of a slice begin in it; first_block is a multiple of the unit.
+std::int64_t rows_offset(const PlannedTensor& tensor, std::int64_t first_block,
+                         std::int64_t end_block, std::int64_t first_slice, std::int64_t block,
+                         std::int64_t slice);
+
+nlohmann::ordered_json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan);
 // A table for people.
-std::string plan_to_text(const Program& program, const Plan& plan);
+std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan);
 
 }  // namespace ooc

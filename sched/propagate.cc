@@ -1,200 +1,284 @@
-// The propagate passes of the executor: destination blocks through their edge program.
-#include <tbb/parallel_pipeline.h>
-
+// The edge work of a pass: for each group of spans, the blocks of the part at hand.
 #include <algorithm>
 #include <utility>
 
-#include "sched/bound_pass.h"
-#include "sched/loop_tile.h"
-#include "sched/workers.h"
+#include "sched/pass_run.h"
 #include "storage/errors.h"
 
 namespace ooc {
-namespace {
 
-struct SpanTile {
-  std::int64_t span;
-  TileView view;
+struct PassRun::SpanGroup {
+  std::int64_t index = 0;
+  std::int64_t first_span = 0, end_span = 0;
+  std::int64_t tokens_left = 0;                             // under the driver's lock
+  std::vector<std::pair<ItemStream*, std::int64_t>> items;  // of streamed rows
+  // Slice pointers of the streamed tensors, by span, at its first row.
+  std::vector<std::vector<const void*>> rows;
 };
-using Panel = std::vector<std::vector<SpanTile>>;  // by block in the panel
 
-std::int64_t span_of(const EdgeLayout& edges, std::int64_t block) {
-  return block * edges.block_rows / edges.span_rows;
+struct PassRun::EdgeToken {
+  std::shared_ptr<const SpanGroup> group;
+  std::shared_ptr<const BlockLoops> loops;  // null: none among these spans
+  std::int64_t first_item = 0;              // of the edges: the panel's chunk of the first span
+  std::int64_t block = 0;
+  std::int64_t slice = 0;
+  // Of slices that are not at hand, and of matrices that are summed: null.
+  std::vector<void*> resident, accumulators, matrices;
+};
+
+std::int64_t PassRun::tokens_per_block() const {
+  return pass_.slice_local_cols > 0 ? end_slice_ - first_slice_ : 1;
 }
 
-}  // namespace
+bool PassRun::folded(std::int64_t block, std::int64_t groups) const {
+  return folded_[static_cast<std::size_t>(block - first_block_)] == groups * tokens_per_block();
+}
 
-// One destination block, of a slice-local propagation one slice of it, and its panel's tiles.
-struct Executor::EdgeToken {
-  std::shared_ptr<const Panel> panel;
-  std::shared_ptr<const LoopTile> loops;  // null: none among these spans
-  std::int64_t block = 0;
-  std::int64_t block_in_panel = 0;
-  std::int64_t slice = 0;
-};
-
-struct Executor::EdgeRound {
-  BoundPass& pass;
-  const RunState& state;
-  std::int64_t slices = 1;  // tokens a block
-  std::int64_t first_span = 0, end_span = 0;
-  // By reduction and block: sums over the edges so far, from a block's first span to its last.
-  std::vector<std::vector<ReductionTree::Partial>> partials = {};
-  std::vector<void*> matrices = {};  // without the partials
-};
-
-bool Executor::propagate(BoundPass& pass, const RunState& state, const std::atomic<bool>* stop) {
-  const EdgeLayout& edges = dataset_.manifest().edges;
-  EdgeRound round{pass, state,
-                  std::max<std::int64_t>(ceil_div(pass.pass->slice_local_cols, kSliceWidth), 1)};
-  round.partials.resize(pass.edges.reductions.size());
-  for (auto& blocks : round.partials) {
-    blocks.resize(static_cast<std::size_t>(edges.block_count()));
+bool PassRun::propagate_part() {
+  const EdgeLayout& edges = context_.edges;
+  const auto blocks = static_cast<std::size_t>(end_block_ - first_block_);
+  folded_.assign(blocks, 0);
+  for (auto& by_block : partials_) by_block.resize(blocks);
+  for (Use& use : uses_) {
+    const UseRole role = use.planned->role;
+    if (role != UseRole::kAccumulator && role != UseRole::kResident) continue;
+    use.part = part_place(use);
+    if (role == UseRole::kResident) continue;
+    const auto lock = context_.driver.lock();
+    use.writer->set_part(use.part, slice_end(use));
+    for (std::int64_t block = first_block_; block < end_block_; ++block) {
+      OOC_CHECK(use.writer->ready(block));
+    }
   }
-  for (const ValueId id : pass.edges.matrices) {
-    const auto& sums = pass.edges.reductions;
-    const bool summed = std::find(sums.begin(), sums.end(), id) != sums.end();
-    round.matrices.push_back(summed ? nullptr : matrix(id));
-  }
-  while (round.end_span < edges.span_count()) {
-    round.first_span = round.end_span;
-    round.end_span = std::min(round.first_span + pass.pass->span_group, edges.span_count());
-    if (!propagate_spans(round, stop)) return false;
+  if (!load_resident()) return false;
+  for (std::int64_t span = 0, index = 0; span < edges.span_count();
+       span += pass_.span_group, ++index) {
+    auto group = std::make_shared<SpanGroup>();
+    group->index = index;
+    group->first_span = span;
+    group->end_span = std::min(span + pass_.span_group, edges.span_count());
+    if (!begin_group(*group)) return false;
+    const std::int64_t end_panel = ceil_div(end_block_, edges.panel_blocks);
+    for (std::int64_t panel = first_block_ / edges.panel_blocks; panel < end_panel; ++panel) {
+      if (!fold_panel(group, panel)) return false;
+    }
   }
   return true;
 }
 
+// Rows of the part's own vertices that edges read.
+bool PassRun::load_resident() {
+  auto lock = context_.driver.lock();
+  for (Use& use : uses_) {
+    if (use.planned->role != UseRole::kResident) continue;
+    const PlannedTensor& tensor = *use.access.tensor;
+    const std::int64_t unit = tensor.unit_blocks;
+    std::vector<RowsItem> items;
+    for (std::int64_t block = first_block_ / unit * unit; block < end_block_; block += unit) {
+      items.push_back({block, std::min(block + unit, tensor.layout.block_count()), slice_begin(use),
+                       slice_end(use)});
+    }
+    auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), use.part);
+    use.loader = loader.get();
+    use.stream =
+        std::make_unique<ItemStream>(context_.driver, std::move(loader), std::vector<std::byte*>{});
+  }
+  for (Use& use : uses_) {
+    if (use.planned->role != UseRole::kResident) continue;
+    for (std::int64_t item = 0; item < use.loader->count(); ++item) {
+      use.stream->hold(item, 1);
+      if (!wait(lock, WaitCause::kReads, [&] { return use.stream->ready(item); })) return false;
+    }
+  }
+  return true;
+}
+
+// Waits for the group's rows.
+bool PassRun::begin_group(SpanGroup& group) {
+  group.tokens_left = (end_block_ - first_block_) * tokens_per_block();
+  group.rows.resize(static_cast<std::size_t>(group.end_span - group.first_span));
+  auto lock = context_.driver.lock();
+  for (const ValueId id : bound_.edges.streamed) {
+    const auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& candidate) {
+      return candidate.planned->role == UseRole::kStreamed && candidate.planned->value == id;
+    });
+    OOC_CHECK(use != uses_.end());
+    for (std::int64_t span = group.first_span; span < group.end_span; ++span) {
+      if (!add_span(lock, *use, span, group)) return false;
+    }
+  }
+  return true;
+}
+
+// The rows of one span of a streamed tensor. An item may hold several spans; every group of spans
+// that touches it holds it.
+bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span,
+                       SpanGroup& group) {
+  const EdgeLayout& edges = context_.edges;
+  const std::int64_t span_blocks = edges.span_rows / edges.block_rows;
+  const std::int64_t block = span * span_blocks;
+  const std::int64_t items = ceil_div(edges.block_count(), use.item_blocks);
+  const std::int64_t item = sweep_ * items + block / use.item_blocks;
+  const std::pair<ItemStream*, std::int64_t> held{use.stream.get(), item};
+  if (group.items.empty() || group.items.back() != held) {
+    if (!wait(lock, WaitCause::kReads, [&] { return use.stream->ready(item); })) return false;
+    if (block % use.item_blocks == 0) {
+      const std::int64_t end_span =
+          std::min(span + use.item_blocks / span_blocks, edges.span_count());
+      use.stream->hold(item, (end_span - 1) / pass_.span_group - group.index + 1);
+    }
+    group.items.push_back(held);
+  }
+  auto& rows = group.rows[static_cast<std::size_t>(span - group.first_span)];
+  const RowsPlace place = use.loader->rows(item, use.stream->data(item));
+  for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
+    const bool at_hand = slice_begin(use) <= s && s < slice_end(use);
+    rows.push_back(at_hand ? place.at(*use.access.tensor, block, s) : nullptr);
+  }
+  return true;
+}
+
+bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel) {
+  const EdgeLayout& edges = context_.edges;
+  const std::int64_t first_item = edge_item_;
+  edge_item_ += group->end_span - group->first_span;
+  auto lock = context_.driver.lock();
+  for (std::int64_t item = first_item; item < edge_item_; ++item) {
+    if (!wait(lock, WaitCause::kReads, [&] { return edges_->ready(item); })) return false;
+    edges_->hold(item, 1);
+  }
+  const std::int64_t first = std::max(panel * edges.panel_blocks, first_block_);
+  const std::int64_t end = std::min((panel + 1) * edges.panel_blocks, end_block_);
+  const auto left = std::make_shared<std::int64_t>((end - first) * tokens_per_block());
+  for (std::int64_t block = first; block < end; ++block) {
+    // In order of the spans, and a few tokens for every worker are enough.
+    const std::int64_t most = 4 * context_.driver.workers();
+    const auto ready = [&] {
+      return folded(block, group->index) && context_.driver.tasks() < most;
+    };
+    if (!wait(lock, WaitCause::kWorkers, ready)) return false;
+    EdgeToken token;
+    token.group = group;
+    token.loops = loops_of(*group, block);
+    token.first_item = first_item;
+    token.block = block;
+    bind_block(token);
+    for (token.slice = first_slice_; token.slice < first_slice_ + tokens_per_block();
+         ++token.slice) {
+      context_.driver.run([this, token] { fold(token); },
+                          [this, group, block, first_item, left] {
+                            finish_token(*group, block, first_item, *left);
+                          });
+    }
+  }
+  return true;
+}
+
+void PassRun::finish_token(SpanGroup& group, std::int64_t block, std::int64_t first_item,
+                           std::int64_t& panel_left) {
+  ++folded_[static_cast<std::size_t>(block - first_block_)];
+  if (--panel_left == 0) {
+    const std::int64_t spans = group.end_span - group.first_span;
+    for (std::int64_t i = 0; i < spans; ++i) edges_->release(first_item + i);
+  }
+  if (--group.tokens_left > 0) return;
+  for (const auto& [stream, item] : group.items) stream->release(item);
+}
+
 // Where the block's own span is among those at hand.
-std::shared_ptr<const LoopTile> Executor::read_loops(const EdgeRound& round, std::int64_t block) {
-  const EdgeLayout& edges = dataset_.manifest().edges;
-  const std::int64_t span = span_of(edges, block);
-  if (span < round.first_span || span >= round.end_span) return nullptr;
-  bytes_read_ += loop_bytes(edges, block);
-  return std::make_shared<const LoopTile>(make_loop_tile(dataset_, block));
+std::shared_ptr<const BlockLoops> PassRun::loops_of(const SpanGroup& group,
+                                                    std::int64_t block) const {
+  if (!pass_.propagation.loops) return nullptr;
+  const std::int64_t span = block * context_.edges.block_rows / context_.edges.span_rows;
+  if (span < group.first_span || span >= group.end_span) return nullptr;
+  const Use& degrees = use_of(-1, UseRole::kResident);
+  const auto* rows = reinterpret_cast<const std::int32_t*>(row_address(degrees, block, 0));
+  return std::make_shared<const BlockLoops>(context_.edges, block, rows);
 }
 
-bool Executor::propagate_spans(EdgeRound& round, const std::atomic<bool>* stop) {
-  const Propagation& work = round.pass.pass->propagation;
-  const EdgeFile& file = dataset_.edge_file(work.direction);
-  const EdgeLayout& edges = file.layout();
-  EdgeToken next;
-  const auto read_panel = [&] {
-    const std::int64_t panel_index = next.block / edges.panel_blocks;
-    auto panel = std::make_shared<Panel>(
-        static_cast<std::size_t>(std::min(edges.panel_blocks, edges.block_count() - next.block)));
-    for (std::int64_t span = round.first_span; span < round.end_span; ++span) {
-      for (const PanelTile& entry : file.tiles(span, panel_index)) {
-        (*panel)[static_cast<std::size_t>(entry.block - next.block)].push_back({span, entry.tile});
-      }
-      bytes_read_ += static_cast<std::int64_t>(file.chunk_bytes(span, panel_index));
-    }
-    next.panel = std::move(panel);
-  };
-  const auto read = [&](tbb::flow_control& flow) -> EdgeToken {
-    if (next.block == edges.block_count() || stopped(stop)) {
-      flow.stop();
-      return {};
-    }
-    if (next.block_in_panel == 0 && next.slice == 0) read_panel();
-    if (work.loops && next.slice == 0) next.loops = read_loops(round, next.block);
-    EdgeToken token = next;
-    if (++next.slice == round.slices) {
-      next.slice = 0;
-      ++next.block;
-      next.block_in_panel = next.block % edges.panel_blocks;
-    }
-    return token;
-  };
-  const auto compute = [&](const EdgeToken& token) {
-    const Stopwatch stopwatch(compute_ns_);
-    fold_block(round, token);
-  };
-  tbb::parallel_pipeline(
-      tokens_in_flight(),
-      tbb::make_filter<void, EdgeToken>(tbb::filter_mode::serial_in_order, read) &
-          tbb::make_filter<EdgeToken, void>(tbb::filter_mode::parallel, compute));
-  return !stopped(stop);
+const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {
+  const auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& candidate) {
+    return candidate.planned->role == role && candidate.planned->value == value;
+  });
+  OOC_CHECK(use != uses_.end());
+  return *use;
 }
 
-// Pointers of the block's rows: resident operands, accumulators (zeroed before the first span),
-// matrices.
-void Executor::bind_block(const EdgeRound& round, const EdgeToken& token, TileGroup& group,
-                          std::vector<void*>& pointers) const {
-  const EdgeBinding& edges = round.pass.edges;
-  for (const ValueId id : edges.resident) {
-    for (std::int64_t s = 0; s < layout(id).slice_count(); ++s) {
-      pointers.push_back(const_cast<void*>(output_chunk(id, token.block, s)));
+// Where the block's operands lie. Accumulators are zeroed before the first span.
+void PassRun::bind_block(EdgeToken& token) const {
+  const auto add = [&](const Use& use, std::vector<void*>& pointers) {
+    for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
+      const bool at_hand = slice_begin(use) <= s && s < slice_end(use);
+      pointers.push_back(at_hand ? row_address(use, token.block, s) : nullptr);
     }
+  };
+  for (const ValueId id : bound_.edges.resident) {
+    add(use_of(id, UseRole::kResident), token.resident);
   }
-  const std::size_t accumulators = pointers.size();
-  for (const ValueId id : edges.accumulators) {
-    const TensorLayout shape = layout(id);
-    const bool sliced = shape.cols == round.pass.pass->slice_local_cols;
-    group.rows = shape.rows_of(token.block);
-    for (std::int64_t s = 0; s < shape.slice_count(); ++s) {
-      pointers.push_back(const_cast<void*>(output_chunk(id, token.block, s)));
-      if (round.first_span > 0 || (sliced && s != token.slice)) continue;
-      backend_.zero(pointers.back(), static_cast<std::size_t>(group.rows * shape.slice_stride(s)) *
-                                         dtype_bytes(value(id).dtype));
-    }
+  for (const ValueId id : bound_.edges.accumulators) {
+    add(use_of(id, UseRole::kAccumulator), token.accumulators);
   }
-  const std::size_t matrices = pointers.size();
-  std::size_t sum = 0;
-  for (void* matrix : round.matrices) {
-    pointers.push_back(matrix);
-    if (matrix != nullptr) continue;
-    pointers.back() = round.partials[sum++][static_cast<std::size_t>(token.block)]->data();
+  for (const ValueId id : bound_.edges.matrices) {
+    const auto& sums = bound_.edges.reductions;
+    const bool summed = std::find(sums.begin(), sums.end(), id) != sums.end();
+    token.matrices.push_back(summed ? nullptr : section_.matrix(id));
   }
-  group.resident = pointers.data();
-  group.accumulators = pointers.data() + accumulators;
-  group.matrices = pointers.data() + matrices;
 }
 
-void Executor::fold_block(EdgeRound& round, const EdgeToken& token) {
-  const EdgeBinding& edges = round.pass.edges;
-  const EdgeLayout& cut = dataset_.manifest().edges;
-  const auto block = static_cast<std::size_t>(token.block);
-  for (std::size_t i = 0; i < edges.reductions.size(); ++i) {
-    auto& partial = round.partials[i][block];
-    if (!partial) partial = reductions_.at(edges.reductions[i])->take();
+void PassRun::zero_accumulators(const EdgeToken& token, std::int64_t rows) const {
+  auto pointer = token.accumulators.begin();
+  for (const ValueId id : bound_.edges.accumulators) {
+    const Use& use = use_of(id, UseRole::kAccumulator);
+    const TensorLayout& shape = use.access.tensor->layout;
+    for (std::int64_t s = 0; s < shape.slice_count(); ++s, ++pointer) {
+      if (*pointer == nullptr || (is_sliced(use) && s != token.slice)) continue;
+      context_.backend.zero(*pointer, static_cast<std::size_t>(rows * shape.slice_stride(s)) *
+                                          dtype_bytes(use.access.tensor->dtype));
+    }
   }
-  std::vector<SpanTile> tiles = (*token.panel)[static_cast<std::size_t>(token.block_in_panel)];
-  if (token.loops != nullptr) {
-    const std::int64_t span = span_of(cut, token.block);
-    const auto after = std::find_if(tiles.begin(), tiles.end(),
-                                    [&](const SpanTile& tile) { return tile.span > span; });
-    tiles.insert(after, {span, token.loops->view()});
+}
+
+void PassRun::fold(const EdgeToken& token) {
+  const EdgeLayout& edges = context_.edges;
+  const auto block = static_cast<std::size_t>(token.block - first_block_);
+  std::vector<void*> matrices = token.matrices;
+  auto sum = matrices.begin();
+  for (std::size_t i = 0; i < partials_.size(); ++i) {
+    auto& partial = partials_[i][block];
+    if (!partial) partial = section_.reductions.at(bound_.edges.reductions[i])->take();
+    sum = std::find(sum, matrices.end(), nullptr);
+    *sum = partial->data();
   }
   TileGroup group;
+  group.rows = std::min(edges.block_rows, edges.vertices - token.block * edges.block_rows);
   group.slice = token.slice;
-  group.state = round.state;
-  std::vector<void*> pointers;
-  bind_block(round, token, group, pointers);
+  group.state = state_;
+  group.resident = token.resident.data();
+  group.accumulators = token.accumulators.data();
+  group.matrices = matrices.data();
+  if (token.group->index == 0) zero_accumulators(token, group.rows);
 
-  std::size_t streamed = 0;
-  for (const ValueId id : edges.streamed) {
-    streamed += static_cast<std::size_t>(layout(id).slice_count());
-  }
-  std::vector<const void*> rows;
-  rows.reserve(streamed * tiles.size());
   std::vector<TileGroup::Entry> entries;
-  for (const SpanTile& tile : tiles) {
-    entries.push_back({tile.view, rows.data() + rows.size()});
-    for (const ValueId id : edges.streamed) {
-      const TensorLayout shape = layout(id);
-      const std::size_t element = dtype_bytes(value(id).dtype);
-      for (std::int64_t s = 0; s < shape.slice_count(); ++s) {
-        const std::int64_t at = tile.span * cut.span_rows * shape.slice_stride(s);
-        rows.push_back(resident_slice(id, s) + static_cast<std::size_t>(at) * element);
-      }
+  const std::int64_t own_span = token.block * edges.block_rows / edges.span_rows;
+  for (std::int64_t span = token.group->first_span; span < token.group->end_span; ++span) {
+    const std::int64_t at = span - token.group->first_span;
+    const void* const* rows = token.group->rows[static_cast<std::size_t>(at)].data();
+    const std::vector<PanelTile>& tiles = edge_loader_->tiles(token.first_item + at);
+    const auto tile = std::lower_bound(
+        tiles.begin(), tiles.end(), token.block,
+        [](const PanelTile& entry, std::int64_t wanted) { return entry.block < wanted; });
+    for (auto it = tile; it != tiles.end() && it->block == token.block; ++it) {
+      entries.push_back({it->tile, rows});
     }
+    if (token.loops != nullptr && span == own_span) entries.push_back({token.loops->view(), rows});
   }
   group.entries = entries;
-  group.scratch = worker_scratch();
-  round.pass.edge_kernel->run(group);
-  if (round.end_span < cut.span_count()) return;
-  for (std::size_t i = 0; i < edges.reductions.size(); ++i) {
-    reductions_.at(edges.reductions[i])->add(token.block, std::move(round.partials[i][block]));
+  group.scratch = context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
+  bound_.edge_kernel->run(group);
+  if (token.group->end_span < edges.span_count()) return;
+  for (std::size_t i = 0; i < partials_.size(); ++i) {
+    section_.reductions.at(bound_.edges.reductions[i])
+        ->add(token.block, std::move(partials_[i][block]));
   }
 }
 

@@ -251,17 +251,16 @@ void ChunkFileReader::release(std::uint64_t chunk) const {
 }
 
 void ChunkFileReader::verify(std::uint64_t chunk, std::span<const std::byte> payload) const {
-  if (verify_ == VerifyPolicy::kNever) return;
-  std::atomic<bool>& seen = verified_[chunk];
-  if (verify_ == VerifyPolicy::kFirst && seen.load(std::memory_order_acquire)) return;
+  if (!needs_verify(chunk)) return;
   if (checksum64(payload) != index_[chunk].checksum) {
     corrupt(fmt::format("chunk {} has the wrong checksum", chunk), index_[chunk].offset);
   }
-  seen.store(true, std::memory_order_release);
+  verified_[chunk].store(true, std::memory_order_release);
 }
 
-bool ChunkFileReader::verified(std::uint64_t chunk) const {
-  return verified_[chunk].load(std::memory_order_acquire);
+bool ChunkFileReader::needs_verify(std::uint64_t chunk) const {
+  if (verify_ == VerifyPolicy::kFirst) return !verified_[chunk].load(std::memory_order_acquire);
+  return verify_ == VerifyPolicy::kAlways;
 }
 
 void ChunkFileReader::check_zero(std::uint64_t begin, std::uint64_t end) const {

@@ -102,8 +102,8 @@ class ChunkFileReader {
   // Compares the checksum of a chunk's payload, however it was read, where the policy asks for it:
   // DataError if it is wrong.
   void verify(std::uint64_t chunk, std::span<const std::byte> payload) const;
-  // Whether it was found right before.
-  bool verified(std::uint64_t chunk) const;
+  // Whether verify() would compare it.
+  bool needs_verify(std::uint64_t chunk) const;
   // What lies between the chunks is zero, and no two overlap; DataError.
   void verify_gaps() const;
 

@@ -135,7 +135,7 @@ std::unique_ptr<EdgeFileWriter> EdgeFileWriter::fork(const std::string& path,
 
 EdgeFile::EdgeFile(FileSystem& files, const std::string& path, VerifyPolicy verify,
                    const EdgeLayout& layout)
-    : file_(files, path, ChunkFileKind::kEdges, verify), layout_(layout), verify_(verify) {
+    : file_(files, path, ChunkFileKind::kEdges, verify), layout_(layout) {
   if (file_.shape() != shape_of(layout)) {
     throw DataError(
         fmt::format("edge file has {} vertices and {} edges, the manifest {} and {}",
@@ -160,11 +160,21 @@ std::uint64_t EdgeFile::payload_bytes() const {
 }
 
 std::vector<PanelTile> EdgeFile::tiles(std::int64_t span, std::int64_t panel) const {
-  const std::int64_t index = span * layout_.panel_count() + panel;
-  const auto chunk = static_cast<std::uint64_t>(index);
-  const bool check = verify_ == VerifyPolicy::kAlways ||
-                     (verify_ == VerifyPolicy::kFirst && !file_.verified(chunk));
-  const auto payload = file_.chunk(chunk);
+  const std::int64_t chunk = chunk_of(span, panel);
+  const bool check = file_.needs_verify(static_cast<std::uint64_t>(chunk));
+  return tiles_of(chunk, file_.chunk(static_cast<std::uint64_t>(chunk)), check);
+}
+
+std::vector<PanelTile> EdgeFile::tiles(std::int64_t chunk,
+                                       std::span<const std::byte> payload) const {
+  const bool check = file_.needs_verify(static_cast<std::uint64_t>(chunk));
+  file_.verify(static_cast<std::uint64_t>(chunk), payload);
+  return tiles_of(chunk, payload, check);
+}
+
+std::vector<PanelTile> EdgeFile::tiles_of(std::int64_t index, std::span<const std::byte> payload,
+                                          bool check) const {
+  const std::int64_t panel = index % layout_.panel_count();
   std::vector<PanelTile> tiles;
   if (payload.empty()) return tiles;
   if (payload.size() < sizeof(EdgeChunkHeader)) corrupt("its header is truncated", index);

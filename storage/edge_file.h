@@ -99,7 +99,7 @@ class EdgeFileWriter {
   std::int64_t edges_ = 0;
 };
 
-// The tiles of one edge chunk; they point into the mapping.
+// The tiles of one edge chunk; they point into its bytes.
 struct PanelTile {
   std::int64_t block;  // destination block in the graph
   TileView tile;
@@ -112,22 +112,28 @@ class EdgeFile {
            const EdgeLayout& layout);
   const EdgeLayout& layout() const { return layout_; }
   const ChunkFileReader& file() const { return file_; }
+  std::int64_t chunk_of(std::int64_t span, std::int64_t panel) const {
+    return span * layout_.panel_count() + panel;
+  }
   // Tiles in order of their block. On a chunk's first read its structure is checked as well as its
   // checksum: DataError. Many threads.
   std::vector<PanelTile> tiles(std::int64_t span, std::int64_t panel) const;
+  // The same of a chunk's bytes that were read otherwise (storage/direct_chunk_reader.h).
+  std::vector<PanelTile> tiles(std::int64_t chunk, std::span<const std::byte> payload) const;
   std::uint64_t chunk_bytes(std::int64_t span, std::int64_t panel) const {
-    return file_.entry(static_cast<std::uint64_t>(span * layout_.panel_count() + panel)).bytes;
+    return file_.entry(static_cast<std::uint64_t>(chunk_of(span, panel))).bytes;
   }
   // Of all edge chunks: what one propagation reads.
   std::uint64_t payload_bytes() const;
 
  private:
+  std::vector<PanelTile> tiles_of(std::int64_t chunk, std::span<const std::byte> payload,
+                                  bool check) const;
   void check_structure(std::int64_t chunk, std::span<const PanelTile> tiles) const;
   [[noreturn]] void corrupt(std::string_view what, std::int64_t chunk) const;
 
   ChunkFileReader file_;
   EdgeLayout layout_;
-  VerifyPolicy verify_;
 };
 
 }  // namespace ooc

@@ -1,35 +1,78 @@
 #include "storage/scratch_tensor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "storage/errors.h"
-#include "storage/vertex_tensor.h"
 
 namespace ooc {
+namespace {
+
+// A quarter of a chunk of fp32: 512 KiB with the default blocks.
+std::uint64_t least_unit_bytes(const TensorLayout& layout) {
+  return static_cast<std::uint64_t>(layout.block_rows * kSliceWidth);
+}
+
+std::uint64_t row_bytes(const TensorLayout& layout, DType dtype, std::int64_t slice) {
+  return static_cast<std::uint64_t>(layout.slice_stride(slice)) * dtype_bytes(dtype);
+}
+
+}  // namespace
+
+std::int64_t scratch_unit_blocks(const TensorLayout& layout, DType dtype) {
+  std::int64_t blocks = 1;
+  const auto fits = [&] {
+    const auto rows = static_cast<std::uint64_t>(blocks * layout.block_rows);
+    if (rows * row_bytes(layout, dtype, 0) < least_unit_bytes(layout)) return false;
+    return rows * row_bytes(layout, dtype, 0) % kIoAlignment == 0 &&
+           rows * row_bytes(layout, dtype, layout.slice_count() - 1) % kIoAlignment == 0;
+  };
+  while (blocks < layout.block_count() && !fits()) blocks *= 2;
+  return blocks;
+}
+
+std::uint64_t unit_payload_bytes(const TensorLayout& layout, DType dtype, std::int64_t unit_blocks,
+                                 std::int64_t unit, std::int64_t slice) {
+  const std::int64_t rows = unit_blocks * layout.block_rows;
+  return static_cast<std::uint64_t>(std::min(rows, layout.rows - unit * rows)) *
+         row_bytes(layout, dtype, slice);
+}
 
 ScratchTensor::ScratchTensor(BlockIo& io, const std::string& directory, DType dtype,
                              const TensorLayout& layout)
-    : io_(io), dtype_(dtype), layout_(layout), bytes_(vertex_chunk_bytes(layout, dtype)) {
+    : io_(io), dtype_(dtype), layout_(layout), unit_blocks_(scratch_unit_blocks(layout, dtype)) {
+  const std::int64_t units = ceil_div(layout.block_count(), unit_blocks_);
   std::uint64_t end = 0;
-  for (const std::uint64_t bytes : bytes_) {
-    offsets_.push_back(end);
-    end += io_aligned(bytes);
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    slice_offsets_.push_back(end);
+    for (std::int64_t unit = 0; unit < units; ++unit) {
+      end += io_aligned(unit_payload_bytes(layout, dtype, unit_blocks_, unit, slice));
+    }
   }
   file_ = io.create_temporary(directory, end);
 }
 
-BlockRequest ScratchTensor::request(BlockRequest::Kind kind, std::int64_t chunk, std::byte* data,
-                                    BlockCompletion done) const {
-  OOC_CHECK(chunk >= 0 && chunk < chunk_count());
-  return {kind, file_.get(), offsets_[index(chunk)], data, bytes_[index(chunk)], std::move(done)};
+BlockRequest ScratchTensor::request(BlockRequest::Kind kind, std::int64_t unit, std::int64_t slice,
+                                    std::byte* data, BlockCompletion done) const {
+  OOC_CHECK(unit >= 0 && unit * unit_blocks_ < layout_.block_count());
+  const auto whole = io_aligned(unit_payload_bytes(layout_, dtype_, unit_blocks_, 0, slice));
+  return {
+      kind,
+      file_.get(),
+      slice_offsets_[static_cast<std::size_t>(slice)] + static_cast<std::uint64_t>(unit) * whole,
+      data,
+      unit_payload_bytes(layout_, dtype_, unit_blocks_, unit, slice),
+      std::move(done)};
 }
 
-void ScratchTensor::read(std::int64_t chunk, std::byte* data, BlockCompletion done) const {
-  io_.submit(request(BlockRequest::Kind::kRead, chunk, data, std::move(done)));
+void ScratchTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
+                         BlockCompletion done) const {
+  io_.submit(request(BlockRequest::Kind::kRead, unit, slice, data, std::move(done)));
 }
 
-void ScratchTensor::write(std::int64_t chunk, std::byte* data, BlockCompletion done) {
-  io_.submit(request(BlockRequest::Kind::kWrite, chunk, data, std::move(done)));
+void ScratchTensor::write(std::int64_t unit, std::int64_t slice, std::byte* data,
+                          BlockCompletion done) {
+  io_.submit(request(BlockRequest::Kind::kWrite, unit, slice, data, std::move(done)));
 }
 
 }  // namespace ooc

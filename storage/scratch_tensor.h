@@ -1,6 +1,6 @@
-// A vertex tensor that is written and rewritten chunk by chunk: activations that don't fit memory.
-// Chunks as in storage/vertex_tensor.h, each at a multiple of kIoAlignment, without checksums, in
-// a temporary file that is gone with the object, however the process ends.
+// A vertex tensor that is written and rewritten: what a run makes and doesn't fit memory. Its units
+// have no checksums and lie in a temporary file that is gone with the object, however the process
+// ends.
 #pragma once
 
 #include <cstddef>
@@ -9,42 +9,44 @@
 #include <string>
 #include <vector>
 
-#include "storage/block_file.h"
-#include "storage/tensor_layout.h"
-#include "storage/types.h"
+#include "storage/tensor_store.h"
 
 namespace ooc {
 
-// Many threads; a chunk's reads and writes must not overlap in time.
-class ScratchTensor {
+class ScratchTensor final : public TensorStore {
  public:
   // Reserves the file's space in `directory`: IoError, and nothing is left, where there is not
-  // enough. Every element is zero until it is written.
+  // enough. Every element is zero until it is written. `io` must outlive it.
   ScratchTensor(BlockIo& io, const std::string& directory, DType dtype, const TensorLayout& layout);
 
-  DType dtype() const { return dtype_; }
-  const TensorLayout& layout() const { return layout_; }
-
-  // Chunks are numbered as in a vertex tensor's file: vertex_chunk_of(), vertex_blocks_per_chunk().
-  std::int64_t chunk_count() const { return static_cast<std::int64_t>(bytes_.size()); }
-  // Of its rows; `data` below needs room for io_aligned() of it.
-  std::size_t chunk_bytes(std::int64_t chunk) const { return bytes_[index(chunk)]; }
-
-  // Submit; `data` as in BlockRequest: row-major rows of slice_stride() elements.
-  void read(std::int64_t chunk, std::byte* data, BlockCompletion done) const;
-  void write(std::int64_t chunk, std::byte* data, BlockCompletion done);
+  DType dtype() const override { return dtype_; }
+  const TensorLayout& layout() const override { return layout_; }
+  std::int64_t unit_blocks() const override { return unit_blocks_; }
+  void read(std::int64_t unit, std::int64_t slice, std::byte* data,
+            BlockCompletion done) const override;
+  void write(std::int64_t unit, std::int64_t slice, std::byte* data, BlockCompletion done) override;
+  bool needs_verify(std::int64_t, std::int64_t) const override { return false; }
+  void verify(std::int64_t, std::int64_t, const std::byte*) const override {}
 
  private:
-  static std::size_t index(std::int64_t chunk) { return static_cast<std::size_t>(chunk); }
-  BlockRequest request(BlockRequest::Kind kind, std::int64_t chunk, std::byte* data,
-                       BlockCompletion done) const;
+  BlockRequest request(BlockRequest::Kind kind, std::int64_t unit, std::int64_t slice,
+                       std::byte* data, BlockCompletion done) const;
 
   BlockIo& io_;
   DType dtype_;
   TensorLayout layout_;
-  std::vector<std::uint64_t> bytes_;    // per chunk
-  std::vector<std::uint64_t> offsets_;  // per chunk
+  std::int64_t unit_blocks_;
+  std::vector<std::uint64_t> slice_offsets_;
   std::unique_ptr<BlockFile> file_;
 };
+
+// Blocks of its units: the smallest power of two whose rows take whole pages in every slice, so
+// that units lie gapless behind each other, and in the first at least a quarter of what a block of
+// a whole slice of fp32 takes (512 KiB with the default blocks); never more than needed for all
+// rows.
+std::int64_t scratch_unit_blocks(const TensorLayout& layout, DType dtype);
+// Bytes of one slice's unit with that many blocks, unpadded; the last one has what is left.
+std::uint64_t unit_payload_bytes(const TensorLayout& layout, DType dtype, std::int64_t unit_blocks,
+                                 std::int64_t unit, std::int64_t slice);
 
 }  // namespace ooc

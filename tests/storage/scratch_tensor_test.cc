@@ -35,68 +35,76 @@ struct InMemory {
       std::make_unique<MemoryBlockIo>(files, MemoryBlockIo::Options{.disk_bytes = 1 << 20});
 };
 
-// All chunks at once, each with its own pattern.
+std::int64_t units_of(const ScratchTensor& tensor) {
+  return ceil_div(tensor.layout().block_count(), tensor.unit_blocks());
+}
+
+std::size_t bytes_of(const ScratchTensor& tensor, std::int64_t unit, std::int64_t slice) {
+  return unit_payload_bytes(tensor.layout(), tensor.dtype(), tensor.unit_blocks(), unit, slice);
+}
+
+// Visits every unit of every slice, with a number of its own.
+template <class Visit>
+void for_each_unit(const ScratchTensor& tensor, Visit&& visit) {
+  std::uint64_t number = 0;
+  for (std::int64_t slice = 0; slice < tensor.layout().slice_count(); ++slice) {
+    for (std::int64_t unit = 0; unit < units_of(tensor); ++unit) visit(unit, slice, number++);
+  }
+}
+
+// All units at once, each with its own pattern.
 void write_all(ScratchTensor& tensor, std::uint64_t version) {
   std::vector<AlignedBuffer> buffers;
   BlockWait wait;
-  for (std::int64_t chunk = 0; chunk < tensor.chunk_count(); ++chunk) {
-    AlignedBuffer& buffer = buffers.emplace_back(tensor.chunk_bytes(chunk));
-    fill_pattern({buffer.data(), buffer.size()}, static_cast<std::uint64_t>(chunk), version);
-    tensor.write(chunk, buffer.data(), wait.completion());
-  }
+  for_each_unit(tensor, [&](std::int64_t unit, std::int64_t slice, std::uint64_t number) {
+    AlignedBuffer& buffer = buffers.emplace_back(bytes_of(tensor, unit, slice));
+    fill_pattern({buffer.data(), buffer.size()}, number, version);
+    tensor.write(unit, slice, buffer.data(), wait.completion());
+  });
   wait.wait();
 }
 
-AlignedBuffer read(const ScratchTensor& tensor, std::int64_t chunk) {
-  AlignedBuffer buffer(tensor.chunk_bytes(chunk));
+AlignedBuffer read(const ScratchTensor& tensor, std::int64_t unit, std::int64_t slice) {
+  AlignedBuffer buffer(bytes_of(tensor, unit, slice));
   BlockWait wait;
-  tensor.read(chunk, buffer.data(), wait.completion());
+  tensor.read(unit, slice, buffer.data(), wait.completion());
   wait.wait();
   return buffer;
 }
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("scratch_tensor: chunks are zero, written, rewritten and read in place", "",
+TEMPLATE_TEST_CASE("scratch_tensor: units are zero, written, rewritten and read in place", "",
                    OnDisk, InMemory) {
   TestType f;
   const TensorLayout layout{1000, 77, 128};
   ScratchTensor tensor(*f.io, f.root, DType::kF32, layout);
   CHECK(f.files.list(f.root).empty());
-  REQUIRE(tensor.chunk_count() == 3 * 8);
-  CHECK(tensor.chunk_bytes(0) == 128 * 32 * 4);
-  CHECK(tensor.chunk_bytes(vertex_chunk_of(layout, DType::kF32, 7, 2)) ==
-        104 * 16 * 4);  // neither is a whole unit
-  const AlignedBuffer unwritten = read(tensor, 23);
-  CHECK(is_zero(unwritten.first(tensor.chunk_bytes(23))));
+  REQUIRE(tensor.unit_blocks() == 1);
+  CHECK(bytes_of(tensor, 0, 0) == 128 * 32 * 4);
+  CHECK(bytes_of(tensor, 7, 2) == 104 * 16 * 4);  // neither is a whole unit
+  CHECK(is_zero(read(tensor, 7, 2).first(bytes_of(tensor, 7, 2))));
   write_all(tensor, 1);
-  AlignedBuffer buffer(tensor.chunk_bytes(9));
+  AlignedBuffer buffer(bytes_of(tensor, 1, 1));
   fill_pattern({buffer.data(), buffer.size()}, 9, 2);
   BlockWait wait;
-  tensor.write(9, buffer.data(), wait.completion());
+  tensor.write(1, 1, buffer.data(), wait.completion());
   wait.wait();
-  for (std::int64_t chunk = 0; chunk < tensor.chunk_count(); ++chunk) {
-    const std::size_t bytes = tensor.chunk_bytes(chunk);
-    const AlignedBuffer back = read(tensor, chunk);
-    CHECK(pattern_mismatch(back.first(bytes), static_cast<std::uint64_t>(chunk),
-                           chunk == 9 ? 2 : 1) == bytes);
-  }
+  for_each_unit(tensor, [&](std::int64_t unit, std::int64_t slice, std::uint64_t number) {
+    const std::size_t bytes = bytes_of(tensor, unit, slice);
+    const AlignedBuffer back = read(tensor, unit, slice);
+    CHECK(pattern_mismatch(back.first(bytes), number, number == 9 ? 2 : 1) == bytes);
+  });
 }
 
-TEST_CASE("scratch_tensor: its chunks are those of a vertex tensor's file") {
-  InMemory f;
-  for (const std::int64_t cols : {1, 7, 8, 40, 64}) {
-    const TensorLayout layout{300, cols, 32};
-    const ScratchTensor tensor(*f.io, f.root, DType::kF32, layout);
-    const std::vector<std::uint64_t> bytes = vertex_chunk_bytes(layout, DType::kF32);
-    REQUIRE(tensor.chunk_count() == static_cast<std::int64_t>(bytes.size()));
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      CHECK(tensor.chunk_bytes(static_cast<std::int64_t>(i)) == bytes[i]);
-    }
-    const std::int64_t last =
-        vertex_chunk_of(layout, DType::kF32, layout.block_count() - 1, layout.slice_count() - 1);
-    CHECK(last == tensor.chunk_count() - 1);
-  }
+TEST_CASE("scratch_tensor: units take whole pages in every slice, and no less than a quarter") {
+  CHECK(scratch_unit_blocks({4'000'000, 128, 16384}, DType::kF32) == 1);
+  CHECK(scratch_unit_blocks({4'000'000, 40, 16384}, DType::kF32) == 1);
+  CHECK(scratch_unit_blocks({4'000'000, 7, 16384}, DType::kF32) == 2);
+  CHECK(scratch_unit_blocks({4'000'000, 1, 16384}, DType::kF32) == 8);
+  CHECK(scratch_unit_blocks({4'000'000, 1, 16384}, DType::kF64) == 4);
+  CHECK(scratch_unit_blocks({4096, 40, 16}, DType::kF32) == 8);
+  CHECK(scratch_unit_blocks({100, 40, 16}, DType::kF32) == 8);  // all of it, padded
 }
 
 TEST_CASE("scratch_tensor: no space is one clear error before anything is written") {
@@ -119,8 +127,8 @@ TEST_CASE("scratch_tensor: a failing write is reported, torn ones too") {
              Catch::Matchers::Contains("cannot write: no space left on device"));
   io.faults = {};
   write_all(tensor, 2);
-  const AlignedBuffer back = read(tensor, 2);
-  CHECK(pattern_mismatch(back.first(tensor.chunk_bytes(2)), 2, 2) == tensor.chunk_bytes(2));
+  const std::size_t bytes = bytes_of(tensor, 0, 1);
+  CHECK(pattern_mismatch(read(tensor, 0, 1).first(bytes), 2, 2) == bytes);
 }
 
 }  // namespace ooc

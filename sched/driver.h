@@ -1,0 +1,75 @@
+// What the driving thread hands out and waits for: tasks of the workers, transfers, and the first
+// error among them.
+//
+// The workers are the threads of a TBB arena in which the driving thread has no place: it sleeps
+// while it waits, and they never wait for it or for transfers. State that tasks and completions
+// share with the driving thread is read and written under lock().
+#pragma once
+
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+
+#include "storage/block_file.h"
+
+namespace ooc {
+
+enum class WaitCause { kReads, kWrites, kWorkers };
+
+class Driver {
+ public:
+  explicit Driver(std::int64_t workers);
+  ~Driver();  // drains
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  std::int64_t workers() const { return workers_; }
+  std::int64_t tasks() const { return tasks_; }  // handed out and not done
+  // In a task: which of the workers runs it, from 0.
+  std::size_t worker() const;
+
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+
+  // Any thread; with or without the lock. Runs `work` on a worker, then `then` under the lock; an
+  // exception of `work` ends up in wait(), and `then` is left out.
+  void run(std::function<void()> work, std::function<void()> then);
+  // Any thread. For a transfer: its completion calls `then` under the lock, or keeps its error.
+  BlockCompletion expect(std::function<void()> then);
+
+  // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
+  // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
+  // error of a task or a transfer.
+  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
+            const std::function<void()>& advance, const std::function<bool()>& ready);
+  // Without the lock. Returns when nothing is under way any more; errors are forgotten.
+  void drain();
+
+  // Summed over the workers, since the last call.
+  double take_compute_seconds();
+  // Of the driving thread while a worker had nothing to do, by cause, since the last call.
+  double take_wait_seconds(WaitCause cause);
+
+ private:
+  void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
+              const std::function<void()>& then);
+
+  std::int64_t workers_;
+  tbb::global_control threads_;
+  tbb::task_arena arena_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock
+  std::atomic<std::int64_t> transfers_{0};
+  std::exception_ptr error_;
+  std::array<double, 3> wait_seconds_{};
+  std::atomic<std::int64_t> compute_ns_{0};
+};
+
+}  // namespace ooc

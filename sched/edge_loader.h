@@ -1,0 +1,74 @@
+// Edge chunks as the items of a stream, and what is kept of them in memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sched/item_stream.h"
+#include "sched/plan.h"
+#include "storage/direct_chunk_reader.h"
+#include "storage/edge_file.h"
+
+namespace ooc {
+
+// One direction's file, and the chunks of it that stay in memory. Under the driver's lock.
+class EdgeStore {
+ public:
+  // `io` and `file` must outlive it.
+  EdgeStore(BlockIo& io, const EdgeFile& file);
+  // Chunks [0, end_chunk) lie in `memory`, each at a multiple of 4 KiB.
+  void keep(std::int64_t end_chunk, std::byte* memory);
+
+  const EdgeFile& file() const { return file_; }
+  const DirectChunkReader& reader() const { return reader_; }
+  // Null: not kept.
+  std::byte* place(std::int64_t chunk) const {
+    return chunk < static_cast<std::int64_t>(places_.size()) ? places_[index(chunk)] : nullptr;
+  }
+  bool there(std::int64_t chunk) const { return there_[index(chunk)]; }
+  void arrived(std::int64_t chunk) { there_[index(chunk)] = true; }
+
+ private:
+  static std::size_t index(std::int64_t chunk) { return static_cast<std::size_t>(chunk); }
+
+  const EdgeFile& file_;
+  DirectChunkReader reader_;
+  std::vector<std::byte*> places_;
+  std::vector<bool> there_;
+};
+
+struct EdgeItem {
+  std::int64_t span = 0, panel = 0;
+};
+
+class EdgeLoader final : public ItemLoader {
+ public:
+  EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items, std::atomic<std::int64_t>& bytes_read);
+
+  // Of an item that is there, in order of their blocks.
+  const std::vector<PanelTile>& tiles(std::int64_t item) const {
+    return tiles_[static_cast<std::size_t>(item)];
+  }
+
+  std::int64_t count() const override { return static_cast<std::int64_t>(items_.size()); }
+  std::byte* place(std::int64_t item) const override;
+  void load(std::int64_t item, std::byte* data,
+            const std::function<BlockCompletion()>& completion) override;
+  bool needs_check(std::int64_t item) const override;
+  void check(std::int64_t item, const std::byte* data) override;
+  void arrived(std::int64_t item) override;
+  bool complete(std::int64_t) const override { return true; }
+  void released(std::int64_t item) override;
+
+ private:
+  std::uint64_t chunk(std::int64_t item) const;
+
+  EdgeStore& store_;
+  std::vector<EdgeItem> items_;
+  std::atomic<std::int64_t>& bytes_read_;
+  std::vector<std::vector<PanelTile>> tiles_;  // by item
+};
+
+}  // namespace ooc

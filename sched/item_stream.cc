@@ -1,0 +1,83 @@
+#include "sched/item_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+// Items with a place of their own that are asked for ahead.
+constexpr std::int64_t kAhead = 8;
+
+}  // namespace
+
+ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader,
+                       std::vector<std::byte*> slots)
+    : driver_(driver),
+      loader_(std::move(loader)),
+      items_(static_cast<std::size_t>(loader_->count())),
+      slots_(std::move(slots)) {
+  for (std::size_t slot = slots_.size(); slot > 0; --slot) {
+    free_.push_back(static_cast<int>(slot) - 1);
+  }
+}
+
+void ItemStream::advance() {
+  while (next_ < loader_->count()) {
+    std::byte* place = loader_->place(next_);
+    if (place == nullptr && free_.empty()) return;
+    const auto ahead = std::max<std::int64_t>(kAhead, static_cast<std::int64_t>(slots_.size()));
+    if (place != nullptr && next_ > reached_ + ahead) return;
+    Item& item = at(next_);
+    item.data = place;
+    if (place == nullptr) {
+      item.slot = free_.back();
+      free_.pop_back();
+      item.data = slots_[static_cast<std::size_t>(item.slot)];
+    }
+    load(next_++);
+  }
+}
+
+void ItemStream::load(std::int64_t index) {
+  Item& item = at(index);
+  item.pending = 1;  // this call
+  loader_->load(index, item.data, [this, index] {
+    ++at(index).pending;
+    return driver_.expect([this, index] { came(index); });
+  });
+  came(index);
+}
+
+void ItemStream::came(std::int64_t index) {
+  Item& item = at(index);
+  if (--item.pending > 0) return;
+  const auto arrive = [this, index] {
+    loader_->arrived(index);
+    at(index).there = true;
+  };
+  if (!loader_->needs_check(index)) return arrive();
+  driver_.run([this, index, data = item.data] { loader_->check(index, data); }, arrive);
+}
+
+bool ItemStream::ready(std::int64_t item) const {
+  return at(item).there && loader_->complete(item);
+}
+
+void ItemStream::hold(std::int64_t item, std::int64_t uses) {
+  reached_ = std::max(reached_, item);
+  at(item).uses = uses;
+}
+
+void ItemStream::release(std::int64_t index) {
+  Item& item = at(index);
+  if (--item.uses > 0) return;
+  if (item.slot >= 0) free_.push_back(item.slot);
+  item.slot = -1;
+  item.there = false;
+  loader_->released(index);
+}
+
+}  // namespace ooc

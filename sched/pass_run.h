@@ -1,0 +1,149 @@
+// One pass on its way: its streams, and the loops over spans and blocks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "sched/bound_pass.h"
+#include "sched/driver.h"
+#include "sched/edge_loader.h"
+#include "sched/loop_tile.h"
+#include "sched/reduction_tree.h"
+#include "sched/residency.h"
+#include "sched/rows_loader.h"
+#include "sched/rows_writer.h"
+
+namespace ooc {
+
+// Of one worker: whole cache lines.
+inline std::size_t worker_scratch_bytes(const Plan& plan) {
+  return static_cast<std::size_t>(round_up(plan.scratch_bytes, 4096));
+}
+
+// What the passes of an executor share.
+struct PassContext {
+  Backend& backend;
+  const EdgeLayout& edges;
+  const Plan& plan;
+  std::byte* arena = nullptr;
+  Driver& driver;
+  Residency& residency;
+  std::vector<TensorStore*> stores;  // by the plan's tensors; null: in none
+  EdgeStore& in;
+  EdgeStore& out;
+  std::byte* scratch = nullptr;  // plan.scratch_bytes for each worker
+  std::atomic<std::int64_t> bytes_read{0};
+  std::atomic<std::int64_t> bytes_written{0};
+};
+
+// What the passes of a section share.
+struct SectionState {
+  const Program* program = nullptr;
+  const Section* section = nullptr;
+  std::vector<void*> parameters;  // by value
+  std::map<ValueId, std::unique_ptr<ReductionTree>> reductions;
+  std::vector<BoundPass> passes;
+
+  const Value& value(ValueId id) const { return program->values[static_cast<std::size_t>(id)]; }
+  // A parameter, or an earlier pass's reduction.
+  void* matrix(ValueId id) const;
+};
+
+// Used once, by the driving thread.
+class PassRun {
+ public:
+  PassRun(PassContext& context, SectionState& section, std::size_t pass, const RunState& state,
+          const std::atomic<bool>* stop);
+  ~PassRun();  // drains
+
+  // False: `stop` was set.
+  bool run();
+
+ private:
+  // One use of a tensor, by its role.
+  struct Use {
+    const TensorUse* planned = nullptr;
+    PlannedTensor own;  // of a use without a tensor
+    TensorAccess access;
+    std::unique_ptr<ItemStream> stream;  // kStreamed, kRows; kResident: of the part at hand
+    RowsLoader* loader = nullptr;        // the stream's
+    std::unique_ptr<RowsWriter> writer;  // kOutput, kAccumulator
+    RowsPlace part;                      // kResident, kAccumulator: of the part at hand
+    std::int64_t item_blocks = 0;        // kStreamed, kRows
+    std::int64_t part_items = 0;         // kRows: index of the part's first item
+    std::int64_t next_part_items = 0;
+  };
+  struct BlockOperands;  // where the operands of the steps lie in one block
+  struct SpanGroup;      // spans whose tiles are folded at once
+  struct EdgeToken;      // a block's tiles of a span group, all slices or one
+
+  // Streams, before the loops.
+  void open_uses();
+  void open_streamed(Use& use);
+  void open_rows(Use& use);
+  void open_edges();
+  std::vector<std::byte*> slots(const Region& memory, std::int64_t count) const;
+  RowsPlace part_place(const Use& use) const;
+  std::int64_t slice_end(const Use& use) const;
+  std::int64_t slice_begin(const Use& use) const;
+  bool is_sliced(const Use& use) const;
+
+  // Rows.
+  bool run_rows();
+  bool prepare_block(std::int64_t block);
+  std::shared_ptr<BlockOperands> operands_of(std::int64_t block);
+  void compute_group(const BlockOperands& block, std::int64_t group);
+  void convert_inputs(const BlockOperands& block, std::int64_t begin, std::int64_t count,
+                      std::byte* scratch);
+  void finish_block(std::int64_t block);
+  std::int64_t rows_item(const Use& use, std::int64_t block) const;
+
+  // Edges.
+  bool propagate_part();
+  bool load_resident();
+  bool begin_group(SpanGroup& group);
+  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, SpanGroup& group);
+  bool fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel);
+  void finish_token(SpanGroup& group, std::int64_t block, std::int64_t first_item,
+                    std::int64_t& panel_left);
+  std::shared_ptr<const BlockLoops> loops_of(const SpanGroup& group, std::int64_t block) const;
+  const Use& use_of(ValueId value, UseRole role) const;
+  void bind_block(EdgeToken& token) const;
+  void zero_accumulators(const EdgeToken& token, std::int64_t rows) const;
+  void fold(const EdgeToken& token);
+  std::byte* row_address(const Use& use, std::int64_t block, std::int64_t slice) const;
+  std::int64_t tokens_per_block() const;
+  bool folded(std::int64_t block, std::int64_t groups) const;
+
+  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
+            const std::function<bool()>& ready);
+  void advance();
+
+  PassContext& context_;
+  SectionState& section_;
+  const BoundPass& bound_;
+  const Pass& pass_;
+  int index_;  // of the pass, over all sections
+  RunState state_;
+  const std::atomic<bool>* stop_;
+  std::vector<Use> uses_;
+  EdgeStore* edge_store_ = nullptr;
+  std::unique_ptr<ItemStream> edges_;
+  EdgeLoader* edge_loader_ = nullptr;
+
+  // The part at hand: blocks, slices.
+  std::int64_t first_block_ = 0, end_block_ = 0;
+  std::int64_t first_slice_ = 0, end_slice_ = 0;  // of the slice-local tensors
+  std::int64_t sweep_ = 0;                        // parts begun before it, in all slice groups
+  std::int64_t edge_item_ = 0;                    // the next one
+  std::vector<std::int64_t> folded_;              // tokens done, by block of the part
+  std::int64_t blocks_left_ = 0;                  // of the part, to be finished by the steps
+  // By edge reduction and block of the part: sums so far.
+  std::vector<std::vector<ReductionTree::Partial>> partials_;
+};
+
+}  // namespace ooc

@@ -1,0 +1,247 @@
+#include "sched/plan_access.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "storage/block_file.h"
+
+namespace ooc {
+namespace {
+
+// Times that a pass needs what one of its uses reads.
+void add_touches(const UseDraft& use, const PassDraft& pass, Access& access) {
+  const std::int64_t groups = use.sliced ? 1 : pass.groups;
+  switch (use.role) {
+    case UseRole::kStreamed:
+      access.sweeps += groups * pass.parts;
+      return;
+    case UseRole::kResident:
+    case UseRole::kRows:
+      access.sweeps += groups;
+      access.straddles += groups;
+      return;
+    case UseRole::kAccumulator:
+    case UseRole::kOutput:
+      access.makes = true;
+  }
+}
+
+bool is_output(const PassBuilder& builder, const Draft& draft, int section, int tensor) {
+  const std::vector<int>& tensors = draft.value_tensors[static_cast<std::size_t>(section)];
+  const std::vector<ValueId>& outputs = builder.program(section).outputs;
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](ValueId id) { return tensors[static_cast<std::size_t>(id)] == tensor; });
+}
+
+// Of the units that lie across the border of two parts, from a block on.
+std::int64_t straddling_bytes(const PlannedTensor& tensor, std::int64_t part_blocks,
+                              std::int64_t first_block) {
+  if (part_blocks % tensor.unit_blocks == 0) return 0;
+  std::int64_t bytes = 0;
+  for (std::int64_t at = part_blocks; at < tensor.layout.block_count(); at += part_blocks) {
+    const std::int64_t unit = at / tensor.unit_blocks * tensor.unit_blocks;
+    if (unit == at || unit < first_block) continue;
+    bytes += payload_bytes(tensor, unit, unit + tensor.unit_blocks);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end) {
+  const std::int64_t block_rows = tensor.layout.block_rows;
+  const std::int64_t rows = std::min(end * block_rows, tensor.layout.rows) - first * block_rows;
+  std::int64_t stride = 0;
+  for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
+    stride += tensor.layout.slice_stride(slice);
+  }
+  return std::max<std::int64_t>(rows, 0) * stride *
+         static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+}
+
+std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft) {
+  std::vector<Timeline> timelines(draft.tensors.size());
+  const EdgeLayout& edges = builder.graph().edges;
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    timelines[t].tensor = static_cast<int>(t);
+    timelines[t].cyclic = draft.tensors[t].input;
+    timelines[t].quantum = draft.tensors[t].unit_blocks;
+  }
+  for (int p = 0; p < draft.pass_count(); ++p) {
+    const PassDraft& pass = draft.passes[static_cast<std::size_t>(p)];
+    const int section = builder.stages()[static_cast<std::size_t>(pass.stage)].section;
+    for (const UseDraft& use : pass.uses) {
+      if (use.tensor < 0) continue;
+      Timeline& timeline = timelines[static_cast<std::size_t>(use.tensor)];
+      if (timeline.accesses.empty() || timeline.accesses.back().pass != p) {
+        timeline.accesses.push_back({p});
+      }
+      add_touches(use, pass, timeline.accesses.back());
+      if (use.role == UseRole::kStreamed) {
+        timeline.quantum = std::lcm(timeline.quantum, edges.span_rows / edges.block_rows);
+      }
+      if (!timeline.accesses.back().makes) continue;
+      if (!is_output(builder, draft, section, use.tensor)) continue;
+      timeline.always_stored = builder.options().store_outputs;
+      if (timeline.always_stored) continue;
+      timeline.tail_pass = draft.section_first[static_cast<std::size_t>(section) + 1] - 1;
+    }
+  }
+  return timelines;
+}
+
+std::vector<int> passes_between(const Timeline& timeline, int interval, int pass_count) {
+  std::vector<int> passes;
+  const int begin = timeline.accesses[static_cast<std::size_t>(interval)].pass;
+  const int next = timeline.end_of(interval);
+  if (next < 0) {
+    for (int pass = begin + 1; pass <= timeline.tail_pass; ++pass) passes.push_back(pass);
+    return passes;
+  }
+  const int end = timeline.accesses[static_cast<std::size_t>(next)].pass;
+  for (int pass = (begin + 1) % pass_count; pass != end; pass = (pass + 1) % pass_count) {
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+Residency nothing_kept(const std::vector<Timeline>& timelines) {
+  Residency residency;
+  for (const Timeline& timeline : timelines) {
+    residency.tensors.push_back(
+        {std::vector<std::int64_t>(static_cast<std::size_t>(timeline.interval_count())),
+         std::vector<std::int64_t>(timeline.accesses.size())});
+  }
+  return residency;
+}
+
+Residency everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
+                          const GraphCounts& graph) {
+  Residency residency = nothing_kept(timelines);
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const auto tensor = static_cast<std::size_t>(timelines[t].tensor);
+    const std::int64_t blocks = draft.tensors[tensor].layout.block_count();
+    std::fill(residency.tensors[t].keep.begin(), residency.tensors[t].keep.end(), blocks);
+    std::fill(residency.tensors[t].during.begin(), residency.tensors[t].during.end(), blocks);
+  }
+  residency.edge_chunks.fill(graph.edges.chunk_count());
+  return residency;
+}
+
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Residency& residency) {
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    Levels& levels = residency.tensors[t];
+    for (int i = 0; i < timelines[t].interval_count(); ++i) {
+      if (!passes_between(timelines[t], i, pass_count).empty()) continue;
+      const int next = timelines[t].end_of(i);
+      std::int64_t level = levels.during[static_cast<std::size_t>(i)];
+      if (next >= 0) level = std::min(level, levels.during[static_cast<std::size_t>(next)]);
+      levels.keep[static_cast<std::size_t>(i)] = level;
+    }
+  }
+}
+
+std::int64_t stored_from(const Timeline& timeline, const Levels& levels, std::int64_t blocks) {
+  if (timeline.always_stored) return 0;
+  std::int64_t from = blocks;
+  for (const std::int64_t keep : levels.keep) from = std::min(from, keep);
+  return from;
+}
+
+EdgeTable::EdgeTable(const GraphCounts& graph)
+    : layout_(graph.edges),
+      sides_{make_side(graph.in, layout_.chunk_count()),
+             make_side(graph.out, layout_.chunk_count())} {}
+
+EdgeTable::Side EdgeTable::make_side(const EdgeBytes& counts, std::int64_t chunks) {
+  Side side;
+  side.bytes = counts.chunk_bytes;
+  for (std::int64_t i = static_cast<std::int64_t>(side.bytes.size()); i < chunks; ++i) {
+    const double share = static_cast<double>(counts.bytes) / static_cast<double>(chunks);
+    const auto up_to = [&](std::int64_t chunk) {
+      return chunk == chunks ? counts.bytes
+                             : static_cast<std::int64_t>(share * static_cast<double>(chunk));
+    };
+    side.bytes.push_back(up_to(i + 1) - up_to(i));
+  }
+  side.memory.push_back(0);
+  side.largest.assign(side.bytes.size() + 1, 0);
+  for (const std::int64_t bytes : side.bytes) {
+    const auto padded = static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
+    side.memory.push_back(side.memory.back() + padded);
+    side.total += bytes;
+  }
+  for (std::size_t i = side.bytes.size(); i-- > 0;) {
+    side.largest[i] = std::max(side.largest[i + 1], side.memory[i + 1] - side.memory[i]);
+  }
+  return side;
+}
+
+std::int64_t EdgeTable::largest(Direction direction, std::int64_t first) const {
+  return side(direction).largest[static_cast<std::size_t>(first)];
+}
+
+std::int64_t EdgeTable::memory(Direction direction, std::int64_t end_chunk) const {
+  return side(direction).memory[static_cast<std::size_t>(end_chunk)];
+}
+
+std::int64_t EdgeTable::chunks_within(Direction direction, std::int64_t bytes) const {
+  const std::vector<std::int64_t>& memory = side(direction).memory;
+  return std::upper_bound(memory.begin(), memory.end(), std::max<std::int64_t>(bytes, 0)) -
+         memory.begin() - 1;
+}
+
+std::int64_t EdgeTable::sweep_bytes(Direction direction, std::int64_t part_blocks,
+                                    std::int64_t first) const {
+  const std::vector<std::int64_t>& bytes = side(direction).bytes;
+  const std::int64_t blocks = layout_.block_count(), panels = layout_.panel_count();
+  std::vector<std::int64_t> parts;  // that touch a panel
+  for (std::int64_t panel = 0; panel < panels; ++panel) {
+    const std::int64_t begin = panel * layout_.panel_blocks;
+    const std::int64_t last = std::min(begin + layout_.panel_blocks, blocks) - 1;
+    parts.push_back(last / part_blocks - begin / part_blocks + 1);
+  }
+  std::int64_t sum = 0;
+  for (std::int64_t chunk = first; chunk < static_cast<std::int64_t>(bytes.size()); ++chunk) {
+    sum += bytes[static_cast<std::size_t>(chunk)] * parts[static_cast<std::size_t>(chunk % panels)];
+  }
+  return sum;
+}
+
+std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
+                                const Draft& draft, const std::vector<Timeline>& timelines,
+                                const Residency& residency) {
+  std::vector<Traffic> traffic(draft.passes.size());
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Timeline& timeline = timelines[t];
+    const Levels& levels = residency.tensors[t];
+    const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
+    const std::int64_t blocks = tensor.layout.block_count();
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      const Access& access = timeline.accesses[i];
+      Traffic& out = traffic[static_cast<std::size_t>(access.pass)];
+      if (access.makes) {
+        out.written += payload_bytes(tensor, stored_from(timeline, levels, blocks), blocks);
+        continue;
+      }
+      const std::int64_t before = i > 0 ? levels.keep[i - 1] : levels.keep.back();
+      const std::int64_t during = levels.during[i];
+      const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
+      out.read += payload_bytes(tensor, before, blocks) +
+                  (access.sweeps - 1) * payload_bytes(tensor, during, blocks) +
+                  access.straddles * straddling_bytes(tensor, pass.part_blocks, during);
+    }
+  }
+  for (std::size_t p = 0; p < draft.passes.size(); ++p) {
+    const PassDraft& pass = draft.passes[p];
+    if (!pass.edges) continue;
+    const Direction direction =
+        builder.stages()[static_cast<std::size_t>(pass.stage)].pass.propagation.direction;
+    traffic[p].read +=
+        pass.groups * edges.sweep_bytes(direction, pass.part_blocks,
+                                        residency.edge_chunks[static_cast<std::size_t>(direction)]);
+  }
+  return traffic;
+}
+
+}  // namespace ooc

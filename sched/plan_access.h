@@ -1,0 +1,105 @@
+// When passes touch which tensors, how much of each stays in memory from one access to the next,
+// and what an epoch then moves: exactly what the executor will count.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sched/plan_passes.h"
+
+namespace ooc {
+
+// One pass's access to one tensor.
+struct Access {
+  int pass = 0;
+  bool makes = false;          // written here; read otherwise
+  std::int64_t sweeps = 0;     // times that every unit is needed
+  std::int64_t straddles = 0;  // times that a unit across the border of two parts is needed again
+};
+
+// A tensor's accesses in the order of passes. Interval i goes from access i to the next one; a
+// dataset tensor's last one goes over the end of the epoch to its first access; a program's output
+// has one from its last access to the end of its section's last pass.
+struct Timeline {
+  int tensor = 0;
+  bool cyclic = false;
+  bool always_stored = false;
+  int tail_pass = -1;        // of an output: its section's last
+  std::int64_t quantum = 1;  // blocks: what levels are multiples of (or all blocks)
+  std::vector<Access> accesses;
+
+  int interval_count() const {
+    const int count = static_cast<int>(accesses.size());
+    return cyclic || tail_pass >= 0 ? count : count - 1;
+  }
+  // The access at an interval's end; -1: none, the tail.
+  int end_of(int interval) const {
+    const int next = interval + 1;
+    if (next < static_cast<int>(accesses.size())) return next;
+    return cyclic ? 0 : -1;
+  }
+};
+std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft);
+
+// Passes that an interval spans, between its ends, in order.
+std::vector<int> passes_between(const Timeline& timeline, int interval, int pass_count);
+
+// Blocks of one tensor, from its first one on, that lie in memory: from access to access, and
+// during each. during >= the intervals on both sides.
+struct Levels {
+  std::vector<std::int64_t> keep;    // by interval
+  std::vector<std::int64_t> during;  // by access
+};
+struct Residency {
+  std::vector<Levels> tensors;                   // by timeline
+  std::array<std::int64_t, 2> edge_chunks = {};  // by direction: the first ones, for good
+};
+Residency nothing_kept(const std::vector<Timeline>& timelines);
+Residency everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
+                          const GraphCounts& graph);
+// Raises what is free: what both neighbouring passes hold stays between them.
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Residency& residency);
+// Where a made tensor begins to be stored.
+std::int64_t stored_from(const Timeline& timeline, const Levels& levels, std::int64_t blocks);
+
+// The edge chunks of both directions.
+class EdgeTable {
+ public:
+  explicit EdgeTable(const GraphCounts& graph);
+  std::int64_t chunk_count() const { return layout_.chunk_count(); }
+  // Of the chunks from `first` on.
+  std::int64_t largest(Direction direction, std::int64_t first) const;
+  // What the first ones take in memory.
+  std::int64_t memory(Direction direction, std::int64_t end_chunk) const;
+  // The most of the first ones that so much memory takes.
+  std::int64_t chunks_within(Direction direction, std::int64_t bytes) const;
+  // What one sweep over all parts reads of the chunks from `first` on.
+  std::int64_t sweep_bytes(Direction direction, std::int64_t part_blocks, std::int64_t first) const;
+  std::int64_t total(Direction direction) const { return side(direction).total; }
+
+ private:
+  struct Side {
+    std::vector<std::int64_t> bytes, memory, largest;  // by chunk; of those before; from it on
+    std::int64_t total = 0;
+  };
+  const Side& side(Direction direction) const {
+    return sides_[static_cast<std::size_t>(direction)];
+  }
+  static Side make_side(const EdgeBytes& counts, std::int64_t chunks);
+
+  const EdgeLayout& layout_;
+  std::array<Side, 2> sides_;
+};
+
+struct Traffic {
+  std::int64_t read = 0, written = 0;
+};
+// By pass, of an epoch behind the first.
+std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
+                                const Draft& draft, const std::vector<Timeline>& timelines,
+                                const Residency& residency);
+
+// Of a tensor's blocks [first, end): rows unpadded.
+std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end);
+
+}  // namespace ooc

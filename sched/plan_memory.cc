@@ -1,0 +1,155 @@
+#include "sched/plan_memory.h"
+
+#include <algorithm>
+#include <set>
+
+namespace ooc {
+
+MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
+                         const std::vector<Timeline>& timelines)
+    : builder_(builder), edges_(edges), draft_(draft), timelines_(timelines) {}
+
+const StageShape& MemoryModel::stage(int pass) const {
+  return builder_
+      .stages()[static_cast<std::size_t>(draft_.passes[static_cast<std::size_t>(pass)].stage)];
+}
+
+std::int64_t MemoryModel::during(int pass, int tensor, const Residency& residency) const {
+  if (tensor < 0) return 0;
+  const auto at = static_cast<std::size_t>(tensor);
+  const std::vector<Access>& accesses = timelines_[at].accesses;
+  const auto found = std::find_if(accesses.begin(), accesses.end(),
+                                  [&](const Access& access) { return access.pass == pass; });
+  return residency.tensors[at].during[static_cast<std::size_t>(found - accesses.begin())];
+}
+
+UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t during,
+                           const RingSize& ring) const {
+  const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
+  const EdgeLayout& edges = builder_.graph().edges;
+  const std::int64_t blocks = edges.block_count();
+  if (during >= blocks) return {};
+  const PlannedTensor tensor =
+      use.tensor >= 0 ? draft_.tensors[static_cast<std::size_t>(use.tensor)]
+                      : part_tensor(edges, builder_.value(stage(pass_index), use.value));
+  const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
+  if (use.role == UseRole::kResident || use.role == UseRole::kAccumulator) {
+    std::int64_t bytes = 0;
+    for (std::int64_t part = during / pass.part_blocks; part < pass.parts; ++part) {
+      const std::int64_t first = std::max(part * pass.part_blocks, during);
+      const std::int64_t end = std::min((part + 1) * pass.part_blocks, blocks);
+      bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
+    }
+    return {bytes, 0};
+  }
+  std::int64_t item_blocks = tensor.unit_blocks;
+  if (use.role == UseRole::kStreamed) {
+    item_blocks = std::max(item_blocks, edges.span_rows / edges.block_rows);
+  }
+  item_blocks = std::min(item_blocks, blocks);
+  const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, slices);
+  const std::int64_t items = ceil_div(blocks, item_blocks);
+  const std::int64_t slots = std::min(items, std::max(ring.slots, ceil_div(ring.bytes, item)));
+  return {slots * item, slots};
+}
+
+UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
+                                 const RingSize& ring) const {
+  const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
+  if (!pass.edges) return {};
+  const std::int64_t item = edges_.largest(stage(pass_index).pass.propagation.direction, end_chunk);
+  if (item == 0) return {};
+  const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk,
+                                      std::max(ring.slots, ceil_div(ring.edge_bytes, item)));
+  return {slots * item, slots};
+}
+
+std::int64_t MemoryModel::working_set(int pass_index, const Residency& residency,
+                                      const RingSize& ring) const {
+  const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
+  std::int64_t bytes = 0;
+  for (const UseDraft& at : pass.uses) {
+    bytes += use(pass_index, at, during(pass_index, at.tensor, residency), ring).bytes;
+  }
+  if (!pass.edges) return bytes;
+  const auto direction = static_cast<std::size_t>(stage(pass_index).pass.propagation.direction);
+  return bytes + edge_ring(pass_index, residency.edge_chunks[direction], ring).bytes;
+}
+
+std::vector<std::int64_t> MemoryModel::kept(const Residency& residency) const {
+  const int passes = draft_.pass_count();
+  std::vector<std::int64_t> bytes(draft_.passes.size(),
+                                  edges_.memory(Direction::kIn, residency.edge_chunks[0]) +
+                                      edges_.memory(Direction::kOut, residency.edge_chunks[1]));
+  for (std::size_t t = 0; t < timelines_.size(); ++t) {
+    const Timeline& timeline = timelines_[t];
+    const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
+    const std::int64_t slices = tensor.layout.slice_count();
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      bytes[static_cast<std::size_t>(timeline.accesses[i].pass)] +=
+          rows_bytes(tensor, 0, residency.tensors[t].during[i], 0, slices);
+    }
+    for (int i = 0; i < timeline.interval_count(); ++i) {
+      const std::int64_t keep = residency.tensors[t].keep[static_cast<std::size_t>(i)];
+      if (keep == 0) continue;
+      const std::int64_t held = rows_bytes(tensor, 0, keep, 0, slices);
+      for (const int pass : passes_between(timeline, i, passes)) {
+        bytes[static_cast<std::size_t>(pass)] += held;
+      }
+    }
+  }
+  return bytes;
+}
+
+namespace {
+
+// The runs of accesses between which blocks [first, end) stay.
+void add_band(const Draft& draft, const Timeline& timeline, const Levels& levels,
+              std::int64_t first, std::int64_t end, std::vector<Piece>& pieces) {
+  const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
+  const int count = static_cast<int>(timeline.accesses.size());
+  const auto linked = [&](int interval) {
+    return interval < timeline.interval_count() &&
+           levels.keep[static_cast<std::size_t>(interval)] >= end;
+  };
+  const auto pass_of = [&](int access) {
+    return timeline.accesses[static_cast<std::size_t>(access)].pass;
+  };
+  const std::int64_t bytes = rows_bytes(tensor, first, end, 0, tensor.layout.slice_count());
+  const auto add = [&](int first_pass, int last_pass) {
+    pieces.push_back({timeline.tensor, first, end, {0, bytes}, first_pass, last_pass});
+  };
+  for (int i = 0; i < count; ++i) {
+    if (levels.during[static_cast<std::size_t>(i)] < end) continue;
+    if (i > 0 ? linked(i - 1) : timeline.cyclic && linked(count - 1)) continue;
+    int last = i, steps = 0;
+    while (linked(last) && timeline.end_of(last) >= 0 && steps++ < count) {
+      last = timeline.end_of(last);
+    }
+    const bool tail = linked(last) && timeline.end_of(last) < 0;
+    add(pass_of(i), tail ? timeline.tail_pass : pass_of(last));
+  }
+  bool around = timeline.cyclic;
+  for (int i = 0; i < count; ++i) around = around && linked(i);
+  if (around) add(0, draft.pass_count() - 1);
+}
+
+}  // namespace
+
+std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
+                               const Residency& residency) {
+  std::vector<Piece> pieces;
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Levels& levels = residency.tensors[t];
+    std::set<std::int64_t> borders(levels.keep.begin(), levels.keep.end());
+    borders.insert(levels.during.begin(), levels.during.end());
+    std::int64_t first = 0;
+    for (const std::int64_t end : borders) {
+      if (end > first) add_band(draft, timelines[t], levels, first, end, pieces);
+      first = end;
+    }
+  }
+  return pieces;
+}
+
+}  // namespace ooc

@@ -1,0 +1,57 @@
+// What lies in memory when: pieces, the memory of uses, edge rings; and their places in the arena.
+#pragma once
+
+#include <vector>
+
+#include "sched/plan_access.h"
+
+namespace ooc {
+
+// How large a pass's rings are: at least so many slots and bytes each, where there are so many
+// items.
+struct RingSize {
+  std::int64_t slots = 1;
+  std::int64_t bytes = 0;
+  std::int64_t edge_bytes = 0;
+};
+
+// The memory of one use of a pass.
+struct UseMemory {
+  std::int64_t bytes = 0;
+  std::int64_t slots = 0;
+};
+
+class MemoryModel {
+ public:
+  MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
+              const std::vector<Timeline>& timelines);
+
+  // `during`: blocks of the use's tensor in pieces.
+  UseMemory use(int pass, const UseDraft& use, std::int64_t during, const RingSize& ring) const;
+  UseMemory edge_ring(int pass, std::int64_t end_chunk, const RingSize& ring) const;
+  // All uses and the edge ring of a pass.
+  std::int64_t working_set(int pass, const Residency& residency, const RingSize& ring) const;
+  // By pass: pieces and edge pieces.
+  std::vector<std::int64_t> kept(const Residency& residency) const;
+  // Blocks of the tensor in pieces during the pass.
+  std::int64_t during(int pass, int tensor, const Residency& residency) const;
+
+ private:
+  const StageShape& stage(int pass) const;
+
+  const PassBuilder& builder_;
+  const EdgeTable& edges_;
+  const Draft& draft_;
+  const std::vector<Timeline>& timelines_;
+};
+
+// Bands of levels as pieces without places.
+std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
+                               const Residency& residency);
+
+// Gives every region of the plan its place; `plan` has the sizes and lifetimes. First fit, what
+// lives longest first; a piece may be cut where the holes ask for it. False, with the arena it
+// would take: it doesn't fit `limit` (0: no limit).
+bool place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan);
+
+}  // namespace ooc

@@ -1,0 +1,271 @@
+#include "sched/plan_passes.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "sched/plan_stages.h"
+#include "storage/dataset.h"
+#include "storage/errors.h"
+#include "storage/scratch_tensor.h"
+#include "storage/vertex_tensor.h"
+
+namespace ooc {
+namespace {
+
+constexpr const char* kDegreesTensor = "degrees";
+
+void add_once(std::vector<ValueId>& list, ValueId id) {
+  if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+}
+
+bool contains(const std::vector<ValueId>& list, ValueId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
+
+void describe_edges(const Program& program, const Propagation& work, const GraphCounts& graph,
+                    const PlanOptions& options, StageShape& shape) {
+  add_edge_work(program, work, options, shape.pass);
+  if (shape.pass.slice_local_cols > 0) {
+    shape.slices = ceil_div(shape.pass.slice_local_cols, kSliceWidth);
+  }
+  for (const EdgeInput& input : work.inputs) {
+    if (input.load == EdgeLoad::kStreamed) add_once(shape.streamed, input.vertex);
+    if (input.load == EdgeLoad::kResident) add_once(shape.resident, input.vertex);
+  }
+  for (const EdgeFold& fold : work.folds) {
+    for (const ValueId id : fold.accumulators) add_once(shape.accumulators, id);
+  }
+  for (const RowStep& step : work.steps) {
+    const ValueId output = step.outputs[0];
+    const Value& value = program.values[static_cast<std::size_t>(output)];
+    if (value.kind == ValueKind::kReduction) add_once(shape.edge_reductions, output);
+  }
+  const auto edges = static_cast<double>(graph.edges.edges);
+  shape.edge_bytes_moved =
+      edges * static_cast<double>(bytes_of_edge(program, work, options.fuse_edges));
+  shape.edge_multiply_adds = edges * row_multiply_adds(program, work.steps);
+}
+
+void describe_rows(const Program& program, const Stage& stage, const Lifetimes& lives,
+                   const GraphCounts& graph, StageShape& shape) {
+  std::set<ValueId> reads, writes;
+  for (const RowStep& step : stage.steps) {
+    for (const ValueId id : step.outputs) {
+      const Value& value = program.values[static_cast<std::size_t>(id)];
+      if (value.kind == ValueKind::kVertex && lives.in_memory.contains(id)) writes.insert(id);
+    }
+  }
+  for (const RowStep& step : stage.steps) {
+    for (const ValueId id : step.inputs) {
+      const Value& value = program.values[static_cast<std::size_t>(id)];
+      const bool here = value.kind == ValueKind::kInput ||
+                        (value.kind == ValueKind::kVertex && lives.in_memory.contains(id));
+      if (here && !writes.contains(id)) reads.insert(id);
+    }
+  }
+  shape.reads.assign(reads.begin(), reads.end());
+  shape.writes.assign(writes.begin(), writes.end());
+  shape.row_multiply_adds =
+      static_cast<double>(graph.edges.vertices) * row_multiply_adds(program, stage.steps);
+}
+
+}  // namespace
+
+PassBuilder::PassBuilder(const std::vector<const Program*>& programs, const GraphCounts& graph,
+                         const PlanOptions& options)
+    : programs_(programs), graph_(graph), options_(options) {
+  for (std::size_t section = 0; section < programs.size(); ++section) {
+    const Program& program = *programs[section];
+    const Lifetimes lives = lifetimes_of(program, graph);
+    for (int i = 0; i < static_cast<int>(program.stages.size()); ++i) {
+      const Stage& stage = program.stages[static_cast<std::size_t>(i)];
+      StageShape& shape = stages_.emplace_back();
+      shape.section = static_cast<int>(section);
+      shape.pass = make_row_work(program, stage, lives.in_memory, graph);
+      if (stage.propagation) describe_edges(program, *stage.propagation, graph, options, shape);
+      describe_rows(program, stage, lives, graph, shape);
+      for (const std::vector<ValueId>* made : {&shape.accumulators, &shape.writes}) {
+        for (const ValueId id : *made) {
+          const bool later = lives.last[static_cast<std::size_t>(id)] > i;
+          if (later || contains(program.outputs, id)) shape.kept.insert(id);
+        }
+      }
+    }
+  }
+}
+
+Draft PassBuilder::draft(const std::vector<PassSplit>& splits) const {
+  Draft draft;
+  for (const Program* program : programs_) {
+    draft.value_tensors.emplace_back(program->values.size(), -1);
+  }
+  for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    while (static_cast<int>(draft.section_first.size()) <= stages_[at].section) {
+      draft.section_first.push_back(draft.pass_count());
+    }
+    split_stage(draft, stage, splits[at]);
+  }
+  draft.section_first.resize(programs_.size() + 1, draft.pass_count());
+  return draft;
+}
+
+void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
+  const StageShape& stage = stages_[static_cast<std::size_t>(index)];
+  const std::int64_t blocks = graph_.edges.block_count();
+  PassDraft rows;
+  rows.stage = index;
+  rows.rows = true;
+  rows.part_blocks = blocks;
+  if (stage.pass.kind == PassKind::kRow) {
+    add_row_uses(draft, stage, rows);
+    draft.passes.push_back(std::move(rows));
+    return;
+  }
+  PassDraft edges = rows;
+  edges.edges = true;
+  edges.slices_at_once =
+      split.slices_at_once > 0 ? std::min(split.slices_at_once, stage.slices) : stage.slices;
+  edges.groups = ceil_div(stage.slices, edges.slices_at_once);
+  edges.rows = edges.groups == 1 && !stage.pass.steps.empty();
+  const bool row_pass = !edges.rows && !stage.pass.steps.empty();
+  add_edge_uses(draft, stage, edges);
+  if (edges.rows) add_row_uses(draft, stage, edges);
+  std::int64_t unit = 1;
+  for (const UseDraft& use : edges.uses) {
+    if (use.tensor < 0) continue;
+    if (use.role == UseRole::kAccumulator || use.role == UseRole::kOutput) {
+      unit = std::max(unit, draft.tensors[static_cast<std::size_t>(use.tensor)].unit_blocks);
+    }
+  }
+  if (split.part_blocks > 0)
+    edges.part_blocks = std::min(round_up(split.part_blocks, unit), blocks);
+  edges.parts = ceil_div(blocks, edges.part_blocks);
+  draft.passes.push_back(std::move(edges));
+  if (!row_pass) return;
+  add_row_uses(draft, stage, rows);
+  draft.passes.push_back(std::move(rows));
+}
+
+void PassBuilder::add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const {
+  const auto sliced = [&](ValueId id) {
+    return pass.groups > 1 && value(stage, id).cols == stage.pass.slice_local_cols;
+  };
+  for (const ValueId id : stage.streamed) {
+    pass.uses.push_back({UseRole::kStreamed, id, tensor_of(draft, stage.section, id), sliced(id)});
+  }
+  for (const ValueId id : stage.resident) {
+    pass.uses.push_back({UseRole::kResident, id, tensor_of(draft, stage.section, id), sliced(id)});
+  }
+  if (stage.pass.propagation.loops) {
+    pass.uses.push_back({UseRole::kResident, -1, tensor_of(draft, stage.section, -1), false});
+  }
+  for (const ValueId id : stage.accumulators) {
+    const bool kept = stage.kept.contains(id) || (pass.groups > 1 && contains(stage.reads, id));
+    pass.uses.push_back(
+        {UseRole::kAccumulator, id, kept ? tensor_of(draft, stage.section, id) : -1, sliced(id)});
+  }
+}
+
+void PassBuilder::add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const {
+  for (const ValueId id : stage.reads) {
+    if (pass.edges && (contains(stage.resident, id) || contains(stage.accumulators, id))) continue;
+    pass.uses.push_back({UseRole::kRows, id, tensor_of(draft, stage.section, id), false});
+  }
+  for (const ValueId id : stage.writes) {
+    pass.uses.push_back({UseRole::kOutput, id, tensor_of(draft, stage.section, id), false});
+  }
+}
+
+int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
+  PlannedTensor tensor;
+  tensor.layout = {graph_.edges.vertices, kDegreeColumns, graph_.edges.block_rows};
+  int* known = nullptr;
+  if (id < 0) {
+    tensor.name = kDegreesTensor;
+    tensor.dtype = DType::kI32;
+    tensor.input = true;
+  } else {
+    const Value& value = program(section).values[static_cast<std::size_t>(id)];
+    known = &draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(id)];
+    if (*known >= 0) return *known;
+    tensor.name = value.name;
+    tensor.dtype = stored_dtype(value, graph_);
+    tensor.input = value.kind == ValueKind::kInput;
+    tensor.layout.cols = value.cols;
+  }
+  std::size_t at = draft.tensors.size();
+  for (std::size_t i = 0; i < draft.tensors.size() && tensor.input; ++i) {
+    if (draft.tensors[i].input && draft.tensors[i].name == tensor.name) at = i;
+  }
+  if (at == draft.tensors.size()) {
+    const bool file = tensor.input && !graph_.produced_inputs.contains(tensor.name);
+    tensor.unit_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
+                              : scratch_unit_blocks(tensor.layout, tensor.dtype);
+    draft.tensors.push_back(std::move(tensor));
+  } else {
+    OOC_CHECK(draft.tensors[at].layout.cols == tensor.layout.cols &&
+              draft.tensors[at].dtype == tensor.dtype);
+  }
+  if (known != nullptr) *known = static_cast<int>(at);
+  return static_cast<int>(at);
+}
+
+std::vector<Section> PassBuilder::sections(const Draft& draft) const {
+  std::vector<Section> sections(programs_.size());
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    sections[i].tensors = draft.value_tensors[i];
+    sections[i].first_pass = draft.section_first[i];
+  }
+  for (const PassDraft& from : draft.passes) {
+    const StageShape& stage = stages_[static_cast<std::size_t>(from.stage)];
+    Pass pass = stage.pass;
+    if (!from.rows) {
+      pass.steps.clear();
+      pass.scratch.clear();
+      pass.reductions.clear();
+      pass.scratch_bytes = 0;
+    } else if (!from.edges && pass.kind == PassKind::kPropagate) {
+      pass.kind = PassKind::kRow;
+      pass.name += " rows";
+      pass.propagation = {};
+      pass.batch_edges = pass.slice_local_cols = pass.edge_scratch_bytes = 0;
+    }
+    pass.part_blocks = from.part_blocks;
+    pass.slices_at_once = from.edges ? from.slices_at_once : 0;
+    for (const UseDraft& use : from.uses) {
+      pass.uses.push_back({use.role, use.value, use.tensor, {}, 0});
+    }
+    sections[static_cast<std::size_t>(stage.section)].passes.push_back(std::move(pass));
+  }
+  return sections;
+}
+
+std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
+  constexpr std::int64_t kAlignment = 64;
+  const std::int64_t blocks = graph_.edges.block_count();
+  std::int64_t bytes = 0;
+  const auto add = [&](const StageShape& stage, ValueId id, std::int64_t leaves,
+                       std::int64_t more) {
+    const Value& sum = value(stage, id);
+    const auto levels =
+        std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(leaves, 1)));
+    const std::int64_t alive = 2 * options_.workers + levels + 2 + more;
+    bytes +=
+        alive * round_up(sum.rows * sum.cols * static_cast<std::int64_t>(dtype_bytes(sum.dtype)),
+                         kAlignment);
+  };
+  for (const PassDraft& pass : draft.passes) {
+    const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
+    const std::int64_t groups = blocks * ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
+    for (const ValueId id : stage.pass.reductions) {
+      if (pass.rows) add(stage, id, groups, 0);
+    }
+    for (const ValueId id : stage.edge_reductions) {
+      if (pass.edges) add(stage, id, blocks, pass.part_blocks);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace ooc

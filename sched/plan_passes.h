@@ -1,0 +1,93 @@
+// The first half of planning: which passes stages become and which vertex tensors those touch,
+// given how each propagation is split. Nothing here depends on memory.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "sched/plan.h"
+
+namespace ooc {
+
+// How a propagation is split; 0: not at all.
+struct PassSplit {
+  std::int64_t part_blocks = 0;
+  std::int64_t slices_at_once = 0;
+
+  bool operator==(const PassSplit&) const = default;
+};
+
+// What a stage is, however it is split.
+struct StageShape {
+  int section = 0;
+  Pass pass;                // all but its uses, splits and memory
+  std::int64_t slices = 1;  // groups of slices that a propagation can be split into
+  std::vector<ValueId> streamed, resident, accumulators;  // at the edges
+  std::vector<ValueId> edge_reductions;
+  std::vector<ValueId> reads, writes;  // of the steps, in memory
+  std::set<ValueId> kept;              // accumulators and writes that later stages or callers read
+  double edge_bytes_moved = 0;         // of all edges
+  double edge_multiply_adds = 0, row_multiply_adds = 0;  // likewise, and of all rows
+};
+
+// A use without its memory.
+struct UseDraft {
+  UseRole role = UseRole::kRows;
+  ValueId value = -1;
+  int tensor = -1;
+  bool sliced = false;  // only the slices at hand
+};
+
+struct PassDraft {
+  int stage = 0;
+  bool edges = false;  // the propagation
+  bool rows = false;   // the steps
+  std::int64_t part_blocks = 0, parts = 1;
+  std::int64_t slices_at_once = 1, groups = 1;
+  std::vector<UseDraft> uses;
+};
+
+// Passes in the order of an epoch, over all sections.
+struct Draft {
+  std::vector<PlannedTensor> tensors;
+  std::vector<PassDraft> passes;
+  std::vector<std::vector<int>> value_tensors;  // by section and value
+  std::vector<int> section_first;               // by section: its first pass; and their number
+  int pass_count() const { return static_cast<int>(passes.size()); }
+};
+
+class PassBuilder {
+ public:
+  // The programs must outlive it.
+  PassBuilder(const std::vector<const Program*>& programs, const GraphCounts& graph,
+              const PlanOptions& options);
+
+  const std::vector<StageShape>& stages() const { return stages_; }
+  const GraphCounts& graph() const { return graph_; }
+  const PlanOptions& options() const { return options_; }
+  const Program& program(int section) const {
+    return *programs_[static_cast<std::size_t>(section)];
+  }
+  const Value& value(const StageShape& stage, ValueId id) const {
+    return program(stage.section).values[static_cast<std::size_t>(id)];
+  }
+
+  Draft draft(const std::vector<PassSplit>& splits) const;  // by stage
+  // The passes with all but memory and predictions.
+  std::vector<Section> sections(const Draft& draft) const;
+  // Of the sums of all passes.
+  std::int64_t reduction_bytes(const Draft& draft) const;
+
+ private:
+  void split_stage(Draft& draft, int stage, PassSplit split) const;
+  void add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
+  void add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
+  int tensor_of(Draft& draft, int section, ValueId id) const;
+
+  std::vector<const Program*> programs_;
+  const GraphCounts& graph_;
+  const PlanOptions& options_;
+  std::vector<StageShape> stages_;
+};
+
+}  // namespace ooc

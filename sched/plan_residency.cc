@@ -1,0 +1,215 @@
+#include "sched/plan_residency.h"
+
+#include <algorithm>
+
+namespace ooc {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+// From what keeps transfers and compute apart to what overlaps them best.
+constexpr RingSize kRings[] = {{1, 0, 0},
+                               {2, 0, 0},
+                               {3, 4 * kMiB, 4 * kMiB},
+                               {3, 8 * kMiB, 16 * kMiB},
+                               {4, 32 * kMiB, 32 * kMiB},
+                               {4, 64 * kMiB, 64 * kMiB}};
+// Share of the memory that more than two slots each may take.
+constexpr std::int64_t kRingShare = 8;
+
+}  // namespace
+
+PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
+                         const std::vector<PassSplit>& splits, std::int64_t limit)
+    : builder_(builder),
+      edges_(edges),
+      draft_(builder.draft(splits)),
+      timelines_(make_timelines(builder, draft_)),
+      memory_(builder, edges, draft_, timelines_),
+      limit_(limit) {
+  for (int pass = 0; pass < draft_.pass_count(); ++pass) rings_.push_back(choose_ring(pass));
+}
+
+std::int64_t PlanProblem::least(int pass) const {
+  return memory_.working_set(pass, nothing_kept(timelines_), kRings[0]);
+}
+
+RingSize PlanProblem::choose_ring(int pass) const {
+  if (limit_ == 0) return std::end(kRings)[-1];
+  const Residency nothing = nothing_kept(timelines_);
+  const std::int64_t least_bytes = least(pass);
+  RingSize chosen = kRings[0];
+  for (const RingSize& ring : kRings) {
+    const std::int64_t bytes = memory_.working_set(pass, nothing, ring);
+    const std::int64_t more = bytes - least_bytes;
+    if (bytes > limit_ || (ring.slots > 2 && more > limit_ / kRingShare)) break;
+    if (ring.slots == 2 && more > limit_ / 2) break;
+    chosen = ring;
+  }
+  return chosen;
+}
+
+std::vector<std::int64_t> PlanProblem::free(const Residency& residency) const {
+  std::vector<std::int64_t> free = memory_.kept(residency);
+  for (std::size_t pass = 0; pass < free.size(); ++pass) {
+    const auto index = static_cast<int>(pass);
+    free[pass] = limit_ - free[pass] - memory_.working_set(index, residency, ring(index));
+  }
+  return free;
+}
+
+bool PlanProblem::fits(const Residency& residency) const {
+  if (limit_ == 0) return true;
+  const std::vector<std::int64_t> left = free(residency);
+  return std::all_of(left.begin(), left.end(), [](std::int64_t bytes) { return bytes >= 0; });
+}
+
+std::int64_t PlanProblem::bytes(const Residency& residency) const {
+  std::int64_t sum = 0;
+  for (const Traffic& pass : traffic(residency)) sum += pass.read + pass.written;
+  return sum;
+}
+
+std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::int64_t all) {
+  return blocks >= all ? all : blocks / timeline.quantum * timeline.quantum;
+}
+
+namespace {
+
+// Something that may be kept: intervals of a tensor and accesses that hold it, or edges.
+struct Candidate {
+  int timeline = -1;  // -1: edges
+  int direction = 0;
+  std::vector<int> intervals, accesses;
+  double gain = 0, cost = 0;  // bytes moved; bytes times passes
+
+  double density() const { return gain / std::max(cost, 1.0); }
+};
+
+class Filler {
+ public:
+  Filler(const PlanProblem& problem, Residency& residency)
+      : problem_(problem), residency_(residency) {}
+
+  void run() {
+    for (std::size_t t = 0; t < problem_.timelines().size(); ++t) {
+      add_tensor(static_cast<int>(t));
+    }
+    for (const Direction direction : {Direction::kIn, Direction::kOut}) add_edges(direction);
+    std::stable_sort(
+        candidates_.begin(), candidates_.end(),
+        [](const Candidate& a, const Candidate& b) { return a.density() > b.density(); });
+    for (const Candidate& candidate : candidates_) raise(candidate);
+  }
+
+ private:
+  const Timeline& timeline(int t) const {
+    return problem_.timelines()[static_cast<std::size_t>(t)];
+  }
+
+  void add_tensor(int t) {
+    const Timeline& line = timeline(t);
+    for (int i = 0; i < line.interval_count(); ++i) add(t, {i}, {});
+    for (int i = 0; i < static_cast<int>(line.accesses.size()); ++i) {
+      if (line.accesses[static_cast<std::size_t>(i)].sweeps > 1) add(t, {}, {i});
+    }
+    std::vector<int> all;
+    for (int i = 0; i < line.interval_count(); ++i) all.push_back(i);
+    if (!all.empty()) add(t, all, {});
+  }
+
+  void add(int t, const std::vector<int>& intervals, std::vector<int> accesses) {
+    const Timeline& line = timeline(t);
+    const PlannedTensor& tensor = problem_.tensor(line);
+    const int passes = problem_.draft().pass_count();
+    const std::int64_t blocks = tensor.layout.block_count();
+    Candidate candidate{t, 0, intervals, {}};
+    std::size_t held = 0;
+    for (const int i : intervals) {
+      held += passes_between(line, i, passes).size();
+      accesses.push_back(i);
+      if (line.end_of(i) >= 0) accesses.push_back(line.end_of(i));
+      if (line.end_of(i) >= 0) candidate.gain += 1;
+    }
+    std::sort(accesses.begin(), accesses.end());
+    accesses.erase(std::unique(accesses.begin(), accesses.end()), accesses.end());
+    for (const int i : accesses) {
+      const std::int64_t sweeps = line.accesses[static_cast<std::size_t>(i)].sweeps;
+      candidate.gain += static_cast<double>(std::max<std::int64_t>(sweeps - 1, 0));
+    }
+    const bool all = static_cast<int>(intervals.size()) == line.interval_count();
+    if (!line.cyclic && !line.always_stored && all) candidate.gain += 1;  // not written
+    candidate.accesses = std::move(accesses);
+    const auto bytes = static_cast<double>(payload_bytes(tensor, 0, blocks));
+    candidate.gain *= bytes;
+    candidate.cost = bytes * static_cast<double>(held + candidate.accesses.size());
+    candidates_.push_back(std::move(candidate));
+  }
+
+  void add_edges(Direction direction) {
+    Candidate candidate;
+    candidate.direction = static_cast<int>(direction);
+    for (const PassDraft& pass : problem_.draft().passes) {
+      const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
+      if (!pass.edges || stage.pass.propagation.direction != direction) continue;
+      candidate.gain += static_cast<double>(
+          pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, 0));
+    }
+    candidate.cost = static_cast<double>(problem_.edges().total(direction)) *
+                     static_cast<double>(problem_.draft().pass_count());
+    if (candidate.gain > 0) candidates_.push_back(std::move(candidate));
+  }
+
+  Residency raised(const Candidate& candidate, std::int64_t level) const {
+    Residency out = residency_;
+    if (candidate.timeline < 0) {
+      std::int64_t& chunks = out.edge_chunks[static_cast<std::size_t>(candidate.direction)];
+      chunks = std::max(chunks, level);
+      return out;
+    }
+    const Timeline& line = timeline(candidate.timeline);
+    const std::int64_t blocks =
+        whole_blocks(line, level * line.quantum, problem_.tensor(line).layout.block_count());
+    Levels& levels = out.tensors[static_cast<std::size_t>(candidate.timeline)];
+    for (const int i : candidate.intervals) {
+      std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
+      keep = std::max(keep, blocks);
+    }
+    for (const int i : candidate.accesses) {
+      std::int64_t& during = levels.during[static_cast<std::size_t>(i)];
+      during = std::max(during, blocks);
+    }
+    return out;
+  }
+
+  // As high as it fits.
+  void raise(const Candidate& candidate) {
+    std::int64_t high = problem_.edges().chunk_count();
+    if (candidate.timeline >= 0) {
+      const Timeline& line = timeline(candidate.timeline);
+      high = ceil_div(problem_.tensor(line).layout.block_count(), line.quantum);
+    }
+    Residency whole = raised(candidate, high);
+    if (problem_.fits(whole)) {
+      residency_ = std::move(whole);
+      return;
+    }
+    std::int64_t low = 0;  // fits; `high` doesn't
+    while (high - low > 1) {
+      const std::int64_t middle = (low + high) / 2;
+      (problem_.fits(raised(candidate, middle)) ? low : high) = middle;
+    }
+    residency_ = raised(candidate, low);
+  }
+
+  const PlanProblem& problem_;
+  Residency& residency_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+void fill_memory(const PlanProblem& problem, Residency& residency) {
+  Filler(problem, residency).run();
+}
+
+}  // namespace ooc

@@ -1,0 +1,59 @@
+// The second half of planning: what stays in memory between passes, for passes that are given.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sched/plan_memory.h"
+
+namespace ooc {
+
+// Passes with their splits, and the memory there is for them.
+class PlanProblem {
+ public:
+  // `limit`: bytes of the arena; 0: no limit. Both references must outlive it.
+  PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
+              const std::vector<PassSplit>& splits, std::int64_t limit);
+  PlanProblem(const PlanProblem&) = delete;
+  PlanProblem& operator=(const PlanProblem&) = delete;
+
+  const PassBuilder& builder() const { return builder_; }
+  const EdgeTable& edges() const { return edges_; }
+  const Draft& draft() const { return draft_; }
+  const std::vector<Timeline>& timelines() const { return timelines_; }
+  const MemoryModel& memory() const { return memory_; }
+  std::int64_t limit() const { return limit_; }
+  const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
+  const PlannedTensor& tensor(const Timeline& timeline) const {
+    return draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
+  }
+
+  // The least that the pass works with, when nothing is kept.
+  std::int64_t least(int pass) const;
+  // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
+  std::vector<std::int64_t> free(const Residency& residency) const;
+  bool fits(const Residency& residency) const;
+  std::vector<Traffic> traffic(const Residency& residency) const {
+    return traffic_of(builder_, edges_, draft_, timelines_, residency);
+  }
+  std::int64_t bytes(const Residency& residency) const;  // read and written, of an epoch
+
+ private:
+  RingSize choose_ring(int pass) const;
+
+  const PassBuilder& builder_;
+  const EdgeTable& edges_;
+  Draft draft_;
+  std::vector<Timeline> timelines_;
+  MemoryModel memory_;
+  std::int64_t limit_;
+  std::vector<RingSize> rings_;
+};
+
+// Blocks rounded down to what a level may be.
+std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::int64_t all);
+
+// Raises levels as far as memory goes, first what saves the most bytes for its memory and time.
+void fill_memory(const PlanProblem& problem, Residency& residency);
+
+}  // namespace ooc

@@ -1,0 +1,189 @@
+#include "sched/plan_stages.h"
+
+#include <algorithm>
+
+#include "sched/edge_binding.h"
+#include "storage/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::int64_t kMaxGroupRows = 2048;
+constexpr std::int64_t kMinGroupRows = 128;
+constexpr std::int64_t kGroupScratchBytes = 32 << 20;
+constexpr std::int64_t kSliceAlignment = 64;
+constexpr std::int64_t kTensorAlignment = 4096;
+
+const Value& value_of(const Program& program, ValueId id) {
+  return program.values[static_cast<std::size_t>(id)];
+}
+
+// Rows of scratch: slice after slice.
+std::int64_t scratch_bytes(std::int64_t rows, const Value& value) {
+  const TensorLayout layout{rows, value.cols, rows};
+  std::int64_t bytes = 0;
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    bytes += round_up(
+        rows * layout.slice_stride(slice) * static_cast<std::int64_t>(dtype_bytes(value.dtype)),
+        kSliceAlignment);
+  }
+  return bytes;
+}
+
+// Rows of a row group. They depend on the program and the block size alone, so that reductions, and
+// with them results, depend neither on the plan nor on the type that inputs are stored in.
+std::int64_t choose_group_rows(const Program& program, const std::set<ValueId>& values,
+                               std::int64_t block_rows) {
+  std::int64_t row_bytes = 0;
+  for (const ValueId id : values) row_bytes += scratch_bytes(1, value_of(program, id));
+  std::int64_t rows = std::min(kMaxGroupRows, block_rows);
+  while (rows > kMinGroupRows && rows * row_bytes > kGroupScratchBytes) rows /= 2;
+  return rows;
+}
+
+// A batch's values fill a good part of a level-2 cache, or, unfused, lie in memory.
+std::int64_t choose_batch(const EdgeProgram& program, bool fuse) {
+  constexpr std::int64_t kBatchBytes = 192 << 10;
+  constexpr std::int64_t kMinEdges = 32, kMaxEdges = 512, kUnfusedEdges = 65536;
+  if (!fuse) return kUnfusedEdges;
+  EdgeProgram probe = program;
+  probe.batch_edges = kMinEdges;
+  const std::int64_t row_bytes = ceil_div(edge_scratch_bytes(probe), kMinEdges);
+  const std::int64_t edges = row_bytes > 0 ? kBatchBytes / row_bytes / 8 * 8 : kMaxEdges;
+  return std::clamp(edges, kMinEdges, kMaxEdges);
+}
+
+std::int64_t row_bytes(const EdgeProgram::Shape& shape) {
+  return shape.cols * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
+}
+
+// What the edges read lies whole in memory, span by span: rows beside each other across units.
+void check_edge_input(const Value& value, const GraphCounts& graph) {
+  OOC_CHECK(value.kind == ValueKind::kVertex || value.kind == ValueKind::kInput);
+  if (value.kind == ValueKind::kVertex) return;
+  OOC_CHECK(!is_converted(value, graph));
+}
+
+}  // namespace
+
+DType stored_dtype(const Value& value, const GraphCounts& graph) {
+  const auto found = graph.stored_dtypes.find(value.name);
+  return found == graph.stored_dtypes.end() ? value.dtype : found->second;
+}
+
+bool is_converted(const Value& value, const GraphCounts& graph) {
+  return value.kind == ValueKind::kInput && stored_dtype(value, graph) != value.dtype;
+}
+
+Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph) {
+  Lifetimes lives{{program.outputs.begin(), program.outputs.end()},
+                  std::vector<int>(program.values.size(), -1)};
+  std::vector<int> first(program.values.size(), -1);
+  for (int i = 0; i < static_cast<int>(program.stages.size()); ++i) {
+    const Stage& stage = program.stages[static_cast<std::size_t>(i)];
+    const auto make = [&](ValueId id) { first[static_cast<std::size_t>(id)] = i; };
+    const auto read = [&](ValueId id) { lives.last[static_cast<std::size_t>(id)] = i; };
+    if (stage.propagation) {
+      for (const EdgeInput& input : stage.propagation->inputs) {
+        if (input.vertex < 0) continue;
+        check_edge_input(value_of(program, input.vertex), graph);
+        read(input.vertex);
+      }
+      for (const EdgeFold& fold : stage.propagation->folds) {
+        lives.in_memory.insert(fold.accumulators.begin(), fold.accumulators.end());
+        for (const ValueId id : fold.accumulators) make(id);
+      }
+    }
+    for (const RowStep& step : stage.steps) {
+      for (const ValueId id : step.inputs) read(id);
+      for (const ValueId id : step.outputs) make(id);
+    }
+  }
+  for (std::size_t id = 0; id < program.values.size(); ++id) {
+    if (program.values[id].kind == ValueKind::kVertex && lives.last[id] > first[id]) {
+      lives.in_memory.insert(static_cast<ValueId>(id));
+    }
+  }
+  return lives;
+}
+
+Pass make_row_work(const Program& program, const Stage& stage, const std::set<ValueId>& in_memory,
+                   const GraphCounts& graph) {
+  Pass pass;
+  pass.name = stage.name;
+  pass.steps = stage.steps;
+  std::set<ValueId> scratch, reductions, sizing;
+  const auto sort_in = [&](ValueId id, bool output) {
+    const Value& value = value_of(program, id);
+    if (value.kind == ValueKind::kReduction && output) reductions.insert(id);
+    if (value.kind == ValueKind::kInput && value.dtype == program.real) sizing.insert(id);
+    const bool made_here = value.kind == ValueKind::kVertex && !in_memory.contains(id);
+    if (made_here || is_converted(value, graph)) scratch.insert(id);
+  };
+  for (const RowStep& step : stage.steps) {
+    for (const ValueId id : step.inputs) sort_in(id, false);
+    for (const ValueId id : step.outputs) sort_in(id, true);
+  }
+  pass.reductions.assign(reductions.begin(), reductions.end());
+  sizing.insert(scratch.begin(), scratch.end());
+  pass.group_rows = choose_group_rows(program, sizing, graph.edges.block_rows);
+  for (const ValueId id : scratch) {
+    const Value& value = value_of(program, id);
+    pass.scratch.push_back({id, pass.scratch_bytes, is_converted(value, graph)});
+    pass.scratch_bytes += round_up(scratch_bytes(pass.group_rows, value), kTensorAlignment);
+  }
+  return pass;
+}
+
+void add_edge_work(const Program& program, const Propagation& propagation,
+                   const PlanOptions& options, Pass& pass) {
+  pass.kind = PassKind::kPropagate;
+  pass.propagation = propagation;
+  EdgeProgram edges = bind_edges(program, propagation, 1, 0).program;
+  const bool by_slices = options.fuse_edges || is_plain_sum(edges);
+  pass.slice_local_cols = by_slices ? propagation.slice_local_cols : 0;
+  edges.slice_local_cols = pass.slice_local_cols;
+  edges.batch_edges = pass.batch_edges = choose_batch(edges, options.fuse_edges);
+  pass.edge_scratch_bytes = edge_scratch_bytes(edges);
+}
+
+// Its rows read, its accumulators read and written, and, where a batch is too large for a cache,
+// its values written once and read by every step and fold.
+std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse) {
+  const EdgeProgram edges = bind_edges(program, propagation, 1, 0).program;
+  const auto value_bytes = [&](int value) {
+    return row_bytes(edges.values[static_cast<std::size_t>(value)]);
+  };
+  std::int64_t bytes = 0;
+  for (const EdgeProgram::Load& load : edges.loads) bytes += value_bytes(load.value);
+  for (const EdgeProgram::Shape& shape : edges.accumulators) bytes += 2 * row_bytes(shape);
+  if (fuse || is_plain_sum(edges)) return bytes;
+  for (const EdgeProgram::Shape& shape : edges.values) bytes += row_bytes(shape);
+  for (const EdgeProgram::Step& step : edges.steps) {
+    for (const EdgeProgram::Operand& input : step.inputs) {
+      if (!input.is_matrix) bytes += value_bytes(input.index);
+    }
+  }
+  for (const EdgeProgram::FoldStep& fold : edges.folds) {
+    for (const int value : fold.inputs) bytes += value_bytes(value);
+  }
+  return bytes;
+}
+
+double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps) {
+  double sum = 0;
+  for (const RowStep& step : steps) {
+    std::int64_t elements = 0;  // of the largest matrix: one a row each
+    for (const std::vector<ValueId>* operands : {&step.inputs, &step.outputs}) {
+      for (const ValueId id : *operands) {
+        const Value& value = value_of(program, id);
+        if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kReduction) continue;
+        elements = std::max(elements, value.rows * value.cols);
+      }
+    }
+    sum += static_cast<double>(elements);
+  }
+  return sum;
+}
+
+}  // namespace ooc

@@ -1,0 +1,34 @@
+// What planning needs to know of one stage: see plan_passes.h.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "sched/plan.h"
+
+namespace ooc {
+
+// Vertex values of a program that can't stay in a worker's scratch: those that cross stages,
+// accumulators, and outputs; and the last stage that reads each value (-1: none does).
+struct Lifetimes {
+  std::set<ValueId> in_memory;
+  std::vector<int> last;
+};
+Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph);
+
+// The row-wise work of a stage: steps, scratch, reductions, group rows; `in_memory` as above. Its
+// results depend on the program and the block size alone.
+Pass make_row_work(const Program& program, const Stage& stage, const std::set<ValueId>& in_memory,
+                   const GraphCounts& graph);
+// Adds the edge work to it.
+void add_edge_work(const Program& program, const Propagation& propagation,
+                   const PlanOptions& options, Pass& pass);
+// Of one edge: bytes between memory and caches, and multiply-adds.
+std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse);
+// A row's multiply-adds in the steps' matrix products.
+double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
+
+bool is_converted(const Value& value, const GraphCounts& graph);
+DType stored_dtype(const Value& value, const GraphCounts& graph);
+
+}  // namespace ooc

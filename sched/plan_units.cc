@@ -1,0 +1,73 @@
+// How rows lie in units: the arithmetic of plan.h.
+#include <algorithm>
+
+#include "sched/plan.h"
+#include "storage/block_file.h"
+
+namespace ooc {
+namespace {
+
+std::int64_t aligned(std::int64_t bytes) {
+  return static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
+}
+
+std::int64_t row_bytes(const TensorLayout& layout, DType dtype, std::int64_t slice) {
+  return layout.slice_stride(slice) * static_cast<std::int64_t>(dtype_bytes(dtype));
+}
+
+std::int64_t unit_rows(const PlannedTensor& tensor, std::int64_t unit) {
+  const std::int64_t rows = tensor.unit_blocks * tensor.layout.block_rows;
+  return std::min(rows, tensor.layout.rows - unit * rows);
+}
+
+// Units [first, end) of a slice; only the tensor's last one is smaller.
+std::int64_t units_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end,
+                         std::int64_t slice) {
+  if (first >= end) return 0;
+  return (end - first - 1) * unit_bytes(tensor, first, slice) + unit_bytes(tensor, end - 1, slice);
+}
+
+}  // namespace
+
+std::int64_t unit_count(const PlannedTensor& tensor) {
+  return ceil_div(tensor.layout.block_count(), tensor.unit_blocks);
+}
+
+std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice) {
+  return unit_rows(tensor, unit) * row_bytes(tensor.layout, tensor.dtype, slice);
+}
+
+std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice) {
+  return aligned(unit_payload(tensor, unit, slice));
+}
+
+PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value) {
+  PlannedTensor tensor;
+  tensor.name = value.name;
+  tensor.layout = {edges.vertices, value.cols, edges.block_rows};
+  tensor.dtype = value.dtype;
+  return tensor;
+}
+
+std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
+                        std::int64_t end_block, std::int64_t first_slice, std::int64_t end_slice) {
+  const std::int64_t first = first_block / tensor.unit_blocks;
+  const std::int64_t end = ceil_div(end_block, tensor.unit_blocks);
+  std::int64_t bytes = 0;
+  for (std::int64_t slice = first_slice; slice < end_slice; ++slice) {
+    bytes += units_bytes(tensor, first, end, slice);
+  }
+  return bytes;
+}
+
+std::int64_t rows_offset(const PlannedTensor& tensor, std::int64_t first_block,
+                         std::int64_t end_block, std::int64_t first_slice, std::int64_t block,
+                         std::int64_t slice) {
+  const std::int64_t unit = block / tensor.unit_blocks;
+  const std::int64_t in_unit = block - unit * tensor.unit_blocks;
+  return rows_bytes(tensor, first_block, end_block, first_slice, slice) +
+         units_bytes(tensor, first_block / tensor.unit_blocks, unit, slice) +
+         in_unit * tensor.layout.block_rows * row_bytes(tensor.layout, tensor.dtype, slice);
+}
+
+}  // namespace ooc

@@ -1,0 +1,82 @@
+#include "sched/residency.h"
+
+#include <algorithm>
+
+namespace ooc {
+
+Residency::Residency(const Plan& plan, std::byte* arena)
+    : plan_(plan), arena_(arena), pieces_(plan.tensors.size()), states_(plan.pieces.size()) {
+  for (const Section& section : plan.sections) {
+    pass_count_ += static_cast<int>(section.passes.size());
+  }
+  for (std::size_t i = 0; i < plan.pieces.size(); ++i) {
+    const Piece& piece = plan.pieces[i];
+    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
+    pieces_[static_cast<std::size_t>(piece.tensor)].push_back(static_cast<int>(i));
+    const std::int64_t units = ceil_div(piece.end_block - piece.first_block, tensor.unit_blocks);
+    states_[i].resize(static_cast<std::size_t>(units * tensor.layout.slice_count()),
+                      State::kAbsent);
+  }
+}
+
+std::size_t Residency::state_index(int piece, std::int64_t unit, std::int64_t slice) const {
+  const Piece& place = plan_.pieces[index(piece)];
+  const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(place.tensor)];
+  const std::int64_t at = unit - place.first_block / tensor.unit_blocks;
+  return static_cast<std::size_t>(at * tensor.layout.slice_count() + slice);
+}
+
+bool Residency::is_alive(const Piece& piece, int pass) const {
+  if (piece.first_pass <= piece.last_pass) {
+    return piece.first_pass <= pass && pass <= piece.last_pass;
+  }
+  return pass >= piece.first_pass || pass <= piece.last_pass;
+}
+
+// Nobody else ever has its memory.
+bool Residency::is_permanent(const Piece& piece) const {
+  return (piece.last_pass + 1) % pass_count_ == piece.first_pass % pass_count_;
+}
+
+void Residency::clear(int piece) {
+  std::fill(states_[index(piece)].begin(), states_[index(piece)].end(), State::kAbsent);
+}
+
+void Residency::begin_pass(int pass) {
+  for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
+    const Piece& piece = plan_.pieces[i];
+    if (piece.first_pass == pass && !is_permanent(piece)) clear(static_cast<int>(i));
+  }
+}
+
+void Residency::end_pass(int pass) {
+  for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
+    const Piece& piece = plan_.pieces[i];
+    if (piece.last_pass == pass && !is_permanent(piece)) clear(static_cast<int>(i));
+  }
+}
+
+void Residency::forget() {
+  for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
+    const bool input = plan_.tensors[static_cast<std::size_t>(plan_.pieces[i].tensor)].input;
+    if (!input) clear(static_cast<int>(i));
+    for (State& state : states_[i]) {
+      if (state == State::kComing) state = State::kAbsent;
+    }
+  }
+}
+
+int Residency::find(int tensor, std::int64_t block, int pass) const {
+  for (const int i : pieces_[static_cast<std::size_t>(tensor)]) {
+    const Piece& piece = plan_.pieces[index(i)];
+    if (piece.first_block <= block && block < piece.end_block && is_alive(piece, pass)) return i;
+  }
+  return -1;
+}
+
+RowsPlace Residency::place(int piece) const {
+  const Piece& place = plan_.pieces[index(piece)];
+  return {arena_ + place.memory.offset, place.first_block, place.end_block, 0};
+}
+
+}  // namespace ooc

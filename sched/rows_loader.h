@@ -1,0 +1,66 @@
+// The rows of a vertex tensor as the items of a stream: from storage into a slot, or into the piece
+// that holds them, once.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "sched/item_stream.h"
+#include "sched/plan.h"
+#include "sched/residency.h"
+#include "storage/tensor_store.h"
+
+namespace ooc {
+
+// Whole units, wholly in a piece or in none.
+struct RowsItem {
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t first_slice = 0, end_slice = 0;
+};
+
+// What every use of a tensor in a pass needs to know of it.
+struct TensorAccess {
+  const PlannedTensor* tensor = nullptr;
+  int index = -1;                // of the plan's tensors; -1: in no piece and no store
+  TensorStore* store = nullptr;  // null: in none
+  Residency* residency = nullptr;
+  int pass = 0;  // counted over all sections
+  std::atomic<std::int64_t>* bytes_read = nullptr;
+  std::atomic<std::int64_t>* bytes_written = nullptr;
+
+  // Of the piece that holds the block; -1: none.
+  int piece(std::int64_t block) const {
+    return index < 0 ? -1 : residency->find(index, block, pass);
+  }
+};
+
+class RowsLoader final : public ItemLoader {
+ public:
+  // `part`: where items that no piece holds lie; without data they take slots.
+  RowsLoader(const TensorAccess& access, std::vector<RowsItem> items, RowsPlace part = {});
+
+  // Where an item's rows lie that is at `data`.
+  RowsPlace rows(std::int64_t item, std::byte* data) const;
+
+  std::int64_t count() const override { return static_cast<std::int64_t>(items_.size()); }
+  std::byte* place(std::int64_t item) const override;
+  void load(std::int64_t item, std::byte* data,
+            const std::function<BlockCompletion()>& completion) override;
+  bool needs_check(std::int64_t item) const override;
+  void check(std::int64_t item, const std::byte* data) override;
+  void arrived(std::int64_t item) override;
+  bool complete(std::int64_t item) const override;
+  void released(std::int64_t) override {}
+
+ private:
+  const RowsItem& at(std::int64_t item) const { return items_[static_cast<std::size_t>(item)]; }
+  template <class Visit>
+  void for_each_unit(const RowsItem& item, Visit&& visit) const;
+
+  TensorAccess access_;
+  std::vector<RowsItem> items_;
+  RowsPlace part_;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> loaded_;  // unit, slice; by item
+};
+
+}  // namespace ooc

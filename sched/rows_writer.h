@@ -1,0 +1,52 @@
+// The rows that a use of a pass makes, on their way: into the piece that holds them, and to storage
+// where the plan stores them.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "sched/driver.h"
+#include "sched/rows_loader.h"
+
+namespace ooc {
+
+// A unit's rows get a place, blocks are filled in, and with its last block the unit is there or on
+// its way to storage. All of it under the driver's lock.
+class RowsWriter {
+ public:
+  // Units that no piece holds take slots.
+  RowsWriter(Driver& driver, const TensorAccess& access, std::vector<std::byte*> slots);
+  // They lie in `part`, of these slices; the next part only when idle().
+  RowsWriter(Driver& driver, const TensorAccess& access);
+  void set_part(const RowsPlace& part, std::int64_t end_slice);
+
+  // Whether there is a place for the block's rows; it is theirs from then on.
+  bool ready(std::int64_t block);
+  std::byte* at(std::int64_t block, std::int64_t slice) const;
+  void finish(std::int64_t block);
+  // Whether no write is under way.
+  bool idle() const { return writes_ == 0; }
+
+ private:
+  struct Unit {
+    RowsPlace place;
+    int slot = -1;
+    std::int64_t blocks_left = 0;
+    std::int64_t writes = 0;
+  };
+  bool open(std::int64_t unit);
+  void write(std::int64_t unit);
+  void close(std::int64_t unit);
+  std::int64_t unit_of(std::int64_t block) const { return block / access_.tensor->unit_blocks; }
+
+  Driver& driver_;
+  TensorAccess access_;
+  std::int64_t first_slice_ = 0, end_slice_ = 0;
+  RowsPlace part_;
+  std::vector<std::byte*> slots_;
+  std::vector<int> free_;
+  std::map<std::int64_t, Unit> units_;  // that are open
+  std::int64_t writes_ = 0;
+};
+
+}  // namespace ooc

@@ -1,0 +1,36 @@
+#include "storage/dataset_tensor.h"
+
+#include <utility>
+
+#include "storage/errors.h"
+
+namespace ooc {
+
+DatasetTensor::DatasetTensor(BlockIo& io, const VertexTensorFile& file)
+    : file_(file),
+      unit_blocks_(vertex_blocks_per_chunk(file.layout(), file.dtype())),
+      chunks_(io, file.file()) {}
+
+std::uint64_t DatasetTensor::chunk(std::int64_t unit, std::int64_t slice) const {
+  return static_cast<std::uint64_t>(vertex_chunk_of(layout(), dtype(), unit * unit_blocks_, slice));
+}
+
+void DatasetTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
+                         BlockCompletion done) const {
+  chunks_.read(chunk(unit, slice), data, std::move(done));
+}
+
+void DatasetTensor::write(std::int64_t, std::int64_t, std::byte*, BlockCompletion) {
+  OOC_CHECK(!"a dataset is never written");
+}
+
+bool DatasetTensor::needs_verify(std::int64_t unit, std::int64_t slice) const {
+  return file_.file().needs_verify(chunk(unit, slice));
+}
+
+void DatasetTensor::verify(std::int64_t unit, std::int64_t slice, const std::byte* data) const {
+  const std::uint64_t index = chunk(unit, slice);
+  chunks_.payload(index, data);
+}
+
+}  // namespace ooc

@@ -1,0 +1,33 @@
+// A dataset's vertex tensor as a store: read only, past the page cache.
+#pragma once
+
+#include "storage/direct_chunk_reader.h"
+#include "storage/tensor_store.h"
+#include "storage/vertex_tensor.h"
+
+namespace ooc {
+
+class DatasetTensor final : public TensorStore {
+ public:
+  // `io` and `file` must outlive it.
+  DatasetTensor(BlockIo& io, const VertexTensorFile& file);
+
+  DType dtype() const override { return file_.dtype(); }
+  const TensorLayout& layout() const override { return file_.layout(); }
+  std::int64_t unit_blocks() const override { return unit_blocks_; }
+  void read(std::int64_t unit, std::int64_t slice, std::byte* data,
+            BlockCompletion done) const override;
+  // A programmer's mistake.
+  void write(std::int64_t unit, std::int64_t slice, std::byte* data, BlockCompletion done) override;
+  bool needs_verify(std::int64_t unit, std::int64_t slice) const override;
+  void verify(std::int64_t unit, std::int64_t slice, const std::byte* data) const override;
+
+ private:
+  std::uint64_t chunk(std::int64_t unit, std::int64_t slice) const;
+
+  const VertexTensorFile& file_;
+  std::int64_t unit_blocks_;
+  DirectChunkReader chunks_;
+};
+
+}  // namespace ooc

@@ -1,0 +1,36 @@
+// Where the rows of a vertex tensor lie in storage: a dataset's file (storage/dataset_tensor.h), or
+// a temporary one (storage/scratch_tensor.h). Read and written unit by unit and slice by slice,
+// past the page cache, many transfers at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "storage/block_file.h"
+#include "storage/tensor_layout.h"
+#include "storage/types.h"
+
+namespace ooc {
+
+// All methods may be called from many threads. A unit's transfers must not overlap in time if one
+// of them is a write.
+class TensorStore {
+ public:
+  virtual ~TensorStore() = default;
+  virtual DType dtype() const = 0;
+  virtual const TensorLayout& layout() const = 0;
+  // Blocks of a unit; the last one has what is left.
+  virtual std::int64_t unit_blocks() const = 0;
+  // Submits; `data` as in BlockRequest, for the unit's rows of the slice: row-major, rows of
+  // slice_stride() elements.
+  virtual void read(std::int64_t unit, std::int64_t slice, std::byte* data,
+                    BlockCompletion done) const = 0;
+  virtual void write(std::int64_t unit, std::int64_t slice, std::byte* data,
+                     BlockCompletion done) = 0;
+  // Whether what was read has a checksum to be compared; verify() does it: DataError. Takes time:
+  // not for completions.
+  virtual bool needs_verify(std::int64_t unit, std::int64_t slice) const = 0;
+  virtual void verify(std::int64_t unit, std::int64_t slice, const std::byte* data) const = 0;
+};
+
+}  // namespace ooc
