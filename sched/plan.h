@@ -189,14 +189,6 @@ struct MachineRates {
   double multiply_adds = 5e10;  // all workers together
 };
 
-// What a machine does in a second; the defaults are a desktop's.
-struct MachineRates {
-  double storage_read = 2e9;  // bytes
-  double storage_write = 1.5e9;
-  double memory = 10e9;         // bytes of Pass::bytes_moved, all workers together
-  double multiply_adds = 5e10;  // all workers together
-};
-
 // Options that shape passes.
 struct PlanOptions {
   Strategy strategy = Strategy::kLp;
