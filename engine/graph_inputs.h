@@ -1,5 +1,5 @@
-// What a program reads of a dataset, by input name: its vertex tensors in place, and what is
-// computed once a run.
+// What programs read of a dataset, by input name: its vertex tensors, and what is computed once a
+// run.
 #pragma once
 
 #include <map>
@@ -7,25 +7,26 @@
 #include <string>
 #include <vector>
 
-#include "sched/block_source.h"
+#include "storage/block_file.h"
 #include "storage/dataset.h"
+#include "storage/tensor_store.h"
 
 namespace ooc {
 
 class GraphInputs {
  public:
-  // The dataset outlives it.
-  explicit GraphInputs(const Dataset& dataset);
+  // Both outlive it.
+  GraphInputs(BlockIo& io, const Dataset& dataset);
 
-  const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
+  const std::map<std::string, TensorStore*>& stores() const { return stores_; }
+  bool contains(const std::string& name) const { return stores_.contains(name); }
+  const TensorStore& store(const std::string& name) const { return *stores_.at(name); }
   // One more, by a name not there yet.
-  void add(const std::string& name, std::unique_ptr<BlockSource> source);
-  // Of the inputs that aren't read in place.
-  std::int64_t memory_bytes() const;
+  void add(const std::string& name, std::unique_ptr<TensorStore> store);
 
  private:
-  std::map<std::string, const BlockSource*> sources_;
-  std::vector<std::unique_ptr<BlockSource>> owned_;
+  std::map<std::string, TensorStore*> stores_;
+  std::vector<std::unique_ptr<TensorStore>> owned_;
 };
 
 }  // namespace ooc

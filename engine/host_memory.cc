@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "storage/byte_size.h"
+
 namespace ooc {
 namespace {
 
@@ -99,6 +101,10 @@ std::int64_t host_memory_for_us(const std::string& root) {
   const std::int64_t margin = std::max<std::int64_t>(free / 16, 64 << 20);
   return std::max<std::int64_t>(0, free - margin) +
          kibibytes_of(root + "/proc/self/status", "VmRSS:");
+}
+
+std::int64_t host_memory_of(const std::string& text) {
+  return text == "auto" ? host_memory_for_us() : parse_byte_size(text).value();
 }
 
 }  // namespace ooc

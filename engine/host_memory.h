@@ -17,5 +17,7 @@ std::int64_t resident_host_bytes();
 // and 2); memory that only caches files counts as free. `root`: for tests, where /proc and /sys
 // lie.
 std::int64_t host_memory_for_us(const std::string& root = "");
+// What --host-memory says: a size (storage/byte_size.h) or auto.
+std::int64_t host_memory_of(const std::string& text);
 
 }  // namespace ooc

@@ -60,13 +60,16 @@ class StorageProbe {
       : io_(io),
         seconds_(options.seconds),
         file_(io.create_temporary(options.directory, kFileBytes)),
-        buffers_(kDepth * kRequest, std::byte{1}) {}
+        depth_(static_cast<std::size_t>(std::clamp<std::int64_t>(
+            options.memory_bytes / static_cast<std::int64_t>(kRequest), 1, kMostDepth))),
+        buffers_(depth_ * kRequest, std::byte{1}) {}
 
   double write() { return transfer(BlockRequest::Kind::kWrite, kFileBytes); }
   double read() { return transfer(BlockRequest::Kind::kRead, written_); }
 
  private:
-  static constexpr std::size_t kRequest = std::size_t{2} << 20, kDepth = 16;
+  static constexpr std::size_t kRequest = std::size_t{2} << 20;
+  static constexpr std::int64_t kMostDepth = 16;
   static constexpr std::size_t kFileBytes = std::size_t{256} << 20;
 
   // Bytes a second; at least one round of requests, at most `limit` bytes.
@@ -75,7 +78,7 @@ class StorageProbe {
     std::size_t offset = 0;
     while (offset < limit && (offset == 0 || seconds_since(begin) < seconds_)) {
       BlockWait wait;
-      for (std::size_t i = 0; i < kDepth && offset < limit; ++i, offset += kRequest) {
+      for (std::size_t i = 0; i < depth_ && offset < limit; ++i, offset += kRequest) {
         io_.submit({kind, file_.get(), offset, buffers_.data() + i * kRequest, kRequest,
                     wait.completion()});
       }
@@ -88,6 +91,7 @@ class StorageProbe {
   BlockIo& io_;
   double seconds_;
   std::unique_ptr<BlockFile> file_;
+  std::size_t depth_;
   AlignedVector<std::byte> buffers_;
   std::size_t written_ = 0;
 };
