@@ -9,6 +9,9 @@
 
 #include "engine/model_words.h"
 #include "storage/manifest.h"
+#include "tests/support/fake_block_io.h"
+#include "tests/support/fake_file_system.h"
+#include "tests/support/memory_tensor.h"
 
 using namespace ooc;
 
@@ -28,18 +31,26 @@ struct Rows {
         bits({vertices, columns, block_rows}),
         splits({vertices, 1, block_rows}) {}
 
-  Scores compute(Metric metric) const {
-    const BlockSource& labels = task == Task::kMultiLabel ? static_cast<const BlockSource&>(bits)
-                                                          : static_cast<const BlockSource&>(single);
-    return compute_metric(metric, task, logits, labels, splits).scores;
+  Scores compute(Metric metric) {
+    test::MemoryFileSystem files;
+    test::MemoryBlockIo io(files);
+    test::AnyMemoryTensor& label_tensor =
+        task == Task::kMultiLabel ? static_cast<test::AnyMemoryTensor&>(bits) : single;
+    std::int64_t bytes_read = 0;
+    BlockRows logit_rows = stored_rows(logits.store(io), bytes_read);
+    BlockRows label_rows = stored_rows(label_tensor.store(io), bytes_read);
+    BlockRows split_rows = stored_rows(splits.store(io), bytes_read);
+    const Scores scores = compute_metric(metric, task, logit_rows, label_rows, split_rows);
+    CHECK(bytes_read > 0);
+    return scores;
   }
 
   Task task;
   std::int64_t rows, cols;
-  MemorySource<T> logits;
-  MemorySource<std::int32_t> single;
-  MemorySource<std::uint8_t> bits;
-  MemorySource<std::uint8_t> splits;
+  test::MemoryTensor<T> logits;
+  test::MemoryTensor<std::int32_t> single;
+  test::MemoryTensor<std::uint8_t> bits;
+  test::MemoryTensor<std::uint8_t> splits;
 };
 
 // Few distinct logits, so that many are equal; some vertices unlabelled, some in no split; the last
@@ -269,7 +280,7 @@ TEST_CASE("metrics: a class of one kind is left out of the mean, with none left 
 }
 
 TEST_CASE("metrics: the same to the last bit for any number of threads") {
-  const Rows<float> rows = random_rows<float>(Task::kMultiLabel, 5000, 35, 64);
+  Rows<float> rows = random_rows<float>(Task::kMultiLabel, 5000, 35, 64);
   for (const Metric metric : {Metric::kMacroF1, Metric::kRocAuc, Metric::kAveragePrecision}) {
     const Scores many = rows.compute(metric);
     const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);

@@ -209,7 +209,8 @@ TEST_CASE("rewrites: training gives the same with each of them left out") {
     test::MemoryFileSystem files;
     const Dataset dataset = test::write_tiny_dataset(files, spec);
     const auto backend = make_cpu_backend();
-    Trainer trainer(*backend, dataset, config);
+    test::MemoryBlockIo io(files);
+    Trainer trainer(*backend, io, dataset, config);
     std::vector<double> losses;
     for (std::int64_t i = 0; i < config.epochs; ++i) {
       const EpochRecord record = trainer.run_epoch(nullptr).value();
