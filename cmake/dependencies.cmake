@@ -19,6 +19,16 @@ pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial)
 pkg_check_modules(LIBURING REQUIRED IMPORTED_TARGET liburing)
 
+# Clp, COIN-OR's solver of linear programs; its own file for pkg-config asks for LAPACK's headers.
+find_path(CLP_INCLUDE_DIR ClpSimplex.hpp PATH_SUFFIXES coin REQUIRED)
+find_library(CLP_LIBRARY Clp REQUIRED)
+find_library(COINUTILS_LIBRARY CoinUtils REQUIRED)
+add_library(clp INTERFACE)
+target_include_directories(clp SYSTEM INTERFACE ${CLP_INCLUDE_DIR})
+target_link_libraries(clp INTERFACE ${CLP_LIBRARY} ${COINUTILS_LIBRARY})
+# The LAPACK behind it may be OpenBLAS's, whose symbols are wrapped where the serial one is linked.
+target_link_options(clp INTERFACE -Wl,--allow-shlib-undefined)
+
 find_path(FAST_FLOAT_INCLUDE_DIR fast_float/fast_float.h REQUIRED)
 
 # The serial OpenBLAS: it is called from many TBB tasks at once and must not start threads itself.

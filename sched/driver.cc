@@ -34,7 +34,7 @@ void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending
     then();
   }
   --pending;
-  changed_.notify_all();
+  if (error || tasks_ <= wake_at_) changed_.notify_all();
 }
 
 void Driver::run(std::function<void()> work, std::function<void()> then) {
@@ -75,6 +75,16 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
           std::chrono::duration<double>(Clock::now() - begin).count();
     }
   }
+}
+
+bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
+                           const std::atomic<bool>* stop, const std::function<void()>& advance) {
+  if (tasks_ < most) return true;
+  wake_at_ = most / 2;
+  const bool done =
+      wait(lock, WaitCause::kWorkers, stop, advance, [&] { return tasks_ <= most / 2; });
+  wake_at_ = kEveryChange;
+  return done;
 }
 
 void Driver::drain() {

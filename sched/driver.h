@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <mutex>
 
 #include "storage/block_file.h"
@@ -48,6 +49,9 @@ class Driver {
   // error of a task or a transfer.
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
             const std::function<void()>& advance, const std::function<bool()>& ready);
+  // The same until fewer than `most` tasks are handed out: then at most half as many are.
+  bool wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
+                     const std::atomic<bool>* stop, const std::function<void()>& advance);
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
 
@@ -57,6 +61,8 @@ class Driver {
   double take_wait_seconds(WaitCause cause);
 
  private:
+  static constexpr std::int64_t kEveryChange = std::numeric_limits<std::int64_t>::max();
+
   void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
               const std::function<void()>& then);
 
@@ -68,6 +74,7 @@ class Driver {
   std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock
   std::atomic<std::int64_t> transfers_{0};
   std::exception_ptr error_;
+  std::int64_t wake_at_ = kEveryChange;  // a task's end wakes the driving thread from so many on
   std::array<double, 3> wait_seconds_{};
   std::atomic<std::int64_t> compute_ns_{0};
 };

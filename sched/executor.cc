@@ -26,6 +26,12 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+std::unique_ptr<EdgeStore> open_out(BlockIo& io, const Dataset& dataset) {
+  const EdgeFile& out = dataset.edge_file(Direction::kOut);
+  if (&out == &dataset.edge_file(Direction::kIn)) return nullptr;
+  return std::make_unique<EdgeStore>(io, out);
+}
+
 }  // namespace
 
 struct Executor::State {
@@ -46,7 +52,8 @@ struct Executor::State {
   Arena arena;
   Driver driver;
   Residency residency;
-  EdgeStore in, out;
+  EdgeStore in;
+  std::unique_ptr<EdgeStore> own_out;              // null: both directions are one file
   std::vector<std::unique_ptr<TensorStore>> made;  // by the plan's tensors
   std::unique_ptr<DeviceBuffer> scratch;
   PassContext context;
@@ -65,16 +72,17 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
       driver(options.workers),
       residency(plan, arena->data()),
       in(io, dataset.edge_file(Direction::kIn)),
-      out(io, dataset.edge_file(Direction::kOut)),
+      own_out(open_out(io, dataset)),
       scratch(
           backend.allocate(static_cast<std::size_t>(options.workers) * worker_scratch_bytes(plan))),
-      context{backend, dataset.manifest().edges, plan, arena->data(), driver, residency, {}, in,
-              out,     scratch->data()},
+      context{
+          backend, dataset.manifest().edges, plan,           arena->data(), driver, residency, {},
+          in,      own_out ? *own_out : in,  scratch->data()},
       reports(programs.size()) {
   OOC_CHECK(static_cast<std::int64_t>(arena->bytes()) >= plan.arena_bytes);
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const EdgePiece& piece : plan.edge_pieces) {
-    EdgeStore& store = piece.direction == Direction::kIn ? in : out;
+    EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
     store.keep(piece.end_chunk, arena->data() + piece.memory.offset);
   }
   open_stores(io, inputs, options.scratch_directory);

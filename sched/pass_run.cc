@@ -212,6 +212,13 @@ bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
       lock, cause, stop_, [this] { advance(); }, ready);
 }
 
+// Enough tasks that no worker waits for the driving thread to wake up.
+bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
+  constexpr std::int64_t kTasksAWorker = 16;
+  return context_.driver.wait_for_room(lock, kTasksAWorker * context_.driver.workers(), stop_,
+                                       [this] { advance(); });
+}
+
 void PassRun::advance() {
   if (edges_) edges_->advance();
   for (Use& use : uses_) {

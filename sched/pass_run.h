@@ -121,6 +121,7 @@ class PassRun {
 
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
             const std::function<bool()>& ready);
+  bool wait_for_room(std::unique_lock<std::mutex>& lock);
   void advance();
 
   PassContext& context_;

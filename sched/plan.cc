@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "sched/plan_dp.h"
+#include "sched/plan_lp.h"
+#include "sched/plan_lru.h"
 #include "sched/plan_residency.h"
+#include "sched/plan_splits.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -18,82 +23,132 @@ class Planner {
           const PlanOptions& options)
       : options_(options), builder_(programs, graph, options), edges_(graph) {}
 
-  Plan make() {
-    choose_splits();
-    const PlanProblem problem(builder_, edges_, splits_, limit_);
-    Residency residency = decide(problem);
-    for (int round = 0;; ++round) {
-      join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
-      Plan plan = lay_out(problem, residency);
-      if (place(problem.timelines(), limit_, plan)) {
-        predict(problem, residency, plan);
-        return plan;
-      }
-      OOC_CHECK(round < 64);
-      const PlanProblem smaller(builder_, edges_, splits_, limit_ - limit_ / 64 * (round + 1));
-      residency = decide(smaller);
+  // Nothing: the least working set doesn't fit.
+  std::optional<Plan> make() const {
+    std::optional<Plan> best;
+    for (const bool kept : {false, true}) {
+      if (kept && options_.strategy == Strategy::kNone) break;
+      const auto splits = choose_splits(builder_, edges_, kept);
+      if (!splits) return std::nullopt;
+      PlanProblem problem(builder_, edges_, *splits);
+      Plan plan = keep_and_place(problem);
+      if (!best || moved(plan) < moved(*best)) best = std::move(plan);
+      if (moved(*best) == 0) break;
     }
+    return best;
+  }
+
+  // The least memory that works.
+  std::int64_t least_memory() const {
+    const PlanProblem problem(builder_, edges_, smallest_splits(builder_));
+    std::int64_t bytes = 0;
+    for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
+      bytes = std::max(bytes, problem.least(pass));
+    }
+    return bytes + options_.workers * problem.scratch_bytes() + problem.reduction_bytes();
   }
 
  private:
-  Residency decide(const PlanProblem& problem) {
-    if (options_.strategy == Strategy::kNone) return nothing_kept(problem.timelines());
-    if (problem.limit() == 0) {
-      return everything_kept(problem.draft(), problem.timelines(), builder_.graph());
-    }
-    Residency residency = nothing_kept(problem.timelines());
-    fill_memory(problem, residency);
-    return residency;
-  }
-
-  void choose_splits() {
-    splits_.assign(builder_.stages().size(), {options_.part_blocks, options_.slices_at_once});
-    set_limit();
-    while (limit_ > 0) {
-      const PlanProblem problem(builder_, edges_, splits_, limit_);
-      bool changed = false;
-      for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
-        if (problem.least(pass) <= limit_) continue;
-        const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(pass)];
-        PassSplit& split = splits_[static_cast<std::size_t>(draft.stage)];
-        if (!draft.edges || split.part_blocks == 1) too_small();
-        std::int64_t part = 1;
-        while (2 * part < draft.part_blocks) part *= 2;
-        if (draft.part_blocks == 1) too_small();
-        split.part_blocks = part;
-        changed = true;
+  Plan keep_and_place(PlanProblem& problem) const {
+    std::optional<Plan> best;
+    for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
+      problem.reserve(problem.limit() * percent / 100);
+      std::string remark;
+      const std::vector<Residency> choices = decide(problem, remark);
+      problem.reserve(0);
+      bool changed = true;
+      for (const Residency& residency : choices) {
+        Plan plan = place_all(problem, residency, changed);
+        plan.remark = remark;
+        if (!best || moved(plan) < moved(*best)) best = std::move(plan);
       }
-      set_limit();
-      if (!changed) return;
+      if (!changed) break;
+    }
+    add_bounds(problem, *best);
+    return std::move(*best);
+  }
+
+  static std::int64_t moved(const Plan& plan) { return plan.bytes_read + plan.bytes_written; }
+
+  // What the strategy keeps; several, where what is better depends on the places that are found.
+  std::vector<Residency> decide(const PlanProblem& problem, std::string& remark) const {
+    if (options_.strategy == Strategy::kNone) return {problem.nothing()};
+    if (problem.limit() == 0) {
+      return {everything_kept(problem.draft(), problem.timelines(), builder_.graph())};
+    }
+    if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem)};
+    if (options_.strategy == Strategy::kDp) return {choose_by_dp(problem, remark)};
+    Residency filled = problem.nothing();
+    fill_memory(problem, filled);
+    return {std::move(filled), choose_by_lp(problem)};
+  }
+
+  // Gives up what finds no place; then `changed`.
+  Plan place_all(PlanProblem& problem, Residency residency, bool& changed) const {
+    changed = false;
+    trim(problem, residency);
+    while (true) {
+      if (options_.strategy != Strategy::kNone) {
+        join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
+      }
+      const std::vector<RingSize> rings = problem.rings();
+      problem.widen_rings(residency);
+      Plan plan = lay_out(problem, residency);
+      std::vector<Piece> left = place(problem.timelines(), problem.limit(), plan);
+      problem.set_rings(rings);
+      if (!left.empty()) {
+        plan = lay_out(problem, residency);
+        left = place(problem.timelines(), problem.limit(), plan);
+      }
+      if (left.empty()) {
+        predict(problem, residency, plan);
+        return plan;
+      }
+      changed = true;
+      give_up(problem, left, residency);
     }
   }
 
-  [[noreturn]] void too_small() const {
-    throw BudgetError("the memory budget is too small",
-                      fmt::format("--host-memory {} MiB",
-                                  (options_.memory_bytes + options_.reserved_bytes) / kMiB),
-                      "give more");
+  // Lowers levels by what found no place; others, where that is in memory anyway.
+  static void give_up(const PlanProblem& problem, const std::vector<Piece>& left,
+                      Residency& residency) {
+    for (const Piece& piece : left) {
+      const Timeline& line = problem.timelines()[static_cast<std::size_t>(piece.tensor)];
+      Levels& levels = residency.tensors[static_cast<std::size_t>(piece.tensor)];
+      const Levels before = levels;
+      lower(line, piece, levels);
+      if (levels.during != before.during || levels.keep != before.keep) continue;
+      if (!lower_pass(problem, piece.first_pass, residency)) residency = problem.nothing();
+    }
+    trim(problem, residency);
   }
 
-  void set_limit() {
-    const Draft draft = builder_.draft(splits_);
-    reduction_bytes_ = builder_.reduction_bytes(draft);
-    scratch_bytes_ = 0;
-    for (const StageShape& stage : builder_.stages()) {
-      scratch_bytes_ =
-          std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
+  // Every interval that the piece's passes reach into, and the accesses at their ends.
+  static void lower(const Timeline& line, const Piece& piece, Levels& levels) {
+    const auto inside = [&](int pass) {
+      return piece.first_pass <= piece.last_pass
+                 ? pass >= piece.first_pass && pass <= piece.last_pass
+                 : pass >= piece.first_pass || pass <= piece.last_pass;
+    };
+    for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+      if (!inside(line.accesses[i].pass)) continue;
+      if (levels.during[i] < piece.end_block || line.accesses[i].holds) continue;
+      levels.during[i] -= piece.end_block - piece.first_block;
+      levels.during[i] -= levels.during[i] % line.quantum;
     }
-    limit_ = 0;
-    if (options_.memory_bytes == 0) return;
-    limit_ = options_.memory_bytes - options_.workers * scratch_bytes_ - reduction_bytes_;
-    if (limit_ <= 0) too_small();
+    for (int i = 0; i < line.interval_count(); ++i) {
+      std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
+      if (line.end_of(i) < 0) continue;
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(line.end_of(i))]);
+    }
   }
 
   Plan lay_out(const PlanProblem& problem, const Residency& residency) const {
     Plan plan;
     plan.strategy = options_.strategy;
-    plan.scratch_bytes = scratch_bytes_;
-    plan.reduction_bytes = reduction_bytes_;
+    plan.scratch_bytes = problem.scratch_bytes();
+    plan.reduction_bytes = problem.reduction_bytes();
     plan.tensors = problem.draft().tensors;
     plan.sections = builder_.sections(problem.draft());
     plan.pieces = make_pieces(problem.draft(), problem.timelines(), residency);
@@ -168,8 +223,7 @@ class Planner {
         const MachineRates& rates = options_.rates;
         const double storage = static_cast<double>(pass.bytes_read) / rates.storage_read +
                                static_cast<double>(pass.bytes_written) / rates.storage_write;
-        pass.seconds =
-            std::max(storage, moved / rates.memory + pass.multiply_adds / rates.multiply_adds);
+        pass.seconds = std::max(storage, compute_seconds(pass));
         plan.bytes_read += pass.bytes_read;
         plan.bytes_written += pass.bytes_written;
         plan.bytes_moved += pass.bytes_moved;
@@ -178,19 +232,91 @@ class Planner {
     }
   }
 
+  double compute_seconds(const Pass& pass) const {
+    return static_cast<double>(pass.bytes_moved) / options_.rates.memory +
+           pass.multiply_adds / options_.rates.multiply_adds;
+  }
+
+  void add_bounds(const PlanProblem& problem, Plan& plan) const {
+    std::vector<double> seconds;
+    for (const Section& section : plan.sections) {
+      for (const Pass& pass : section.passes) seconds.push_back(compute_seconds(pass));
+    }
+    plan.bound_bytes = std::min(static_cast<std::int64_t>(least_bytes(problem).value_or(0)),
+                                plan.bytes_read + plan.bytes_written);
+    plan.bound_seconds = std::min(least_seconds(problem, seconds), plan.seconds);
+  }
+
   const PlanOptions& options_;
   PassBuilder builder_;
   EdgeTable edges_;
-  std::vector<PassSplit> splits_;
-  std::int64_t limit_ = 0;  // of the arena
-  std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0;
+};
+
+}  // namespace
+
+namespace {
+
+// Budgets are named as users write them, in MiB.
+class BudgetSearch {
+ public:
+  BudgetSearch(const std::vector<const Program*>& programs, const GraphCounts& graph,
+               const PlanOptions& options)
+      : programs_(programs), graph_(graph), options_(options) {}
+
+  [[noreturn]] void fail() {
+    const std::int64_t given = (options_.memory_bytes + options_.reserved_bytes) / kMiB;
+    const std::int64_t least = ceil_div(
+        Planner(programs_, graph_, options_).least_memory() + options_.reserved_bytes, kMiB);
+    std::int64_t works = least;
+    while (!seconds(works)) ++works;
+    options_.memory_bytes = 0;
+    const double unlimited = Planner(programs_, graph_, options_).make()->seconds;
+    throw BudgetError(
+        fmt::format("a memory budget of {} MiB is too small: the least that works is {} MiB", given,
+                    works),
+        "--host-memory",
+        fmt::format("give {} MiB or more; with {} MiB an epoch is predicted to take at most twice "
+                    "as long as with all data in memory",
+                    works, good(works, 2 * unlimited)));
+  }
+
+ private:
+  // Of a predicted epoch; nothing: it doesn't fit.
+  std::optional<double> seconds(std::int64_t budget) const {
+    PlanOptions options = options_;
+    options.memory_bytes = budget * kMiB - options.reserved_bytes;
+    if (options.memory_bytes <= 0) return std::nullopt;
+    const std::optional<Plan> plan = Planner(programs_, graph_, options).make();
+    if (!plan) return std::nullopt;
+    return plan->seconds;
+  }
+
+  // A budget within so many seconds; a few percent below it is none.
+  std::int64_t good(std::int64_t least, double limit) const {
+    std::int64_t low = least, high = least;
+    while (seconds(high).value_or(2 * limit + 1) > limit) {
+      low = high;
+      high *= 2;
+    }
+    while (high - low > std::max<std::int64_t>(high / 50, 1)) {
+      const std::int64_t middle = (low + high) / 2;
+      (seconds(middle).value_or(2 * limit + 1) <= limit ? high : low) = middle;
+    }
+    return high;
+  }
+
+  const std::vector<const Program*>& programs_;
+  const GraphCounts& graph_;
+  PlanOptions options_;
 };
 
 }  // namespace
 
 Plan make_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
                const PlanOptions& options) {
-  return Planner(programs, graph, options).make();
+  std::optional<Plan> plan = Planner(programs, graph, options).make();
+  if (!plan) BudgetSearch(programs, graph, options).fail();
+  return std::move(*plan);
 }
 
 }  // namespace ooc

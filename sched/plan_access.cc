@@ -16,11 +16,15 @@ void add_touches(const UseDraft& use, const PassDraft& pass, Access& access) {
       access.sweeps += groups * pass.parts;
       return;
     case UseRole::kResident:
+      access.holds = access.holds || (pass.parts == 1 && !use.sliced);
+      [[fallthrough]];
     case UseRole::kRows:
       access.sweeps += groups;
       access.straddles += groups;
       return;
     case UseRole::kAccumulator:
+      access.holds = pass.parts == 1 && !use.sliced;
+      [[fallthrough]];
     case UseRole::kOutput:
       access.makes = true;
   }
@@ -105,19 +109,24 @@ std::vector<int> passes_between(const Timeline& timeline, int interval, int pass
   return passes;
 }
 
-Residency nothing_kept(const std::vector<Timeline>& timelines) {
+Residency nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines) {
   Residency residency;
   for (const Timeline& timeline : timelines) {
     residency.tensors.push_back(
         {std::vector<std::int64_t>(static_cast<std::size_t>(timeline.interval_count())),
          std::vector<std::int64_t>(timeline.accesses.size())});
+    const auto tensor = static_cast<std::size_t>(timeline.tensor);
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      if (!timeline.accesses[i].holds) continue;
+      residency.tensors.back().during[i] = draft.tensors[tensor].layout.block_count();
+    }
   }
   return residency;
 }
 
 Residency everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
                           const GraphCounts& graph) {
-  Residency residency = nothing_kept(timelines);
+  Residency residency = nothing_kept(draft, timelines);
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const auto tensor = static_cast<std::size_t>(timelines[t].tensor);
     const std::int64_t blocks = draft.tensors[tensor].layout.block_count();

@@ -13,6 +13,7 @@ namespace ooc {
 struct Access {
   int pass = 0;
   bool makes = false;          // written here; read otherwise
+  bool holds = false;          // all of it lies in memory meanwhile, whatever is kept
   std::int64_t sweeps = 0;     // times that every unit is needed
   std::int64_t straddles = 0;  // times that a unit across the border of two parts is needed again
 };
@@ -54,7 +55,8 @@ struct Residency {
   std::vector<Levels> tensors;                   // by timeline
   std::array<std::int64_t, 2> edge_chunks = {};  // by direction: the first ones, for good
 };
-Residency nothing_kept(const std::vector<Timeline>& timelines);
+// What lies in memory anyway is held during its passes.
+Residency nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines);
 Residency everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
                           const GraphCounts& graph);
 // Raises what is free: what both neighbouring passes hold stays between them.

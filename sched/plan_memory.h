@@ -49,9 +49,9 @@ class MemoryModel {
 std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
                                const Residency& residency);
 
-// Gives every region of the plan its place; `plan` has the sizes and lifetimes. First fit, what
-// lives longest first; a piece may be cut where the holes ask for it. False, with the arena it
-// would take: it doesn't fit `limit` (0: no limit).
-bool place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan);
+// Gives every region of the plan its place in the arena of `limit` bytes (0: no limit); `plan` has
+// the sizes and lifetimes. Pieces may come out cut. Returns the pieces, or rests of them, that
+// found no place; the rest of the plan must fit.
+std::vector<Piece> place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan);
 
 }  // namespace ooc

@@ -129,6 +129,7 @@ void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
   edges.groups = ceil_div(stage.slices, edges.slices_at_once);
   edges.rows = edges.groups == 1 && !stage.pass.steps.empty();
   const bool row_pass = !edges.rows && !stage.pass.steps.empty();
+  if (split.part_blocks > 0) edges.parts = ceil_div(blocks, split.part_blocks);
   add_edge_uses(draft, stage, edges);
   if (edges.rows) add_row_uses(draft, stage, edges);
   std::int64_t unit = 1;
@@ -161,7 +162,9 @@ void PassBuilder::add_edge_uses(Draft& draft, const StageShape& stage, PassDraft
     pass.uses.push_back({UseRole::kResident, -1, tensor_of(draft, stage.section, -1), false});
   }
   for (const ValueId id : stage.accumulators) {
-    const bool kept = stage.kept.contains(id) || (pass.groups > 1 && contains(stage.reads, id));
+    // In memory as a whole it is a tensor too, so that it may lie in several places.
+    const bool kept = stage.kept.contains(id) || (pass.groups > 1 && contains(stage.reads, id)) ||
+                      (pass.groups == 1 && pass.parts == 1);
     pass.uses.push_back(
         {UseRole::kAccumulator, id, kept ? tensor_of(draft, stage.section, id) : -1, sliced(id)});
   }

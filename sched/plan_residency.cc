@@ -6,53 +6,81 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
+struct RingChoice {
+  RingSize size;
+  std::int64_t share;  // one of so many of the memory that it may take beyond the first choice
+};
 // From what keeps transfers and compute apart to what overlaps them best.
-constexpr RingSize kRings[] = {{1, 0, 0},
-                               {2, 0, 0},
-                               {3, 4 * kMiB, 4 * kMiB},
-                               {3, 8 * kMiB, 16 * kMiB},
-                               {4, 32 * kMiB, 32 * kMiB},
-                               {4, 64 * kMiB, 64 * kMiB}};
-// Share of the memory that more than two slots each may take.
-constexpr std::int64_t kRingShare = 8;
+constexpr RingChoice kRings[] = {
+    {{1, 0, 0}, 1}, {{2, 0, 0}, 2}, {{3, 4 * kMiB, 4 * kMiB}, 8}, {{3, 8 * kMiB, 16 * kMiB}, 16}};
+// Where there is memory left.
+constexpr RingSize kWideRings[] = {{4, 64 * kMiB, 64 * kMiB},
+                                   {4, 32 * kMiB, 32 * kMiB},
+                                   {3, 16 * kMiB, 16 * kMiB},
+                                   {3, 8 * kMiB, 16 * kMiB},
+                                   {3, 4 * kMiB, 4 * kMiB}};
 
 }  // namespace
 
 PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-                         const std::vector<PassSplit>& splits, std::int64_t limit)
+                         const std::vector<PassSplit>& splits)
     : builder_(builder),
       edges_(edges),
       draft_(builder.draft(splits)),
       timelines_(make_timelines(builder, draft_)),
       memory_(builder, edges, draft_, timelines_),
-      limit_(limit) {
+      nothing_(nothing_kept(draft_, timelines_)),
+      reduction_bytes_(builder.reduction_bytes(draft_)) {
+  for (const StageShape& stage : builder.stages()) {
+    scratch_bytes_ =
+        std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
+  }
+  const PlanOptions& options = builder.options();
+  if (options.memory_bytes > 0) {  // 1: nothing fits
+    limit_ = std::max<std::int64_t>(
+        options.memory_bytes - options.workers * scratch_bytes_ - reduction_bytes_, 1);
+  }
   for (int pass = 0; pass < draft_.pass_count(); ++pass) rings_.push_back(choose_ring(pass));
 }
 
 std::int64_t PlanProblem::least(int pass) const {
-  return memory_.working_set(pass, nothing_kept(timelines_), kRings[0]);
+  return memory_.kept(nothing())[static_cast<std::size_t>(pass)] +
+         memory_.working_set(pass, nothing(), kRings[0].size);
 }
 
 RingSize PlanProblem::choose_ring(int pass) const {
-  if (limit_ == 0) return std::end(kRings)[-1];
-  const Residency nothing = nothing_kept(timelines_);
-  const std::int64_t least_bytes = least(pass);
-  RingSize chosen = kRings[0];
-  for (const RingSize& ring : kRings) {
-    const std::int64_t bytes = memory_.working_set(pass, nothing, ring);
-    const std::int64_t more = bytes - least_bytes;
-    if (bytes > limit_ || (ring.slots > 2 && more > limit_ / kRingShare)) break;
-    if (ring.slots == 2 && more > limit_ / 2) break;
+  if (limit_ == 0) return kWideRings[0];
+  const std::int64_t least_bytes = memory_.working_set(pass, nothing(), kRings[0].size);
+  const std::int64_t held = least(pass) - least_bytes;
+  RingSize chosen = kRings[0].size;
+  for (const auto& [ring, share] : kRings) {
+    const std::int64_t bytes = memory_.working_set(pass, nothing(), ring);
+    if (held + bytes > limit_ || bytes - least_bytes > limit_ / share) break;
     chosen = ring;
   }
   return chosen;
+}
+
+void PlanProblem::widen_rings(const Residency& residency) {
+  if (limit_ == 0) return;
+  const std::vector<std::int64_t> kept = memory_.kept(residency);
+  for (int pass = 0; pass < draft_.pass_count(); ++pass) {
+    const std::int64_t room = limit_ - kept[static_cast<std::size_t>(pass)];
+    RingSize& ring = rings_[static_cast<std::size_t>(pass)];
+    for (const RingSize& wide : kWideRings) {
+      if (wide.bytes <= ring.bytes || wide.slots < ring.slots) break;
+      if (memory_.working_set(pass, residency, wide) > room) continue;
+      ring = wide;
+      break;
+    }
+  }
 }
 
 std::vector<std::int64_t> PlanProblem::free(const Residency& residency) const {
   std::vector<std::int64_t> free = memory_.kept(residency);
   for (std::size_t pass = 0; pass < free.size(); ++pass) {
     const auto index = static_cast<int>(pass);
-    free[pass] = limit_ - free[pass] - memory_.working_set(index, residency, ring(index));
+    free[pass] = limit() - free[pass] - memory_.working_set(index, residency, ring(index));
   }
   return free;
 }
@@ -210,6 +238,64 @@ class Filler {
 
 void fill_memory(const PlanProblem& problem, Residency& residency) {
   Filler(problem, residency).run();
+}
+
+namespace {
+
+// One quantum less of a tensor in a pass; false: it has none there.
+bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels& levels) {
+  bool lowered = false;
+  const auto lower = [&](std::int64_t& level) {
+    if (level == 0) return;
+    level = (level - 1) / line.quantum * line.quantum;
+    lowered = true;
+  };
+  for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+    if (line.accesses[i].pass == pass && !line.accesses[i].holds) lower(levels.during[i]);
+  }
+  for (int i = 0; i < line.interval_count(); ++i) {
+    const std::vector<int> between = passes_between(line, i, problem.draft().pass_count());
+    std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
+    if (std::find(between.begin(), between.end(), pass) != between.end()) lower(keep);
+    keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
+    if (line.end_of(i) < 0) continue;
+    keep = std::min(keep, levels.during[static_cast<std::size_t>(line.end_of(i))]);
+  }
+  return lowered;
+}
+
+}  // namespace
+
+bool lower_pass(const PlanProblem& problem, int pass, Residency& residency) {
+  const auto at = static_cast<std::size_t>(pass);
+  const std::int64_t before = problem.free(residency)[at];
+  Residency best;
+  double best_loss = 0;
+  for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
+    Residency lower = residency;
+    if (!lower_in(problem, problem.timelines()[t], pass, lower.tensors[t])) continue;
+    const std::int64_t freed = problem.free(lower)[at] - before;
+    const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
+                        static_cast<double>(std::max<std::int64_t>(freed, 1));
+    if (!best.tensors.empty() && loss >= best_loss) continue;
+    best_loss = loss;
+    best = std::move(lower);
+  }
+  if (best.tensors.empty()) return false;
+  residency = std::move(best);
+  return true;
+}
+
+void trim(const PlanProblem& problem, Residency& residency) {
+  while (problem.limit() > 0) {
+    const std::vector<std::int64_t> left = problem.free(residency);
+    const auto fullest = std::min_element(left.begin(), left.end());
+    if (*fullest >= 0) return;
+    if (lower_pass(problem, static_cast<int>(fullest - left.begin()), residency)) continue;
+    residency.edge_chunks.fill(0);
+    if (!problem.fits(residency)) residency = problem.nothing();
+    return;
+  }
 }
 
 }  // namespace ooc

@@ -11,9 +11,9 @@ namespace ooc {
 // Passes with their splits, and the memory there is for them.
 class PlanProblem {
  public:
-  // `limit`: bytes of the arena; 0: no limit. Both references must outlive it.
+  // The references must outlive it.
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-              const std::vector<PassSplit>& splits, std::int64_t limit);
+              const std::vector<PassSplit>& splits);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 
@@ -22,12 +22,22 @@ class PlanProblem {
   const Draft& draft() const { return draft_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
   const MemoryModel& memory() const { return memory_; }
-  std::int64_t limit() const { return limit_; }
+  // Bytes of the arena; 0: no limit.
+  std::int64_t limit() const { return limit_ - reserve_; }
+  // Of that, so much is to stay free: places in the arena take more than sizes tell.
+  void reserve(std::int64_t bytes) { reserve_ = bytes; }
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }  // per worker
+  std::int64_t reduction_bytes() const { return reduction_bytes_; }
   const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
+  // Gives memory that is left to rings; and takes it back.
+  void widen_rings(const Residency& residency);
+  std::vector<RingSize> rings() const { return rings_; }
+  void set_rings(std::vector<RingSize> rings) { rings_ = std::move(rings); }
   const PlannedTensor& tensor(const Timeline& timeline) const {
     return draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
   }
 
+  const Residency& nothing() const { return nothing_; }  // is kept
   // The least that the pass works with, when nothing is kept.
   std::int64_t least(int pass) const;
   // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
@@ -46,7 +56,8 @@ class PlanProblem {
   Draft draft_;
   std::vector<Timeline> timelines_;
   MemoryModel memory_;
-  std::int64_t limit_;
+  Residency nothing_;
+  std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0, limit_ = 0, reserve_ = 0;
   std::vector<RingSize> rings_;
 };
 
@@ -55,5 +66,11 @@ std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::in
 
 // Raises levels as far as memory goes, first what saves the most bytes for its memory and time.
 void fill_memory(const PlanProblem& problem, Residency& residency);
+
+// Lowers a level in a pass by the least it can be, where that costs the fewest bytes moved. False:
+// there is none.
+bool lower_pass(const PlanProblem& problem, int pass, Residency& residency);
+// Lowers levels until all fits, each time where it costs the fewest bytes moved.
+void trim(const PlanProblem& problem, Residency& residency);
 
 }  // namespace ooc

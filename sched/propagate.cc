@@ -151,12 +151,8 @@ bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t p
   const std::int64_t end = std::min((panel + 1) * edges.panel_blocks, end_block_);
   const auto left = std::make_shared<std::int64_t>((end - first) * tokens_per_block());
   for (std::int64_t block = first; block < end; ++block) {
-    // In order of the spans, and a few tokens for every worker are enough.
-    const std::int64_t most = 4 * context_.driver.workers();
-    const auto ready = [&] {
-      return folded(block, group->index) && context_.driver.tasks() < most;
-    };
-    if (!wait(lock, WaitCause::kWorkers, ready)) return false;
+    const auto in_turn = [&] { return folded(block, group->index); };
+    if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
     EdgeToken token;
     token.group = group;
     token.loops = loops_of(*group, block);

@@ -58,9 +58,7 @@ std::int64_t PassRun::rows_item(const Use& use, std::int64_t block) const {
 bool PassRun::prepare_block(std::int64_t block) {
   Driver& driver = context_.driver;
   auto lock = driver.lock();
-  // A few blocks for every worker are enough.
-  const std::int64_t most = 4 * driver.workers();
-  if (!wait(lock, WaitCause::kWorkers, [&] { return driver.tasks() < most; })) return false;
+  if (!wait_for_room(lock)) return false;
   for (Use& use : uses_) {
     if (use.planned->role == UseRole::kRows) {
       const std::int64_t item = rows_item(use, block);

@@ -13,7 +13,7 @@ namespace ooc {
 namespace {
 
 constexpr double kEdgeBytes = 2.7;  // about what a tile spends on an edge
-constexpr double kEdgeChunkBytes = 4 << 20;
+constexpr double kEdgeChunkBytes = 1 << 20;
 
 ChunkFileShape shape_of(const EdgeLayout& layout) {
   ChunkFileShape shape;

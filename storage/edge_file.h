@@ -34,7 +34,8 @@ struct EdgeLayout {
   bool operator==(const EdgeLayout&) const = default;
 };
 
-// The sparser the graph, the wider the span; panels such that an average edge chunk has 4 MiB.
+// The sparser the graph, the wider the span; panels such that an average edge chunk has 1 MiB: who
+// wants a part of the destinations reads little beside it.
 EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::int64_t block_rows);
 
 // Encoded tiles of one edge chunk, beside each other.

@@ -53,3 +53,42 @@ TEST_CASE("plan: every budget is kept, and bytes are those of a walk over the pl
     }
   }
 }
+
+TEST_CASE("plan: tmp table") {
+  const Program program = train_program(3, 100, 64, 40);
+  const GraphCounts graph = small_graph();
+  for (const std::int64_t budget : {96, 128, 200, 256, 400, 512, 1024, 1400,1600,1800, 2048}) {
+    for (const Strategy strategy :
+         {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
+      PlanOptions options;
+      options.strategy = strategy;
+      options.memory_bytes = budget * kMiB;
+      options.workers = 2;
+      const Plan plan = make_plan({&program}, graph, options);
+      printf("%5ld MiB strategy %d: %8.1f MiB, bound %8.1f arena %.1f scratch %.1f red %.1f\n", budget, (int)strategy,
+             double(plan.bytes_read + plan.bytes_written) / kMiB, double(plan.bound_bytes) / kMiB, double(plan.arena_bytes)/kMiB, 2*double(plan.scratch_bytes)/kMiB,double(plan.reduction_bytes)/kMiB);
+    }
+  }
+}
+
+TEST_CASE("plan: tmp mono") {
+  const Program program = train_program(3, 100, 64, 40);
+  const GraphCounts graph = small_graph();
+  for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
+    std::int64_t last = 1L << 60;
+    for (std::int64_t budget = 64; budget < 1700; budget += 16) {
+      PlanOptions options;
+      options.strategy = strategy;
+      options.memory_bytes = budget * kMiB;
+      options.workers = 2;
+      try {
+      const Plan plan = make_plan({&program}, graph, options);
+      const auto bytes = plan.bytes_read + plan.bytes_written;
+      if (bytes > last*1.001 || (strategy == Strategy::kLp && bytes > 1.05 * plan.bound_bytes))
+      printf("%5ld MiB strategy %d: %8.1f MiB after %.1f, bound %8.1f\n", budget, (int)strategy,
+             double(bytes) / kMiB, double(last)/kMiB, double(plan.bound_bytes) / kMiB);
+      last = bytes;
+      } catch (std::exception& e) { printf("%ld: %s\n", budget, e.what()); }
+    }
+  }
+}

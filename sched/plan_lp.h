@@ -1,0 +1,22 @@
+// Residency by an interval linear program over the cyclic sequence of accesses (`lp`): for each
+// tensor the share that stays from access to access, and during each access.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sched/plan_residency.h"
+
+namespace ooc {
+
+// What no residency goes below for these passes, in fractions of tensors: bytes (nothing: not even
+// the working sets fit), and seconds, given each pass's compute.
+std::optional<double> least_bytes(const PlanProblem& problem);
+// What `lp` is likely to come to, before rounding.
+std::optional<double> likely_bytes(const PlanProblem& problem);
+double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds);
+
+// Fewest bytes, in whole units; memory that rounding leaves is filled up.
+Residency choose_by_lp(const PlanProblem& problem);
+
+}  // namespace ooc

@@ -1,0 +1,19 @@
+// How propagations are split by destinations and by slices.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sched/plan_residency.h"
+
+namespace ooc {
+
+// By stage, so that an epoch moves few bytes with nothing kept between passes, or with what may
+// then be `kept`. Nothing: the budget can't hold the smallest working set.
+std::optional<std::vector<PassSplit>> choose_splits(const PassBuilder& builder,
+                                                    const EdgeTable& edges, bool kept);
+
+// The splits that need the least memory, by stage.
+std::vector<PassSplit> smallest_splits(const PassBuilder& builder);
+
+}  // namespace ooc
