@@ -6,6 +6,7 @@
 
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
+#include "engine/host_memory.h"
 #include "engine/inference.h"
 #include "engine/model_words.h"
 #include "engine/run_directory.h"
@@ -23,6 +24,8 @@ struct Options {
   std::string output;
   Output what = Output::kLogits;
   std::string devices = "auto";
+  std::string host_memory = "auto";
+  std::string scratch;
   std::optional<std::int64_t> threads;
   bool json = false;
   bool force = false;
@@ -45,6 +48,11 @@ void add_options(cli::Command& command, Options& options) {
                               "Where to compute");
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
+  command.size_or_auto("--host-memory", options.host_memory,
+                       "All the memory the process may take; auto: what the machine and its limits "
+                       "leave it");
+  command.text("--scratch", options.scratch, "DIR",
+               "Where tensors go that don't fit memory; the directory of the output if absent");
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace an output that exists");
   command.example("The class of every vertex",
@@ -78,8 +86,14 @@ void infer(const Options& options) {
   const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
   if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
-  const InferenceResult result = run_inference(files, *backend, dataset, checkpoint, options.what,
-                                               options.output, &cli::stop_flag());
+  const std::unique_ptr<BlockIo> io = make_block_io();
+  InferenceOptions inference;
+  inference.output = options.what;
+  inference.path = options.output;
+  inference.budget.host_bytes = host_memory_of(options.host_memory);
+  inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
+  const InferenceResult result =
+      run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
   nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};
   if (!ids_path.empty()) facts["ids"] = ids_path;
   const std::string metric = word_of(kMetrics, checkpoint.config.metric);

@@ -3,16 +3,20 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "bin/cli/progress.h"
 #include "bin/cli/threads.h"
+#include "bin/train_graph.h"
 #include "bin/train_options.h"
+#include "engine/host_memory.h"
+#include "engine/machine_rates.h"
 #include "engine/model_library.h"
 #include "engine/seed_runs.h"
 #include "kernels/cpu_backend.h"
-#include "storage/byte_size.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -32,18 +36,65 @@ std::string default_run_dir(const RunConfig& config) {
   return free_path;
 }
 
-void print_plan(const Trainer& trainer, bool json) {
+void print_plan(const TrainingPlan& plan, bool json) {
   if (json) {
-    fmt::print("{}\n", plan_of(trainer).dump(2));
-    return;
-  }
-  for (const auto& [name, bytes] : trainer.precomputed_bytes()) {
-    fmt::print("computed once: {} {}, in memory\n", name, format_byte_size(bytes));
-  }
-  for (const ModelProgram* program : {&trainer.training(), &trainer.evaluation()}) {
-    fmt::print("{}", plan_to_text(program->program(), program->plan()));
+    fmt::print("{}\n", plan.json().dump(2));
+  } else {
+    fmt::print("{}", plan.text());
   }
 }
+
+// The nearest directory above a path, or it itself, that is there.
+std::string existing(std::string path) {
+  while (!posix_file_system().is_directory(path)) path = parent_path(path);
+  return path;
+}
+
+// What the run may take, and what the machine does in a second where its files lie.
+RunBudget budget_of(BlockIo& io, const RunConfig& config, const std::string& directory) {
+  constexpr std::int64_t kMeasuring = 512 << 20;
+  RunBudget budget;
+  budget.host_bytes = host_memory_of(config.host_memory);
+  budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  const RateOptions rates{existing(config.scratch.empty() ? directory : config.scratch),
+                          budget.plan.workers, std::min(kMeasuring, budget.host_bytes / 4)};
+  budget.plan.rates = machine_rates(posix_file_system(), io, rates, rates_cache());
+  return budget;
+}
+
+// Where tensors go that don't fit memory. The run directory's own is made for the run and removed
+// behind it; what lies in it is gone with the process, however that ends.
+class ScratchDirectory {
+ public:
+  ScratchDirectory(const RunConfig& config, const RunDirectory& run)
+      : own_(config.scratch.empty()),
+        path_(own_ ? join_path(run.path(), "scratch") : config.scratch) {
+    if (own_) posix_file_system().remove_all(path_);
+    posix_file_system().create_directories(path_);
+  }
+  ~ScratchDirectory() {
+    if (!own_) return;
+    try {
+      posix_file_system().remove_all(path_);
+    } catch (const Error& error) {
+      spdlog::warn("{}", error.what());
+    }
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  bool own_;
+  std::string path_;
+};
+
+// What a program of this kind has once.
+struct Machine {
+  std::unique_ptr<BlockIo> io = make_block_io();
+  std::unique_ptr<Backend> backend = make_cpu_backend();
+};
 
 std::string metric_text(const nlohmann::ordered_json& value) {
   return value.is_number() ? fmt::format("{:.4f}", value.get<double>()) : "none";
@@ -79,7 +130,7 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
   };
   spdlog::info("run directory {}", run.path());
   RunResult result = run_training(run, trainer, &cli::stop_flag(), [&](const EpochRecord& record) {
-    bytes += record.bytes_read;
+    bytes += record.counters.bytes_read + record.counters.bytes_written;
     std::string note = fmt::format("loss {:.4f}", record.loss);
     if (record.scores) note += fmt::format(", valid {:.4f}", record.scores->valid);
     show(record.epoch, note);
@@ -88,17 +139,17 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
   return result;
 }
 
-// `trainer` has the configuration of `run`; several runs take one each, one after the other.
-void train(const cli::Command& command, const TrainOptions& options, RunDirectory& run,
-           std::unique_ptr<Trainer> trainer, Backend& backend, const Dataset& dataset) {
+// Several runs take a trainer each, one after the other.
+void train(const cli::Command& command, const TrainOptions& options, Machine& machine,
+           RunDirectory& run, const Dataset& dataset, TrainerOptions trainer_options) {
+  const ScratchDirectory scratch(run.config(), run);
+  trainer_options.scratch = scratch.path();
   const auto train_seed = [&](RunDirectory& seed_run) {
-    trainer.reset();  // before the next one takes its memory
-    trainer = std::make_unique<Trainer>(backend, dataset, seed_run.config());
-    return train_one(command, seed_run, *trainer);
+    Trainer trainer(*machine.backend, *machine.io, dataset, seed_run.config(), trainer_options);
+    return train_one(command, seed_run, trainer);
   };
   const bool many = run.config().runs > 1;
-  const RunResult result =
-      many ? run_seeds(posix_file_system(), run, train_seed) : train_one(command, run, *trainer);
+  const RunResult result = many ? run_seeds(posix_file_system(), run, train_seed) : train_seed(run);
   if (result.outcome == RunOutcome::kInterrupted) {
     throw Interrupted(
         fmt::format("interrupted after epoch {}{}", result.epochs, many ? " of a seed's run" : ""),
@@ -110,20 +161,39 @@ void train(const cli::Command& command, const TrainOptions& options, RunDirector
   print_summary(result.summary, options.json);
 }
 
+// Before anything is written: whether it can be trained in the budget, and how.
+void check_plan(const TrainOptions& options, Machine& machine, const RunConfig& config,
+                const Dataset& dataset, const TrainerOptions& trainer_options) {
+  const Trainer trainer(*machine.backend, *machine.io, dataset, config, trainer_options);
+  if (options.plan) print_plan(trainer.plan(), options.json);
+}
+
 void start(const cli::Command& command, TrainOptions& options) {
   RunConfig config = new_config(command, options);
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
-  set_task(config, options, dataset.manifest());
-  const std::unique_ptr<Backend> backend = make_cpu_backend();
-  auto trainer = std::make_unique<Trainer>(*backend, dataset, config);
-  if (options.plan) {
-    print_plan(*trainer, options.json);
-    return;
-  }
+  set_task(config, options, default_task(dataset.manifest()));
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
+  Machine machine;
+  const TrainerOptions trainer{budget_of(*machine.io, config, options.run_dir)};
+  check_plan(options, machine, config, dataset, trainer);
+  if (options.plan) return;
   RunDirectory run =
       RunDirectory::create(posix_file_system(), options.run_dir, config, options.force);
-  train(command, options, run, std::move(trainer), *backend, dataset);
+  train(command, options, machine, run, dataset, trainer);
+}
+
+void plan_absent(const cli::Command& command, const TrainOptions& options) {
+  if (!options.plan || !options.dataset.empty()) {
+    throw UsageError(options.plan ? "--graph beside a dataset" : "--graph without --plan",
+                     "command line", "a graph that isn't there can only be planned for");
+  }
+  RunConfig config = new_config(command, options);
+  const AbsentGraph graph = absent_graph(options.graph);
+  set_task(config, options, graph.task);
+  const std::unique_ptr<BlockIo> io = make_block_io();
+  print_plan(
+      TrainingPlan(config, graph.facts, graph.counts, DType::kF32, budget_of(*io, config, ".")),
+      options.json);
 }
 
 // A run can be made longer, not shorter than it is.
@@ -140,18 +210,17 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = Dataset::open(posix_file_system(), config.dataset, config.verify);
-  const std::unique_ptr<Backend> backend = make_cpu_backend();
-  auto trainer = std::make_unique<Trainer>(*backend, dataset, config);
-  if (options.plan) {
-    print_plan(*trainer, options.json);
-    return;
-  }
+  Machine machine;
+  const TrainerOptions trainer{budget_of(*machine.io, config, run.path())};
+  check_plan(options, machine, config, dataset, trainer);
+  if (options.plan) return;
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);
-  train(command, options, run, std::move(trainer), *backend, dataset);
+  train(command, options, machine, run, dataset, trainer);
 }
 
 void run(const cli::Command& command, TrainOptions& options) {
+  if (!options.graph.empty()) return plan_absent(command, options);
   if (options.resume.empty()) {
     if (options.dataset.empty()) {
       throw UsageError("NAME.ooc is missing", "command line",

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -104,6 +105,14 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                               "Where to compute");
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
+  command.size_or_auto("--host-memory", options.config.host_memory,
+                       "All the memory the process may take; auto: what the machine and its limits "
+                       "leave it");
+  command.choice("--cache-policy", options.config.cache_policy, choices(kStrategies),
+                 "What stays in memory between passes: nothing; what was used last; whole tensors, "
+                 "by dynamic programming (ROC); parts of tensors, by linear programming");
+  command.text("--scratch", options.config.scratch, "DIR",
+               "Where tensors go that don't fit memory; the run directory if absent");
   command.path("--run-dir", options.run_dir, "DIR",
                "Where the run goes; runs/<dataset>-<model>-<time> if absent");
   command.integer("--checkpoint-every", options.config.checkpoint_every, 1,
@@ -119,6 +128,10 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                "Leave out rewrites of the model, to measure them: any of -motion, -common, -order, "
                "-hoisting, -dead, -fusion, with commas between");
   command.flag("--plan", options.plan, "Print the plan and exit");
+  command.text("--graph", options.graph, "COUNTS",
+               "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"
+               "features=N,classes=N; also train=N, block-rows=N, edge-types=N, edge-features=N, "
+               "edge-weights=1, multi-label=1. K, M and G are powers of 1000");
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace a run directory that exists");
 }
@@ -134,8 +147,16 @@ void add_examples(cli::Command& command) {
                   "ooc-train cora.ooc --class-weights balanced --metric macro_f1");
   command.example("A network of your own", "ooc-train cora.ooc --model ./mine.saga");
   command.example("Look before you train", "ooc-train cora.ooc --hidden 256 --plan");
+  command.example("In 4 GiB of memory, whatever the graph's size",
+                  "ooc-train papers.ooc --host-memory 4GiB --scratch /fast/disk");
+  command.example("What a graph would take that isn't there yet",
+                  "ooc-train --plan --graph vertices=50M,edges=1.5G,features=128,classes=64");
   command.example("Continue an interrupted run", "ooc-train --resume runs/cora-gcn");
 }
+
+// What no result depends on, and the number of epochs.
+const std::set<std::string> kMayChange{"epochs", "verify", "host-memory", "cache-policy",
+                                       "scratch"};
 
 // config.toml's lines by option name: what an option's value is, as text.
 std::map<std::string, std::string> values_of(const RunConfig& config) {
@@ -186,7 +207,8 @@ void add_train_options(cli::Command& command, TrainOptions& options) {
 RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   RunConfig config = options.config;
   ModelOptions& model = config.model;
-  config.dataset = absolute(options.dataset);
+  if (!options.dataset.empty()) config.dataset = absolute(options.dataset);
+  if (!config.scratch.empty()) config.scratch = absolute(config.scratch);
   parse_rewrites(config.rewrites);
   apply_recipe(command, options.recipe, model, config.weight_decay);
   model.program = read_program(posix_file_system(), model.model);
@@ -196,8 +218,8 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   return config;
 }
 
-void set_task(RunConfig& config, const TrainOptions& options, const Manifest& manifest) {
-  config.model.task = options.task.value_or(default_task(manifest));
+void set_task(RunConfig& config, const TrainOptions& options, Task of_labels) {
+  config.model.task = options.task.value_or(of_labels);
   config.metric = options.metric.value_or(default_metric(config.model.task));
 }
 
@@ -209,12 +231,13 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (options.metric) given.metric = *options.metric;
   if (is_program_file(given.model.model)) given.model.model = absolute(given.model.model);
   if (command.given("dataset")) given.dataset = absolute(options.dataset);
+  if (!given.scratch.empty()) given.scratch = absolute(given.scratch);
   if (options.recipe != Recipe::kNone) {
     throw UsageError("--recipe beside --resume", options.resume, "leave one of them out");
   }
   const std::map<std::string, std::string> stored_values = values_of(stored);
   for (const auto& [option, value] : values_of(given)) {
-    const bool may_change = option == "epochs" || option == "verify";
+    const bool may_change = kMayChange.contains(option);
     const std::string& before = stored_values.at(option);
     if (may_change || !command.given(option) || value == before) continue;
     throw UsageError(
@@ -230,6 +253,9 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   }
   if (command.given("epochs")) config.epochs = given.epochs;
   if (command.given("verify")) config.verify = given.verify;
+  if (command.given("host-memory")) config.host_memory = given.host_memory;
+  if (command.given("cache-policy")) config.cache_policy = given.cache_policy;
+  if (command.given("scratch")) config.scratch = given.scratch;
   return config;
 }
 

@@ -17,6 +17,7 @@ struct TrainOptions {
   std::string dataset;
   std::string run_dir;
   std::string resume;
+  std::string graph;  // counts of a graph that isn't there
   std::string devices = "auto";
   Recipe recipe = Recipe::kNone;
   std::optional<std::int64_t> threads;
@@ -34,7 +35,7 @@ void add_train_options(cli::Command& command, TrainOptions& options);
 // the program, which it reads. The task and the metric are still to be set.
 RunConfig new_config(const cli::Command& command, const TrainOptions& options);
 // As given, or as the dataset's labels ask for.
-void set_task(RunConfig& config, const TrainOptions& options, const Manifest& manifest);
+void set_task(RunConfig& config, const TrainOptions& options, Task of_labels);
 // A run's own configuration, with what may change on resume changed. UsageError for options given
 // beside it that would make it another run.
 RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,

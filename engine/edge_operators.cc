@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "engine/gradients.h"
-#include "engine/graph_inputs.h"
+#include "engine/row_operators.h"
 #include "storage/errors.h"
+#include "storage/tensor_layout.h"
 
 namespace ooc {
 namespace {
@@ -161,9 +162,10 @@ TensorId gather_sum(TensorGraph& graph, TensorId edges, const std::string& name)
 }
 
 TensorId gather_mean(TensorGraph& graph, TensorId edges, const std::string& name) {
-  const char* factor = graph.shape(edges).loops ? kInverseInDegreeWithLoops : kInverseInDegree;
-  return graph.apply("scale_rows", {gather_sum(graph, edges), graph.input(factor, 1, graph.real())},
-                     {}, name);
+  const bool loops = graph.shape(edges).loops;
+  const TensorId factor =
+      degree_factor(graph, loops ? DegreeFactor::kInverseInWithLoops : DegreeFactor::kInverseIn);
+  return graph.apply("scale_rows", {gather_sum(graph, edges), factor}, {}, name);
 }
 
 TensorId gather_max(TensorGraph& graph, TensorId edges, const std::string& name) {

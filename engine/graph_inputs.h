@@ -1,45 +1,32 @@
-// What a program reads of a dataset, by input name: its vertex tensors in place, the row factors
-// computed from its degrees (engine/model.h), and the labels of a binary task.
+// What programs read of a dataset, by input name: its vertex tensors, and what is computed once a
+// run.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
+#include <vector>
 
-#include "sched/block_source.h"
+#include "storage/block_file.h"
 #include "storage/dataset.h"
+#include "storage/tensor_store.h"
 
 namespace ooc {
 
-// Inputs computed from degrees besides those of engine/model.h, V x 1, real: 1 / (in-edges), self
-// loops in the data included, and with the loops a set of edges adds; 0 where there are none.
-inline constexpr const char* kInverseInDegree = "inverse_in_degree";
-inline constexpr const char* kInverseInDegreeWithLoops = "inverse_in_degree_with_loops";
-
-// Names of all inputs that are computed when a program starts, not read from files.
-std::set<std::string> computed_inputs();
-
 class GraphInputs {
  public:
-  // `real`: the type of the computed inputs; those of `names` are made. The dataset outlives it.
-  GraphInputs(const Dataset& dataset, DType real,
-              const std::set<std::string>& names = computed_inputs());
+  // Both outlive it.
+  GraphInputs(BlockIo& io, const Dataset& dataset);
 
-  const std::map<std::string, const BlockSource*>& sources() const { return sources_; }
-  // kBinaryLabels (engine/task.h), from the dataset's single labels of two classes.
-  void add_binary_labels(const Dataset& dataset);
+  const std::map<std::string, TensorStore*>& stores() const { return stores_; }
+  bool contains(const std::string& name) const { return stores_.contains(name); }
+  const TensorStore& store(const std::string& name) const { return *stores_.at(name); }
   // One more, by a name not there yet.
-  void add(const std::string& name, std::unique_ptr<BlockSource> source);
-  // Of the inputs that aren't read in place.
-  std::int64_t memory_bytes() const;
+  void add(const std::string& name, std::unique_ptr<TensorStore> store);
 
  private:
-  template <class T>
-  void add_factors(const Dataset& dataset, const std::set<std::string>& names);
-
-  std::map<std::string, const BlockSource*> sources_;
-  std::vector<std::unique_ptr<BlockSource>> owned_;
+  std::map<std::string, TensorStore*> stores_;
+  std::vector<std::unique_ptr<TensorStore>> owned_;
 };
 
 }  // namespace ooc

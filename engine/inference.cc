@@ -1,13 +1,16 @@
 #include "engine/inference.h"
 
 #include <fmt/format.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <cstring>
+#include <span>
+#include <utility>
 #include <vector>
 
-#include "engine/graph_inputs.h"
-#include "engine/model_program.h"
+#include "engine/host_memory.h"
+#include "engine/program_run.h"
+#include "storage/dataset_tensor.h"
 #include "storage/errors.h"
 #include "storage/original_names.h"
 #include "storage/result_file.h"
@@ -16,58 +19,49 @@ namespace ooc {
 namespace {
 
 constexpr DType kReal = DType::kF32;
-constexpr std::int64_t kBatchRows = 16384;
-
-// The dataset's row of each original vertex.
-std::vector<std::int64_t> rows_by_id(const Dataset& dataset) {
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(dataset.vertices()));
-  dataset.tensor("ids")->read_rows(0, dataset.vertices(), ids.data());
-  std::vector<std::int64_t> rows(ids.size());
-  for (std::size_t row = 0; row < ids.size(); ++row) {
-    rows[static_cast<std::size_t>(ids[row])] = static_cast<std::int64_t>(row);
-  }
-  return rows;
+[[noreturn]] void interrupted() {
+  throw Interrupted("interrupted, nothing was written", "", "run it again");
 }
 
-// Copies one row of a program's output, slice by slice.
-void read_row(const ModelProgram& program, TensorId tensor, const TensorLayout& layout,
-              std::int64_t row, float* out) {
-  const std::int64_t block = row / layout.block_rows;
-  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-    const auto* chunk = static_cast<const float*>(program.chunk(tensor, block, slice));
-    std::memcpy(out + slice * kSliceWidth,
-                chunk + row % layout.block_rows * layout.slice_stride(slice),
-                static_cast<std::size_t>(layout.slice_cols(slice)) * sizeof(float));
-  }
+void check_stop(const std::atomic<bool>* stop) {
+  if (stop != nullptr && stop->load()) interrupted();
 }
 
-// What the input calls the vertices of these rows, where ids are strings.
-void write_names(const Dataset& dataset, const std::vector<std::int64_t>& rows, ResultFile& file) {
-  const OriginalNames names(dataset);
-  std::vector<std::string> batch;
-  std::string buffer;
-  for (const std::int64_t row : rows) {
-    batch.emplace_back(names.of(row, buffer));
-    if (batch.size() < static_cast<std::size_t>(kBatchRows)) continue;
-    file.append_names(batch);
-    batch.clear();
+// The dataset's rows of ranges of original vertices.
+class RowsById {
+ public:
+  // Reads all ids once, and a block's again for each range that it may have ids of.
+  explicit RowsById(const TensorStore& ids) : ids_(stored_rows(ids, bytes_read_)) {
+    for (std::int64_t block = 0; block < ids_.layout().block_count(); ++block) {
+      const std::span<const std::int64_t> block_ids = ids_of(block);
+      const auto [least, largest] = std::minmax_element(block_ids.begin(), block_ids.end());
+      ranges_.emplace_back(*least, *largest);
+    }
   }
-  file.append_names(batch);
-}
 
-// What the input calls the vertices of these rows.
-void write_ids(const Dataset& dataset, const std::vector<std::int64_t>& rows, ResultFile& file) {
-  if (dataset.manifest().remapped == IdKind::kStrings) return write_names(dataset, rows, file);
-  std::vector<std::int64_t> by_row(rows.size()), batch;
-  dataset.tensor("original_ids")->read_rows(0, dataset.vertices(), by_row.data());
-  for (std::size_t begin = 0; begin < rows.size(); begin += batch.size()) {
-    batch.resize(std::min<std::size_t>(kBatchRows, rows.size() - begin));
-    std::transform(rows.begin() + static_cast<std::ptrdiff_t>(begin),
-                   rows.begin() + static_cast<std::ptrdiff_t>(begin + batch.size()), batch.begin(),
-                   [&](std::int64_t row) { return by_row[static_cast<std::size_t>(row)]; });
-    file.append_ids(batch);
+  // Calls visit(id, row) for the ids of [begin, end), by rows.
+  template <class Visit>
+  void visit(std::int64_t begin, std::int64_t end, Visit&& visit) {
+    for (std::size_t block = 0; block < ranges_.size(); ++block) {
+      if (ranges_[block].first >= end || ranges_[block].second < begin) continue;
+      std::int64_t row = static_cast<std::int64_t>(block) * ids_.layout().block_rows;
+      for (const std::int64_t id : ids_of(static_cast<std::int64_t>(block))) {
+        if (id >= begin && id < end) visit(id, row);
+        ++row;
+      }
+    }
   }
-}
+
+ private:
+  std::span<const std::int64_t> ids_of(std::int64_t block) {
+    return {static_cast<const std::int64_t*>(ids_.block(block)),
+            static_cast<std::size_t>(ids_.layout().rows_of(block))};
+  }
+
+  std::int64_t bytes_read_ = 0;
+  BlockRows ids_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;  // least and largest id by block
+};
 
 // Rows of classes, of rows of logits that lie one after the other.
 class Classifier {
@@ -102,30 +96,75 @@ class Classifier {
   std::vector<std::uint8_t> bits_;
 };
 
-// Everything in the original vertex order, a batch of rows at a time; `classifier`: its classes.
-void write_rows(const ModelProgram& program, TensorId tensor, Classifier* classifier,
-                const Dataset& dataset, ResultFile& file, const std::atomic<bool>* stop) {
-  const TensorLayout layout = program.layout(tensor);
-  const std::vector<std::int64_t> rows = rows_by_id(dataset);
-  std::vector<float> values(static_cast<std::size_t>(kBatchRows * layout.cols));
-  for (std::int64_t begin = 0; begin < layout.rows; begin += kBatchRows) {
-    if (stop != nullptr && stop->load()) {
-      throw Interrupted("interrupted, nothing was written", "", "run it again");
-    }
-    const std::int64_t count = std::min(kBatchRows, layout.rows - begin);
-    for (std::int64_t i = 0; i < count; ++i) {
-      read_row(program, tensor, layout, rows[static_cast<std::size_t>(begin + i)],
-               values.data() + i * layout.cols);
-    }
-    if (classifier != nullptr) {
-      classifier->append(values.data(), count, file);
-    } else {
-      file.append(values.data(), count);
+// Writes a result in the original vertex order, as many rows at a time as its memory holds.
+class ResultWriter {
+ public:
+  ResultWriter(const GraphInputs& inputs, std::int64_t memory_bytes, ResultFile& file,
+               const std::atomic<bool>* stop)
+      : rows_by_id_(inputs.store("ids")), memory_bytes_(memory_bytes), file_(file), stop_(stop) {}
+
+  // `classifier`: its classes instead of the rows.
+  void write_rows(BlockRows& source, Classifier* classifier) {
+    const TensorLayout& layout = source.layout();
+    std::vector<float> values;
+    for_each_batch(layout, layout.cols * std::int64_t{sizeof(float)},
+                   [&](std::int64_t begin, std::int64_t end) {
+                     values.resize(static_cast<std::size_t>((end - begin) * layout.cols));
+                     rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
+                       source.copy_row(row, values.data() + (id - begin) * layout.cols);
+                     });
+                     if (classifier != nullptr) {
+                       classifier->append(values.data(), end - begin, file_);
+                     } else {
+                       file_.append(values.data(), end - begin);
+                     }
+                   });
+  }
+
+  // What the input calls the vertices.
+  void write_ids(BlockRows& original_ids) {
+    std::vector<std::int64_t> ids;
+    for_each_batch(original_ids.layout(), sizeof(std::int64_t),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     ids.resize(static_cast<std::size_t>(end - begin));
+                     rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
+                       original_ids.copy_row(row, &ids[static_cast<std::size_t>(id - begin)]);
+                     });
+                     file_.append_ids(ids);
+                   });
+  }
+  void write_names(const Dataset& dataset) {
+    const OriginalNames names(dataset);
+    constexpr std::int64_t kBytes = 256;  // of a name in memory, more than most have
+    std::vector<std::string> batch;
+    std::string buffer;
+    for_each_batch(dataset.tensor("ids")->layout(), kBytes,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     batch.resize(static_cast<std::size_t>(end - begin));
+                     rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
+                       batch[static_cast<std::size_t>(id - begin)] = names.of(row, buffer);
+                     });
+                     names.release();
+                     file_.append_names(batch);
+                   });
+  }
+
+ private:
+  // Calls write(first id, end) for batches of ids whose rows of `row_bytes` the memory holds.
+  template <class Write>
+  void for_each_batch(const TensorLayout& layout, std::int64_t row_bytes, Write&& write) {
+    const std::int64_t batch = std::max<std::int64_t>(1, memory_bytes_ / row_bytes);
+    for (std::int64_t begin = 0; begin < layout.rows; begin += batch) {
+      check_stop(stop_);
+      write(begin, std::min(begin + batch, layout.rows));
     }
   }
-  if (dataset.remapped()) write_ids(dataset, rows, file);
-  file.finish();
-}
+
+  RowsById rows_by_id_;
+  std::int64_t memory_bytes_;
+  ResultFile& file_;
+  const std::atomic<bool>* stop_;
+};
 
 // What is computed once a run is no gain in a single one, and would be kept in memory.
 Rewrites rewrites_for_one_run(const RunConfig& config) {
@@ -163,50 +202,93 @@ void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
   }
 }
 
-}  // namespace
+// A quarter of the budget at most: the more, the less often rows in another order are read.
+std::int64_t result_memory(const RunBudget& budget, std::int64_t vertices, std::int64_t cols) {
+  constexpr std::int64_t kLeast = 4 << 20, kUnlimited = 1 << 30;
+  const std::int64_t most =
+      budget.host_bytes > 0 ? std::max(kLeast, budget.host_bytes / 4) : kUnlimited;
+  return std::min(most, std::max(kLeast, vertices * cols * std::int64_t{sizeof(float)}));
+}
 
-InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset& dataset,
-                              const Checkpoint& checkpoint, Output output, const std::string& path,
-                              const std::atomic<bool>* stop) {
-  check_fits(dataset, checkpoint);
-  const ModelOptions& model = checkpoint.config.model;
-  GraphFacts facts = facts_of(dataset);
-  facts.classes = checkpoint.classes;
-  facts.edge_types = checkpoint.edge_types;
-  if (output == Output::kEmbeddings &&
-      build_model(model, facts, Mode::kEvaluate, kReal).embedding < 0) {
-    throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
-                     "ask for logits or classes");
+// The parameters are there already.
+Plan plan_inference(const ModelProgram& program, const GraphCounts& counts,
+                    std::int64_t result_bytes, const RunBudget& budget) {
+  PlanOptions options = budget.plan;
+  options.reserved_bytes =
+      resident_host_bytes() + result_bytes + process_reserve(options.workers, 0, counts);
+  if (budget.host_bytes > 0) {
+    options.memory_bytes = std::max<std::int64_t>(1, budget.host_bytes - options.reserved_bytes);
   }
-  const Metric metric = checkpoint.config.metric;
+  return make_plan({&program.program()}, counts, options);
+}
+
+Wanted wanted_of(const Dataset& dataset, const Checkpoint& checkpoint, Output output) {
   Wanted wanted;
   wanted.loss = can_score(dataset, checkpoint);
   wanted.embedding = output == Output::kEmbeddings;
-  wanted.logits = !wanted.embedding || (wanted.loss && needs_logits(metric, model.task));
-  ModelProgram program(model, facts, counts_of(dataset), Mode::kEvaluate, wanted, kReal,
-                       {rewrites_for_one_run(checkpoint.config)});
+  wanted.logits = !wanted.embedding || (wanted.loss && needs_logits(checkpoint.config.metric,
+                                                                    checkpoint.config.model.task));
+  return wanted;
+}
+
+GraphFacts facts_for(const Dataset& dataset, const Checkpoint& checkpoint) {
+  GraphFacts facts = facts_of(dataset);
+  facts.classes = checkpoint.classes;
+  facts.edge_types = checkpoint.edge_types;
+  return facts;
+}
+
+}  // namespace
+
+InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
+                              const Dataset& dataset, const Checkpoint& checkpoint,
+                              const InferenceOptions& options, const std::atomic<bool>* stop) {
+  check_fits(dataset, checkpoint);
+  const ModelOptions& model = checkpoint.config.model;
+  const GraphFacts facts = facts_for(dataset, checkpoint);
+  const Wanted wanted = wanted_of(dataset, checkpoint, options.output);
+  if (wanted.embedding && build_model(model, facts, Mode::kEvaluate, kReal).embedding < 0) {
+    throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
+                     "ask for logits or classes");
+  }
+  const ModelProgram program(model, facts, Mode::kEvaluate, wanted, kReal,
+                             rewrites_for_one_run(checkpoint.config));
+  if (wanted.loss) dataset.check_labels();
   ParameterStore parameters(backend, kReal, program.model().parameters);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
-  GraphInputs inputs(dataset, kReal, program.input_names());
-  if (wanted.loss) {
-    dataset.check_labels();
-    if (model.task == Task::kBinary) inputs.add_binary_labels(dataset);
-  }
-  program.bind(backend, dataset, inputs,
-               backend.allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
-  if (!program.run({}, stop)) {
-    throw Interrupted("interrupted, nothing was written", "", "run it again");
-  }
+  const GraphInputs inputs(io, dataset);
   const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
-  const std::int64_t cols = program.layout(tensor).cols;
+  const std::int64_t cols = program.model().graph.shape(tensor).cols;
+  RunBudget budget = options.budget;
+  budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  const std::int64_t result_bytes = result_memory(budget, dataset.vertices(), cols);
+  const Plan plan = plan_inference(program, counts_of(dataset), result_bytes, budget);
+  ProgramRun run(backend, io, dataset, {&program}, plan,
+                 backend.allocate(static_cast<std::size_t>(plan.arena_bytes)), inputs, parameters,
+                 {options.scratch, budget.plan.workers});
+  if (!run.run(0, {}, stop)) interrupted();
   Classifier classifier(model.task, cols);
-  const bool classes = output == Output::kClasses;
+  const bool classes = options.output == Output::kClasses;
   const ResultShape shape = classes ? classifier.shape(dataset.vertices())
                                     : ResultShape{DType::kF32, dataset.vertices(), cols};
-  const auto file = make_result_file(files, path, shape);
-  write_rows(program, tensor, classes ? &classifier : nullptr, dataset, *file, stop);
+  const auto file = make_result_file(files, options.path, shape);
+  ResultWriter writer(inputs, result_bytes, *file, stop);
+  BlockRows rows = run.rows(0, tensor);
+  writer.write_rows(rows, classes ? &classifier : nullptr);
+  std::int64_t bytes_read = 0;
+  if (dataset.manifest().remapped == IdKind::kStrings) {
+    writer.write_names(dataset);
+  } else if (dataset.remapped()) {
+    const DatasetTensor store(io, *dataset.tensor("original_ids"));
+    BlockRows ids = stored_rows(store, bytes_read);
+    writer.write_ids(ids);
+  }
+  file->finish();
   InferenceResult result;
-  if (wanted.loss) result.scores = run_scores(program, inputs, metric, model.task).scores;
+  if (wanted.loss) {
+    result.scores =
+        run_scores(run, 0, program, inputs, checkpoint.config.metric, model.task, bytes_read);
+  }
   return result;
 }
 

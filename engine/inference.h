@@ -6,7 +6,9 @@
 #include <string>
 
 #include "engine/checkpoint.h"
+#include "engine/training_plan.h"
 #include "kernels/backend.h"
+#include "storage/block_file.h"
 #include "storage/dataset.h"
 
 namespace ooc {
@@ -18,15 +20,23 @@ enum class Output {
   kEmbeddings,  // fp32 [V, hidden]: the last hidden layer
 };
 
+struct InferenceOptions {
+  Output output = Output::kLogits;
+  std::string path;           // .npy or .h5
+  RunBudget budget = {};      // its workers are those of the thread arena that calls
+  std::string scratch = ".";  // directory for what doesn't fit memory
+};
+
 struct InferenceResult {
   Scores scores;  // the run's metric of the dataset's splits; NaN without labels or splits
 };
 
-// Writes `path` (.npy or .h5), and the ids of its rows where they were remapped
-// (storage/result_file.h). DataError where the model doesn't fit the dataset (feature columns);
-// UsageError where the model has no hidden layer; Interrupted if `stop` was set, with nothing left.
-InferenceResult run_inference(FileSystem& files, Backend& backend, const Dataset& dataset,
-                              const Checkpoint& checkpoint, Output output, const std::string& path,
-                              const std::atomic<bool>* stop);
+// Writes the file, and the ids of its rows where they were remapped (storage/result_file.h).
+// DataError where the model doesn't fit the dataset (feature columns); UsageError where the model
+// has no hidden layer; BudgetError where it doesn't fit the budget; Interrupted if `stop` was set,
+// with nothing left.
+InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
+                              const Dataset& dataset, const Checkpoint& checkpoint,
+                              const InferenceOptions& options, const std::atomic<bool>* stop);
 
 }  // namespace ooc

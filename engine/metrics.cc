@@ -1,13 +1,12 @@
 #include "engine/metrics.h"
 
-#include <tbb/parallel_reduce.h>
 #include <tbb/parallel_sort.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "storage/errors.h"
@@ -23,87 +22,52 @@ bool is_ranking(Metric metric) {
   return metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
 }
 
+// What one evaluation left, row by row.
 struct Sources {
   Task task;
-  const BlockSource& logits;
-  const BlockSource& labels;
-  const BlockSource& splits;
-  std::atomic<std::int64_t>& bytes_read;
+  BlockRows& logits;
+  BlockRows& labels;
+  BlockRows& splits;
 
   const TensorLayout& layout() const { return logits.layout(); }
   bool many() const { return task == Task::kMultiLabel; }
 };
 
-std::int64_t stored_bytes(const BlockSource& source, std::int64_t rows, std::int64_t slice) {
-  if (!source.in_storage()) return 0;
-  return rows * source.layout().slice_stride(slice) *
-         static_cast<std::int64_t>(dtype_bytes(source.dtype()));
-}
-
-constexpr std::int64_t kAllColumns = -1;
-
-// One block's rows of a vertex tensor: all columns, or those of the slice that `col` is in.
-template <class T>
-class BlockRows {
+// A row of the labels: a class, or a truth value a class.
+class RowLabels {
  public:
-  BlockRows(const Sources& sources, const BlockSource& source, std::int64_t block,
-            std::int64_t col = kAllColumns)
-      : layout_(source.layout()), slices_(static_cast<std::size_t>(layout_.slice_count())) {
-    for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
-      if (col != kAllColumns && slice != col / kSliceWidth) continue;
-      slices_[static_cast<std::size_t>(slice)] = static_cast<const T*>(source.chunk(block, slice));
-      sources.bytes_read += stored_bytes(source, layout_.rows_of(block), slice);
-    }
-  }
-  T at(std::int64_t row, std::int64_t col) const {
-    const std::int64_t slice = col / kSliceWidth;
-    return slices_[static_cast<std::size_t>(slice)]
-                  [row * layout_.slice_stride(slice) + col % kSliceWidth];
-  }
-
- private:
-  const TensorLayout& layout_;
-  std::vector<const T*> slices_;
-};
-
-// Calls visit(split, row) for the rows of a block that are in a split, 0 for train.
-template <class Visit>
-void for_each_row(const Sources& sources, std::int64_t block, Visit&& visit) {
-  const BlockRows<std::uint8_t> splits(sources, sources.splits, block);
-  const std::int64_t rows = sources.layout().rows_of(block);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::uint8_t split = splits.at(row, 0);
-    OOC_CHECK(split <= kSplits);
-    if (split > 0) visit(static_cast<std::size_t>(split - 1), row);
-  }
-}
-
-// Labels as truth values by class: of single labels whether it is the class.
-class Labels {
- public:
-  // Of a multi-label task all columns, or `col` alone.
-  Labels(const Sources& sources, std::int64_t block, std::int64_t col = kAllColumns)
-      : first_(std::max<std::int64_t>(0, col)) {
-    if (sources.task == Task::kSingle) {
-      single_.emplace_back(sources, sources.labels, block);
+  RowLabels(Task task, const void* rows, std::int64_t row, std::int64_t cols) {
+    if (task == Task::kMultiLabel) {
+      bits_ = static_cast<const std::uint8_t*>(rows) + row * cols;
     } else {
-      bits_.emplace_back(sources, sources.labels, block, col);
+      label_ = static_cast<const std::int32_t*>(rows)[row];
     }
   }
-  bool labelled(std::int64_t row) const {
-    return single_.empty() ? bits_[0].at(row, first_) != kUnlabelled : single_[0].at(row, 0) >= 0;
-  }
-  bool bit(std::int64_t row, std::int64_t col) const { return bits_[0].at(row, col) == 1; }
-  // Of a task with one class a vertex.
-  std::int64_t label(std::int64_t row) const {
-    return single_.empty() ? bits_[0].at(row, 0) : single_[0].at(row, 0);
-  }
+  bool labelled() const { return bits_ != nullptr ? bits_[0] != kUnlabelled : label_ >= 0; }
+  bool bit(std::int64_t col) const { return bits_[col] == 1; }
+  std::int64_t label() const { return label_; }
 
  private:
-  std::vector<BlockRows<std::int32_t>> single_;  // one of the two
-  std::vector<BlockRows<std::uint8_t>> bits_;
-  std::int64_t first_;  // a column that is there
+  const std::uint8_t* bits_ = nullptr;
+  std::int64_t label_ = -1;
 };
+
+// Calls visit(split, labels, logits) for the labelled rows that are in a split, 0 for train.
+template <class T, class Visit>
+void for_each_row(const Sources& sources, Visit&& visit) {
+  const TensorLayout& layout = sources.layout();
+  for (std::int64_t block = 0; block < layout.block_count(); ++block) {
+    const auto* splits = static_cast<const std::uint8_t*>(sources.splits.block(block));
+    const void* labels = sources.labels.block(block);
+    const auto* logits = static_cast<const T*>(sources.logits.block(block));
+    for (std::int64_t row = 0; row < layout.rows_of(block); ++row) {
+      OOC_CHECK(splits[row] <= kSplits);
+      const RowLabels of_row(sources.task, labels, row, layout.cols);
+      if (splits[row] == 0 || !of_row.labelled()) continue;
+      visit(static_cast<std::size_t>(splits[row] - 1), of_row, logits + row * layout.cols);
+    }
+  }
+}
 
 struct ClassCounts {
   std::int64_t hits = 0, predicted = 0, labelled = 0;
@@ -114,79 +78,50 @@ struct ClassCounts {
   }
 };
 
+// Columns whose scores are in memory at once.
+std::int64_t rank_columns(std::int64_t vertices, std::int64_t cols) {
+  constexpr std::int64_t kBytes = 16 << 20;
+  return std::clamp<std::int64_t>(kBytes / (vertices * std::int64_t{sizeof(double)}), 1, cols);
+}
+
 struct SplitCounts {
   std::int64_t vertices = 0;
   std::vector<ClassCounts> classes;
 };
 using AllCounts = std::array<SplitCounts, kSplits>;
 
-void add(AllCounts& to, const AllCounts& from) {
-  for (std::size_t split = 0; split < kSplits; ++split) {
-    to[split].vertices += from[split].vertices;
-    for (std::size_t c = 0; c < to[split].classes.size(); ++c) {
-      to[split].classes[c].hits += from[split].classes[c].hits;
-      to[split].classes[c].predicted += from[split].classes[c].predicted;
-      to[split].classes[c].labelled += from[split].classes[c].labelled;
-    }
-  }
-}
-
 template <class T>
-std::int64_t largest(const BlockRows<T>& logits, std::int64_t row, std::int64_t cols) {
-  std::int64_t best = 0;
-  for (std::int64_t c = 1; c < cols; ++c) {
-    if (logits.at(row, c) > logits.at(row, best)) best = c;
-  }
-  return best;
-}
-
-template <class T>
-void count_block(const Sources& sources, std::int64_t block, AllCounts& counts) {
-  const BlockRows<T> logits(sources, sources.logits, block);
-  const Labels labels(sources, block);
+void count_row(const Sources& sources, const RowLabels& labels, const T* logits, SplitCounts& to) {
   const std::int64_t cols = sources.layout().cols;
-  for_each_row(sources, block, [&](std::size_t split, std::int64_t row) {
-    if (!labels.labelled(row)) return;
-    SplitCounts& to = counts[split];
-    ++to.vertices;
-    if (!sources.many()) {
-      const std::int64_t label = labels.label(row);
-      const std::int64_t predicted = sources.task == Task::kSingle ? largest(logits, row, cols)
-                                     : logits.at(row, 0) > 0       ? 1
-                                                                   : 0;
-      ++to.classes[static_cast<std::size_t>(label)].labelled;
-      ++to.classes[static_cast<std::size_t>(predicted)].predicted;
-      if (label == predicted) ++to.classes[static_cast<std::size_t>(label)].hits;
-      return;
-    }
-    for (std::int64_t c = 0; c < cols; ++c) {
-      const bool label = labels.bit(row, c), predicted = logits.at(row, c) > 0;
-      ClassCounts& of_class = to.classes[static_cast<std::size_t>(c)];
-      of_class.labelled += label ? 1 : 0;
-      of_class.predicted += predicted ? 1 : 0;
-      of_class.hits += label && predicted ? 1 : 0;
-    }
-  });
+  ++to.vertices;
+  if (!sources.many()) {
+    const auto label = static_cast<std::size_t>(labels.label());
+    const auto predicted = static_cast<std::size_t>(
+        sources.task == Task::kSingle ? std::max_element(logits, logits + cols) - logits
+                                      : logits[0] > 0);
+    ++to.classes[label].labelled;
+    ++to.classes[predicted].predicted;
+    if (label == predicted) ++to.classes[label].hits;
+    return;
+  }
+  for (std::int64_t c = 0; c < cols; ++c) {
+    const bool label = labels.bit(c), predicted = logits[c] > 0;
+    ClassCounts& of_class = to.classes[static_cast<std::size_t>(c)];
+    of_class.labelled += label ? 1 : 0;
+    of_class.predicted += predicted ? 1 : 0;
+    of_class.hits += label && predicted ? 1 : 0;
+  }
 }
 
 template <class T>
 AllCounts count(const Sources& sources) {
   const std::int64_t classes = sources.task == Task::kBinary ? 2 : sources.layout().cols;
-  AllCounts none;
-  for (SplitCounts& split : none) split.classes.resize(static_cast<std::size_t>(classes));
-  using Range = tbb::blocked_range<std::int64_t>;
-  return tbb::parallel_reduce(
-      Range(0, sources.layout().block_count()), none,
-      [&](const Range& range, AllCounts counts) {
-        for (std::int64_t b = range.begin(); b < range.end(); ++b) {
-          count_block<T>(sources, b, counts);
-        }
-        return counts;
-      },
-      [](AllCounts a, const AllCounts& b) {
-        add(a, b);
-        return a;
-      });
+  AllCounts counts;
+  for (SplitCounts& split : counts) split.classes.resize(static_cast<std::size_t>(classes));
+  for_each_row<T>(sources, [&](std::size_t split, const RowLabels& labels, const T* logits) {
+    count_row(sources, labels, logits, counts[split]);
+  });
+  return counts;
 }
 
 double f1(const SplitCounts& split, Metric metric, bool many) {
@@ -207,18 +142,9 @@ double f1(const SplitCounts& split, Metric metric, bool many) {
 
 // The scores of one class in one split.
 struct RankColumn {
-  std::vector<double> positive, negative;
+  std::span<double> positive, negative;
   bool nan = false;
 
-  void clear() {
-    positive.clear();
-    negative.clear();
-    nan = false;
-  }
-  void add(double score, bool label) {
-    nan = nan || std::isnan(score);
-    (label ? positive : negative).push_back(score);
-  }
   // Largest first. Not with a NaN among them.
   void sort() {
     tbb::parallel_sort(positive.begin(), positive.end(), std::greater<>());
@@ -244,7 +170,7 @@ double roc_auc(const RankColumn& column) {
 }
 
 double average_precision(const RankColumn& column) {
-  const std::vector<double>& positive = column.positive;
+  const std::span<double> positive = column.positive;
   double sum = 0;
   std::size_t above = 0;  // negatives with this score or a larger one
   for (std::size_t begin = 0, end = 0; begin < positive.size(); begin = end) {
@@ -257,45 +183,87 @@ double average_precision(const RankColumn& column) {
   return sum / static_cast<double>(positive.size());
 }
 
+// Of some columns, by split: all of one column together are no more than the vertices.
 using RankColumns = std::array<RankColumn, kSplits>;
 
+struct Ranked {
+  std::vector<double> scores;
+  std::vector<RankColumns> columns;
+};
+
 template <class T>
-void read_column(const Sources& sources, std::int64_t col, RankColumns& columns) {
-  for (RankColumn& column : columns) column.clear();
-  for (std::int64_t block = 0; block < sources.layout().block_count(); ++block) {
-    const BlockRows<T> logits(sources, sources.logits, block, col);
-    const Labels labels(sources, block, col);
-    for_each_row(sources, block, [&](std::size_t split, std::int64_t row) {
-      if (!labels.labelled(row)) return;
-      if (sources.task == Task::kSingle) {
-        const double lower = logits.at(row, 0);
-        columns[split].add(logits.at(row, 1) - lower, labels.label(row) == 1);
-      } else {
-        columns[split].add(logits.at(row, col), labels.bit(row, col));
-      }
-    });
+double score_of(Task task, const T* logits, std::int64_t col) {
+  if (task != Task::kSingle) return logits[col];
+  return double{logits[1]} - double{logits[0]};
+}
+
+bool is_positive(Task task, const RowLabels& labels, std::int64_t col) {
+  return task == Task::kMultiLabel ? labels.bit(col) : labels.label() == 1;
+}
+
+// By column: how many rows of each split are positive, and how many are not.
+using RankCounts = std::vector<std::array<std::array<std::int64_t, 2>, kSplits>>;
+
+// Cuts memory for so many rows of each kind, and leaves the spans empty.
+void lay_out(const RankCounts& counts, std::int64_t first_col, Ranked& ranked) {
+  std::size_t at = 0;
+  for (std::size_t c = 0; c < ranked.columns.size(); ++c) {
+    for (std::size_t split = 0; split < kSplits; ++split) {
+      const auto& [positive, negative] = counts[static_cast<std::size_t>(first_col) + c][split];
+      double* scores = ranked.scores.data() + at;
+      ranked.columns[c][split] = {{scores, 0}, {scores + positive, 0}, false};
+      at += static_cast<std::size_t>(positive + negative);
+    }
   }
+}
+
+template <class T>
+void read_columns(const Sources& sources, std::int64_t first_col, Ranked& ranked) {
+  for_each_row<T>(sources, [&](std::size_t split, const RowLabels& labels, const T* logits) {
+    for (std::size_t c = 0; c < ranked.columns.size(); ++c) {
+      const std::int64_t col = first_col + static_cast<std::int64_t>(c);
+      const double score = score_of(sources.task, logits, col);
+      RankColumn& column = ranked.columns[c][split];
+      column.nan = column.nan || std::isnan(score);
+      std::span<double>& scores =
+          is_positive(sources.task, labels, col) ? column.positive : column.negative;
+      scores = {scores.data(), scores.size() + 1};
+      scores.back() = score;
+    }
+  });
 }
 
 template <class T>
 std::array<double, kSplits> rank_metric(const Sources& sources, Metric metric) {
   OOC_CHECK(sources.task != Task::kSingle || sources.layout().cols == 2);
   const std::int64_t cols = sources.many() ? sources.layout().cols : 1;
+  RankCounts counts(static_cast<std::size_t>(cols));
+  for_each_row<T>(sources, [&](std::size_t split, const RowLabels& labels, const T*) {
+    for (std::int64_t c = 0; c < cols; ++c) {
+      ++counts[static_cast<std::size_t>(c)][split][is_positive(sources.task, labels, c) ? 0 : 1];
+    }
+  });
   std::array<double, kSplits> sums{};
   std::array<std::int64_t, kSplits> classes{};
-  RankColumns columns;
-  for (std::int64_t c = 0; c < cols; ++c) {
-    read_column<T>(sources, c, columns);
-    for (std::size_t split = 0; split < kSplits; ++split) {
-      RankColumn& column = columns[split];
-      if (column.positive.empty() || column.negative.empty()) continue;
-      ++classes[split];
-      if (column.nan) {
-        sums[split] = kUndefined;
-        continue;
+  const std::int64_t together = rank_columns(sources.layout().rows, cols);
+  Ranked ranked;
+  ranked.scores.resize(static_cast<std::size_t>(together * sources.layout().rows));
+  for (std::int64_t first = 0; first < cols; first += together) {
+    ranked.columns.resize(static_cast<std::size_t>(std::min(together, cols - first)));
+    lay_out(counts, first, ranked);
+    read_columns<T>(sources, first, ranked);
+    for (RankColumns& columns : ranked.columns) {
+      for (std::size_t split = 0; split < kSplits; ++split) {
+        RankColumn& column = columns[split];
+        if (column.positive.empty() || column.negative.empty()) continue;
+        ++classes[split];
+        if (column.nan) {
+          sums[split] = kUndefined;
+          continue;
+        }
+        column.sort();
+        sums[split] += metric == Metric::kRocAuc ? roc_auc(column) : average_precision(column);
       }
-      column.sort();
-      sums[split] += metric == Metric::kRocAuc ? roc_auc(column) : average_precision(column);
     }
   }
   for (std::size_t split = 0; split < kSplits; ++split) {
@@ -322,26 +290,26 @@ bool needs_logits(Metric metric, Task task) {
   return metric != Metric::kAccuracy;
 }
 
-MetricResult compute_metric(Metric metric, Task task, const BlockSource& logits,
-                            const BlockSource& labels, const BlockSource& splits) {
+Scores compute_metric(Metric metric, Task task, BlockRows& logits, BlockRows& labels,
+                      BlockRows& splits) {
   OOC_CHECK(needs_logits(metric, task));
-  std::atomic<std::int64_t> bytes_read = 0;
-  const Sources sources{task, logits, labels, splits, bytes_read};
+  const Sources sources{task, logits, labels, splits};
   const auto [train, valid, test] = logits.dtype() == DType::kF64 ? compute<double>(metric, sources)
                                                                   : compute<float>(metric, sources);
-  return {{train, valid, test}, bytes_read};
+  return {train, valid, test};
 }
 
-std::int64_t metric_bytes(Metric metric, Task task, const BlockSource& labels,
-                          const BlockSource& splits) {
+std::int64_t metric_readings(Metric metric, Task task, std::int64_t vertices, std::int64_t cols) {
   if (!needs_logits(metric, task)) return 0;
-  const TensorLayout& layout = labels.layout();
-  const bool by_column = is_ranking(metric) && task == Task::kMultiLabel;
-  std::int64_t bytes = stored_bytes(splits, layout.rows, 0) * (by_column ? layout.cols : 1);
-  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-    bytes += stored_bytes(labels, layout.rows, slice) * (by_column ? layout.slice_cols(slice) : 1);
-  }
-  return bytes;
+  if (!is_ranking(metric)) return 1;
+  const std::int64_t columns = task == Task::kMultiLabel ? cols : 1;
+  return 1 + ceil_div(columns, rank_columns(vertices, columns));
+}
+
+std::int64_t metric_memory(Metric metric, Task task, std::int64_t vertices, std::int64_t cols) {
+  if (!is_ranking(metric)) return 0;
+  return rank_columns(vertices, task == Task::kMultiLabel ? cols : 1) * vertices *
+         std::int64_t{sizeof(double)};
 }
 
 }  // namespace ooc

@@ -21,8 +21,8 @@
 
 #include <limits>
 
+#include "engine/block_rows.h"
 #include "engine/task.h"
-#include "sched/block_source.h"
 
 namespace ooc {
 
@@ -37,18 +37,14 @@ struct Scores {
 // Whether the metric is something else than the accuracy of the loss sums.
 bool needs_logits(Metric metric, Task task);
 
-struct MetricResult {
-  Scores scores;
-  std::int64_t bytes_read = 0;  // of sources in storage
-};
-
-// `logits`: fp32 or fp64; `labels` and `splits` as the loss reads them (kernels/row_kernels.h).
-// They are read block by block; rocauc and ap take the memory of one column of fp64 and read a
-// column at a time. The result is the same for any number of threads and any cut into blocks.
-MetricResult compute_metric(Metric metric, Task task, const BlockSource& logits,
-                            const BlockSource& labels, const BlockSource& splits);
-// MetricResult::bytes_read beforehand; 0 for a metric that needs no logits.
-std::int64_t metric_bytes(Metric metric, Task task, const BlockSource& labels,
-                          const BlockSource& splits);
+// `logits`: fp32 or fp64; `labels` and `splits` as the dataset has them (storage/dataset.h). They
+// are read block by block, metric_readings() times. The result is the same for any cut into blocks
+// or units.
+Scores compute_metric(Metric metric, Task task, BlockRows& logits, BlockRows& labels,
+                      BlockRows& splits);
+// How often it reads all rows of each; 0 for a metric that needs no logits.
+std::int64_t metric_readings(Metric metric, Task task, std::int64_t vertices, std::int64_t cols);
+// Memory for rocauc and ap: scores of the vertices in fp64, of one column or as many as fit 16 MiB.
+std::int64_t metric_memory(Metric metric, Task task, std::int64_t vertices, std::int64_t cols);
 
 }  // namespace ooc

@@ -8,6 +8,7 @@
 #include "engine/model_library.h"
 #include "engine/model_parts.h"
 #include "engine/model_words.h"
+#include "engine/row_operators.h"
 #include "engine/saga/complaint.h"
 #include "engine/saga/layer_builder.h"
 #include "engine/saga/mentions.h"
@@ -149,14 +150,20 @@ class ModelBuilder {
     jumped_ = parts_.graph().apply(jumping_ == Jumping::kCat ? "concat" : op, {jumped_, h});
   }
 
+  // As the task's loss reads them.
+  TensorId labels() {
+    TensorGraph& graph = parts_.graph();
+    if (options_.task == Task::kBinary) return binary_labels(graph);
+    if (options_.task == Task::kSingle) return graph.input("labels", 1, DType::kI32);
+    return graph.input("labels", logits_, DType::kU8);
+  }
+
   void add_loss() {
     TensorGraph& graph = parts_.graph();
     const bool single = options_.task == Task::kSingle;
     const bool weighted = options_.class_weights != ClassWeights::kNone;
     const char* name = single ? "softmax_cross_entropy" : "sigmoid_cross_entropy";
-    std::vector<TensorId> operands{parts_.model().logits,
-                                   graph.input(labels_input(options_.task), single ? 1 : logits_,
-                                               single ? DType::kI32 : DType::kU8),
+    std::vector<TensorId> operands{parts_.model().logits, labels(),
                                    graph.input("splits", 1, DType::kU8)};
     if (weighted) {
       name = "softmax_cross_entropy_weighted";

@@ -78,13 +78,6 @@ struct BatchStatistics {
   std::string variance;
 };
 
-// Names of the inputs besides the dataset's vertex tensors: the row factors of GCN, V x 1, real.
-// in_factor = (in-degree + 1)^-1/2 and out_factor likewise, self loops not counted in either;
-// loop_factor = 1 - (number of self loops in the data), so that each vertex has one loop.
-inline constexpr const char* kInFactor = "in_factor";
-inline constexpr const char* kOutFactor = "out_factor";
-inline constexpr const char* kLoopFactor = "loop_factor";
-
 // The parameter that holds the class weights, 1 x classes, where the model has them; not trained.
 inline constexpr const char* kClassWeightsParameter = "loss.class_weights";
 

@@ -1,8 +1,7 @@
 #include "engine/model_program.h"
 
+#include <set>
 #include <utility>
-
-#include "storage/errors.h"
 
 namespace ooc {
 
@@ -13,12 +12,25 @@ GraphFacts facts_of(const Dataset& dataset) {
           manifest.edge_types, data.feature_cols,     data.weights};
 }
 
+namespace {
+
+EdgeBytes edge_bytes(const EdgeFile& file) {
+  EdgeBytes edges{static_cast<std::int64_t>(file.payload_bytes())};
+  for (std::uint64_t chunk = 0; chunk < file.file().shape().chunk_count; ++chunk) {
+    edges.chunk_bytes.push_back(static_cast<std::int64_t>(file.file().entry(chunk).bytes));
+  }
+  return edges;
+}
+
+}  // namespace
+
 GraphCounts counts_of(const Dataset& dataset) {
-  return {dataset.manifest().edges,
-          static_cast<std::int64_t>(dataset.edge_file(Direction::kIn).payload_bytes()),
-          static_cast<std::int64_t>(dataset.edge_file(Direction::kOut).payload_bytes()),
-          computed_inputs(),
-          {{"features", dataset.manifest().feature_dtype}}};
+  GraphCounts counts;
+  counts.edges = dataset.manifest().edges;
+  counts.in = edge_bytes(dataset.edge_file(Direction::kIn));
+  counts.out = edge_bytes(dataset.edge_file(Direction::kOut));
+  counts.stored_dtypes["features"] = dataset.manifest().feature_dtype;
+  return counts;
 }
 
 namespace {
@@ -39,16 +51,14 @@ std::vector<TensorId> unread_results(const TensorGraph& graph) {
 
 }  // namespace
 
-ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
-                           const GraphCounts& counts, Mode mode, Wanted wanted, DType real,
-                           const ProgramOptions& program_options)
-    : ModelProgram(build_model(options, facts, mode, real), counts,
-                   mode == Mode::kTrain ? "training" : "evaluation", wanted, program_options) {}
+ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode,
+                           Wanted wanted, DType real, const Rewrites& rewrites)
+    : ModelProgram(build_model(options, facts, mode, real),
+                   mode == Mode::kTrain ? "training" : "evaluation", wanted, rewrites) {}
 
-ModelProgram::ModelProgram(Model model, const GraphCounts& counts, const std::string& name,
-                           Wanted wanted, const ProgramOptions& program_options)
-    : model_(rewrite_model(std::move(model), program_options.rewrites, precomputed_)) {
-  const Rewrites& rewrites = program_options.rewrites;
+ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
+                           const Rewrites& rewrites)
+    : model_(rewrite_model(std::move(model), rewrites, precomputed_)) {
   if (wanted.gradients) {
     gradients_ = add_gradients(model_.graph, {model_.loss, -1});
     if (rewrites.common) merge_common_gradients();
@@ -67,12 +77,6 @@ ModelProgram::ModelProgram(Model model, const GraphCounts& counts, const std::st
     roots.insert(roots.end(), unread.begin(), unread.end());
   }
   staged_ = make_stages(model_.graph, name, roots, rewrites.fusion);
-  GraphCounts with_precomputed = counts;
-  for (const Hoisted& hoisted : precomputed_.tensors) {
-    with_precomputed.memory_inputs.insert(hoisted.input);
-  }
-  plan_ =
-      make_plan(staged_.program, with_precomputed, {program_options.span_group, rewrites.fusion});
 }
 
 // Backward says some things twice, such as an output's gradient at the edges.
@@ -86,99 +90,21 @@ void ModelProgram::merge_common_gradients() {
   model_ = rewritten(std::move(model_), std::move(merged));
 }
 
-std::set<std::string> ModelProgram::input_names() const {
-  std::set<std::string> names;
-  for (const Value& value : staged_.program.values) {
-    if (value.kind == ValueKind::kInput) names.insert(value.name);
-  }
-  if (precomputed_.tensors.empty()) return names;
-  for (const Tensor& tensor : precomputed_.graph->tensors()) {
-    if (tensor.producer < 0 && tensor.shape.space == Space::kVertex) names.insert(tensor.name);
-  }
-  return names;
-}
-
-void ModelProgram::bind(Backend& backend, const Dataset& dataset, const GraphInputs& inputs,
-                        Arena arena, ParameterStore& parameters) {
-  backend_ = &backend;
-  executor_ = std::make_unique<Executor>(backend, dataset, staged_.program, plan_, std::move(arena),
-                                         inputs.sources());
-  for (const ModelParameter& parameter : model_.parameters) {
-    const ValueId value = staged_.value(parameter.tensor);
-    if (value >= 0) executor_->bind_parameter(value, parameters.data(parameter.name));
-  }
-  for (const ModelParameter& parameter : model_.parameters) {
-    const std::size_t bytes = summed_bytes(parameter);
-    if (bytes > 0) sums_[parameter.tensor] = backend.allocate(bytes);
-  }
-}
-
-// 0 where at most one operation reads the parameter.
-std::size_t ModelProgram::summed_bytes(const ModelParameter& parameter) const {
+std::vector<ValueId> ModelProgram::gradient_parts(const ModelParameter& parameter) const {
+  std::vector<ValueId> values;
   const auto parts = gradients_.find(parameter.tensor);
-  if (parts == gradients_.end() || parts->second.size() < 2) return 0;
-  const auto count = static_cast<std::size_t>(parameter.rows * parameter.cols);
-  return count * dtype_bytes(model_.graph.real());
-}
-
-std::int64_t ModelProgram::sum_bytes() const {
-  std::size_t bytes = 0;
-  for (const ModelParameter& parameter : model_.parameters) bytes += summed_bytes(parameter);
-  return static_cast<std::int64_t>(bytes);
-}
-
-const void* ModelProgram::gradient(const ModelParameter& parameter) {
-  const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
-  const auto part = [&](std::size_t i) {
-    return executor_->reduction(staged_.value(parts[i])).data();
-  };
-  if (parts.size() == 1) return part(0);
-  void* sum = sums_.at(parameter.tensor)->data();
-  backend_->copy(sum, part(0), summed_bytes(parameter), CopyKind::kDeviceToDevice);
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    backend_->accumulate(model_.graph.real(), parameter.rows * parameter.cols, sum, part(i));
-  }
-  return sum;
-}
-
-std::vector<double> ModelProgram::read_reduction(TensorId tensor) const {
-  const TensorShape& shape = model_.graph.shape(tensor);
-  OOC_CHECK(shape.dtype == DType::kF64);
-  std::vector<double> values(static_cast<std::size_t>(shape.rows * shape.cols));
-  backend_->copy(values.data(), executor_->reduction(staged_.value(tensor)).data(),
-                 values.size() * sizeof(double), CopyKind::kDeviceToHost);
-  backend_->wait(backend_->record());
+  if (parts == gradients_.end()) return values;
+  for (const TensorId part : parts->second) values.push_back(staged_.value(part));
   return values;
 }
 
-std::array<SplitLoss, 3> ModelProgram::losses() const {
-  const std::vector<double> sums = read_reduction(model_.loss);
-  const std::size_t cols = sums.size() / 3;  // loss, correct, vertices and, if any, weights
-  std::array<SplitLoss, 3> losses;
-  for (std::size_t split = 0; split < losses.size(); ++split) {
-    const double* row = sums.data() + split * cols;
-    losses[split] = {row[0] / row[cols - 1], row[1] / row[2]};
+std::int64_t ModelProgram::sum_bytes() const {
+  std::int64_t bytes = 0;
+  for (const ModelParameter& parameter : model_.parameters) {
+    if (gradient_parts(parameter).size() < 2) continue;
+    bytes += parameter.rows * parameter.cols * static_cast<std::int64_t>(dtype_bytes(real()));
   }
-  return losses;
-}
-
-const void* ModelProgram::chunk(TensorId tensor, std::int64_t block, std::int64_t slice) const {
-  return executor_->output_chunk(staged_.value(tensor), block, slice);
-}
-
-TensorLayout ModelProgram::layout(TensorId tensor) const {
-  return executor_->layout(staged_.value(tensor));
-}
-
-MetricResult run_scores(const ModelProgram& program, const GraphInputs& inputs, Metric metric,
-                        Task task) {
-  if (needs_logits(metric, task)) {
-    const ProgramOutput logits(program, program.model().logits);
-    return compute_metric(metric, task, logits, *inputs.sources().at(labels_input(task)),
-                          *inputs.sources().at("splits"));
-  }
-  const auto [train, valid, test] = program.losses();
-  return {{train.accuracy, valid.accuracy, test.accuracy}, 0};
+  return bytes;
 }
 
 }  // namespace ooc

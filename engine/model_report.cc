@@ -73,13 +73,7 @@ ModelReport report_model(const ModelOptions& options, const GraphFacts& facts) {
   rewrite_model(model, {}, once, [&](const std::string& name, const Model& now) {
     report.snapshots.push_back({"operators after " + name, graph_lines(now.graph)});
   });
-  const GraphCounts counts{
-      choose_edge_layout(facts.vertices, 10 * facts.vertices, kDefaultBlockRows),
-      0,
-      0,
-      computed_inputs(),
-      {}};
-  const ModelProgram program(model, counts, "training", {.gradients = true});
+  const ModelProgram program(model, "training", {.gradients = true});
   report.snapshots.push_back({"operators with gradients", graph_lines(program.model().graph)});
   report.snapshots.push_back({"stages", stage_lines(program.program())});
   return report;

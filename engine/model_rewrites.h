@@ -6,11 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/graph_inputs.h"
 #include "engine/model.h"
 #include "engine/rewrites.h"
-#include "kernels/backend.h"
-#include "sched/plan.h"
 
 namespace ooc {
 
@@ -30,13 +27,5 @@ using RewriteObserver = std::function<void(const std::string& name, const Model&
 // Parameters, statistics, embedding, logits and loss of the result are those of the model.
 Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precomputed,
                     const RewriteObserver& observer = nullptr);
-
-// Device memory that computing them takes, beside the tensors themselves.
-std::int64_t arena_bytes_once(const Precomputed& precomputed, const GraphCounts& counts);
-
-// Computes what is missing among the inputs and adds it; memory of the device while it runs, then
-// of the host for as long as the inputs live. False: `stop` was set.
-bool compute_once(const Precomputed& precomputed, Backend& backend, const Dataset& dataset,
-                  GraphInputs& inputs, const std::atomic<bool>* stop);
 
 }  // namespace ooc

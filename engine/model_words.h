@@ -40,6 +40,11 @@ inline constexpr Words<LrSchedule, 3> kLrSchedules{{{"constant", LrSchedule::kCo
                                                     {"cosine", LrSchedule::kCosine},
                                                     {"step", LrSchedule::kStep}}};
 
+inline constexpr Words<Strategy, 4> kStrategies{{{"none", Strategy::kNone},
+                                                 {"lru", Strategy::kLru},
+                                                 {"dp", Strategy::kDp},
+                                                 {"lp", Strategy::kLp}}};
+
 template <class T, std::size_t n>
 std::string word_of(const Words<T, n>& words, T value) {
   for (const auto& [word, meaning] : words) {

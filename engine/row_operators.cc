@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/gradients.h"
+#include "storage/dataset.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -234,6 +235,17 @@ void place_type_gradient(GradientBuilder& builder, const Operation& op) {
   flow(builder, op, 0, "pick_type", {builder.output_gradient(op), op.inputs[1]}, {.cols = cols});
 }
 
+// Of a dataset's degrees and labels.
+
+TensorShape degree_factor_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(cols_of(graph, op, 0) == kDegreeColumns);
+  return rows_of_width(graph, 1);
+}
+
+TensorShape binary_label_shape(const TensorGraph&, const Operation&) {
+  return {Space::kVertex, 0, 1, DType::kU8};
+}
+
 // GRU cells. Operands Gx, Gh, H; of the gradients G, Gx, Gh and but for the last H.
 
 TensorShape gru_shape(const TensorGraph& graph, const Operation& op) {
@@ -324,6 +336,8 @@ std::span<const OperatorDef> row_operators() {
       {"place_columns", kRowWise, kFull, true, place_columns_shape, place_columns_gradient},
       {"pick_type", kRowWise, kFull, true, pick_type_shape, pick_type_gradient},
       {"place_type", kRowWise, kFull, true, place_type_shape, place_type_gradient},
+      {"degree_factor", kRowWise, kFull, true, degree_factor_shape, nullptr},
+      {"binary_label", kRowWise, kLocal, true, binary_label_shape, nullptr},
       {"gru", kRowWise, kFull, false, gru_shape, gru_gradient},
       {"gru_input_gradient", kRowWise, kFull, false, gate_gradient_shape, nullptr},
       {"gru_hidden_gradient", kRowWise, kFull, false, gate_gradient_shape, nullptr},
@@ -338,6 +352,22 @@ std::span<const OperatorDef> row_operators() {
       {"sigmoid_cross_entropy_gradient", kRowWise, kLocal, true, like_first, nullptr},
   };
   return kEntries;
+}
+
+TensorId degree_factor(TensorGraph& graph, DegreeFactor factor) {
+  constexpr const char* kNames[] = {"in_factor", "out_factor", "loop_factor", "inverse_in_degree",
+                                    "inverse_in_degree_with_loops"};
+  const OperatorDef& def = find_operator("degree_factor");
+  const auto value = static_cast<double>(factor);
+  for (const Operation& operation : graph.operations()) {
+    if (operation.def == &def && operation.attributes.value == value) return operation.output;
+  }
+  return graph.apply("degree_factor", {graph.input("degrees", kDegreeColumns, DType::kI32)},
+                     {.value = value}, kNames[static_cast<std::size_t>(factor)]);
+}
+
+TensorId binary_labels(TensorGraph& graph) {
+  return graph.apply("binary_label", {graph.input("labels", 1, DType::kI32)}, {}, "binary_labels");
 }
 
 }  // namespace ooc

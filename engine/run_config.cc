@@ -33,11 +33,13 @@ std::string name_of(Metric metric) { return word_of(kMetrics, metric); }
 std::string name_of(ClassWeights weights) { return word_of(kClassWeights, weights); }
 std::string name_of(OptimizerKind optimizer) { return word_of(kOptimizers, optimizer); }
 std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule); }
+std::string name_of(Strategy strategy) { return word_of(kStrategies, strategy); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
-const std::set<std::string> kLater{"task",      "metric",   "class-weights", "lr-schedule",
-                                   "optimizer", "momentum", "runs"};
+const std::set<std::string> kLater{"task",         "metric",   "class-weights", "lr-schedule",
+                                   "optimizer",    "momentum", "runs",          "host-memory",
+                                   "cache-policy", "scratch"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -73,6 +75,9 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("checkpoint-every", config.checkpoint_every);
   visit("verify", config.verify);
   visit("rewrites", config.rewrites);
+  visit("host-memory", config.host_memory);
+  visit("cache-policy", config.cache_policy);
+  visit("scratch", config.scratch);
 }
 
 class TomlReader {
@@ -93,6 +98,7 @@ class TomlReader {
   void read(const char* key, ClassWeights& value) { read_word(key, kClassWeights, value); }
   void read(const char* key, OptimizerKind& value) { read_word(key, kOptimizers, value); }
   void read(const char* key, LrSchedule& value) { read_word(key, kLrSchedules, value); }
+  void read(const char* key, Strategy& value) { read_word(key, kStrategies, value); }
   void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
 
   [[noreturn]] void wrong(const std::string& key) const {

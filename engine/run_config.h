@@ -6,6 +6,7 @@
 
 #include "engine/model.h"
 #include "kernels/backend.h"
+#include "sched/plan.h"
 #include "storage/chunk_file.h"
 
 namespace ooc {
@@ -34,6 +35,11 @@ struct RunConfig {
   std::int64_t checkpoint_every = 10;
   VerifyPolicy verify = VerifyPolicy::kFirst;
   std::string rewrites;  // engine/rewrites.h: which are not made
+  // How it runs, which changes no result: a size or auto; what stays in memory; where the rest
+  // goes, empty: in the run directory.
+  std::string host_memory = "auto";
+  Strategy cache_policy = Strategy::kDp;
+  std::string scratch;
 
   bool operator==(const RunConfig&) const = default;
 };

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/process_memory.h"
+#include "engine/host_memory.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -179,6 +179,7 @@ std::vector<Json> RunDirectory::truncate_metrics(std::int64_t epoch) {
         break;
       }
       kept.append(line).push_back('\n');
+      json.erase(kPasses);
       lines.push_back(std::move(json));
     }
   }
@@ -200,7 +201,39 @@ void RunDirectory::append_metrics(const Json& line) {
 
 Json json_number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 
-Json metrics_line(const EpochRecord& record) {
+namespace {
+
+void add_counters(Json& to, const RunCounters& counters) {
+  to["bytes_read"] = counters.bytes_read;
+  to["bytes_written"] = counters.bytes_written;
+}
+
+void add_waits(Json& to, const RunCounters& counters) {
+  to["read_wait_seconds"] = counters.read_wait_seconds;
+  to["write_wait_seconds"] = counters.write_wait_seconds;
+  to["compute_wait_seconds"] = counters.compute_wait_seconds;
+}
+
+Json passes_of(const EpochRecord& record, const Plan& plan) {
+  Json passes = Json::array();
+  for (std::size_t section = 0; section < record.passes.size(); ++section) {
+    const std::vector<PassReport>& reports = record.passes[section];
+    for (std::size_t pass = 0; pass < reports.size(); ++pass) {
+      Json line;
+      line["name"] = plan.sections[section].passes[pass].name;
+      line["seconds"] = reports[pass].seconds;
+      add_counters(line, reports[pass].counters);
+      line["compute_seconds"] = reports[pass].counters.compute_seconds;
+      add_waits(line, reports[pass].counters);
+      passes.push_back(std::move(line));
+    }
+  }
+  return passes;
+}
+
+}  // namespace
+
+Json metrics_line(const EpochRecord& record, const Plan& plan) {
   const Scores scores = record.scores.value_or(Scores{});
   Json line;
   line["epoch"] = record.epoch;
@@ -213,14 +246,15 @@ Json metrics_line(const EpochRecord& record) {
   line["seconds"] = record.train_seconds + record.eval_seconds;
   line["train_seconds"] = record.train_seconds;
   line["eval_seconds"] = record.eval_seconds;
-  line["bytes_read"] = record.bytes_read;
-  line["bytes_written"] = 0;
+  add_counters(line, record.counters);
   line["bytes_to_device"] = 0;
   line["bytes_from_device"] = 0;
   line["bytes_between_devices"] = 0;
   line["compute_busy"] = record.compute_busy;
+  add_waits(line, record.counters);
   line["peak_host_bytes"] = peak_host_bytes();
   line["peak_device_bytes"] = 0;
+  line[kPasses] = passes_of(record, plan);
   return line;
 }
 

@@ -45,7 +45,8 @@ class RunDirectory {
   // Makes the run complete; a run that --force kept aside goes.
   void write_summary(const nlohmann::ordered_json& summary);
 
-  // Drops the lines of metrics.jsonl after `epoch`, and a torn last line; returns those kept.
+  // Drops the lines of metrics.jsonl after `epoch`, and a torn last line; returns those kept, less
+  // what their passes did.
   // DataError if they aren't those of the epochs 1 to `epoch`.
   std::vector<nlohmann::ordered_json> truncate_metrics(std::int64_t epoch);
   // Appends one line; it survives the process, and from the next checkpoint on the machine.
@@ -66,7 +67,8 @@ class RunDirectory {
 
 // The number, or null for NaN.
 nlohmann::ordered_json json_number(double value);
-// A line of metrics.jsonl.
-nlohmann::ordered_json metrics_line(const EpochRecord& record);
+// A line of metrics.jsonl. Under kPasses, what each pass of the epoch's plan did.
+inline constexpr const char* kPasses = "passes";
+nlohmann::ordered_json metrics_line(const EpochRecord& record, const Plan& plan);
 
 }  // namespace ooc

@@ -34,6 +34,9 @@ class StageBuilder {
     staged_.program.real = graph_.real();
     staged_.values.assign(graph_.tensors().size(), -1);
     for (const Operation* operation : needed_) emit(*operation);
+    // What a later stage computes again may have had one to itself.
+    std::erase_if(staged_.program.stages,
+                  [](const Stage& stage) { return !stage.propagation && stage.steps.empty(); });
     for (Stage& stage : staged_.program.stages) {
       if (stage.propagation) find_slices(*stage.propagation);
     }
@@ -123,7 +126,6 @@ class StageBuilder {
         }
         int& last = last_use[static_cast<std::size_t>(input)];
         last = std::max(last, stage_of(operation->output));
-        if (stage_of(input) == stage_of(operation->output)) used_at_once_.insert(input);
       }
       if (operation->def->dependence == Dependence::kAlongEdges) {
         kept_.insert(operation->output);
@@ -140,14 +142,35 @@ class StageBuilder {
       const bool crosses = last_use[static_cast<std::size_t>(output)] > stage_of(output);
       if (crosses && !can_recompute(*operation)) kept_.insert(output);
     }
+    for (auto it = needed_.rbegin(); it != needed_.rend(); ++it) {
+      const Operation& reader = **it;
+      if (space(reader.output) == Space::kEdge || !is_made(reader)) continue;
+      for (const TensorId input : reader.inputs) {
+        if (stage_of(input) == stage_of(reader.output)) used_at_once_.insert(input);
+      }
+    }
+  }
+
+  // Whether it is done in its own stage. What only later stages read, and compute again, isn't.
+  bool is_made(const Operation& operation) const {
+    return operation.def->dependence == Dependence::kReduction ||
+           kept_.contains(operation.output) || used_at_once_.contains(operation.output);
   }
 
   bool can_recompute(const Operation& operation) const {
     return operation.def->recompute &&
            std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
              return from_outside(input) || kept_.contains(input) ||
-                    space(input) == Space::kReduction;
+                    space(input) == Space::kReduction || is_column_of_data(input);
            });
+  }
+
+  // Such as a factor of degrees: as good as from outside.
+  bool is_column_of_data(TensorId id) const {
+    const Operation& operation = producer(id);
+    return operation.def->recompute && graph_.shape(id).cols == 1 &&
+           std::all_of(operation.inputs.begin(), operation.inputs.end(),
+                       [&](TensorId input) { return from_outside(input); });
   }
 
   ValueId add_value(TensorId id) {
@@ -224,12 +247,7 @@ class StageBuilder {
     if (space(operation.output) == Space::kEdge) return;
     const int index = stage_of(operation.output);
     if (folds_edges(operation)) return emit_fold(operation, index);
-    // What only later stages read, and compute again, isn't computed here.
-    const bool reduces = operation.def->dependence == Dependence::kReduction;
-    if (!reduces && !kept_.contains(operation.output) &&
-        !used_at_once_.contains(operation.output)) {
-      return;
-    }
+    if (!is_made(operation)) return;
     Stage& stage = stage_at(index);
     if (stage.name.empty()) stage.name = "rows of " + tensor(operation.output).name;
     add_step(operation, index, value_of(operation.output));
@@ -281,7 +299,7 @@ class StageBuilder {
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;
   std::set<TensorId> kept_;
-  std::set<TensorId> used_at_once_;  // by an operation of their own stage
+  std::set<TensorId> used_at_once_;  // by an operation that is done in their own stage
   std::map<std::pair<TensorId, int>, ValueId> again_;
   StagedGraph staged_;
 };

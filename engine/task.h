@@ -39,12 +39,6 @@ void check_class_weights(ClassWeights weights, Task task);
 inline std::int64_t logit_cols(Task task, std::int64_t classes) {
   return task == Task::kBinary ? 1 : classes;
 }
-// The input of the program that holds the labels: the dataset's, or binary_labels (uint8, V x 1).
-inline constexpr const char* kBinaryLabels = "binary_labels";
-inline const char* labels_input(Task task) {
-  return task == Task::kBinary ? kBinaryLabels : "labels";
-}
-
 // ClassWeights::kBalanced of a single-label dataset; 0 for classes without a training vertex. Their
 // sum over the training vertices is the number of those.
 std::vector<double> balanced_weights(const Dataset& dataset);

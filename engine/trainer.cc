@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <tbb/task_arena.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "engine/metrics.h"
@@ -40,11 +38,6 @@ const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) 
   return dataset;
 }
 
-std::set<std::string> joined(std::set<std::string> names, std::set<std::string> more) {
-  names.merge(more);
-  return names;
-}
-
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -55,26 +48,23 @@ void check_finite(double loss, const char* what, std::int64_t epoch) {
                  "try a smaller --lr");
 }
 
-Wanted wanted_of_evaluation(const RunConfig& config) {
-  return {.logits = needs_logits(config.metric, config.model.task)};
+TrainerOptions with_workers(TrainerOptions options) {
+  options.budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  return options;
 }
 
 }  // namespace
 
-Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& config, DType real,
-                 std::int64_t span_group)
+Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
+                 const TrainerOptions& options)
     : backend_(backend),
+      io_(io),
       dataset_(check_trainable(dataset, config)),
       config_(config),
-      real_(real),
-      training_(config.model, facts_of(dataset), counts_of(dataset), Mode::kTrain,
-                {.gradients = true}, real, {parse_rewrites(config.rewrites), span_group}),
-      evaluation_(config.model, facts_of(dataset), counts_of(dataset), Mode::kEvaluate,
-                  wanted_of_evaluation(config), real,
-                  {parse_rewrites(config.rewrites), span_group}),
-      inputs_(dataset, real, joined(training_.input_names(), evaluation_.input_names())),
-      parameters_(backend, real, training_.model().parameters) {
-  if (config.model.task == Task::kBinary) inputs_.add_binary_labels(dataset);
+      options_(with_workers(options)),
+      inputs_(io, dataset),
+      plan_(config, facts_of(dataset), counts_of(dataset), options.real, options_.budget),
+      parameters_(backend, options.real, plan_.training().model().parameters) {
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
   if (config.model.class_weights == ClassWeights::kBalanced) {
     parameters_.set(kClassWeightsParameter, balanced_weights(dataset));
@@ -82,49 +72,36 @@ Trainer::Trainer(Backend& backend, const Dataset& dataset, const RunConfig& conf
   state_.parameters = parameters_.capture();
 }
 
+ExecutorOptions Trainer::executor_options() const {
+  return {options_.scratch, options_.budget.plan.workers};
+}
+
 bool Trainer::prepare(const std::atomic<bool>* stop) {
-  if (prepared_) return true;
-  for (const ModelProgram* program : {&training_, &evaluation_}) {
-    if (!compute_once(program->precomputed(), backend_, dataset_, inputs_, stop)) return false;
-  }
-  const std::int64_t arena_bytes =
-      std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes);
-  const Arena arena = backend_.allocate(static_cast<std::size_t>(arena_bytes));
-  training_.bind(backend_, dataset_, inputs_, arena, parameters_);
-  evaluation_.bind(backend_, dataset_, inputs_, arena, parameters_);
-  prepared_ = true;
+  if (run_) return true;
+  const Arena arena = backend_.allocate(static_cast<std::size_t>(plan_.arena_bytes()));
+  if (!compute_once(arena, stop)) return false;
+  run_ = std::make_unique<ProgramRun>(
+      backend_, io_, dataset_, std::vector{&plan_.training(), &plan_.evaluation()},
+      plan_.epoch_plan(), arena, inputs_, parameters_, executor_options());
   return true;
 }
 
-std::int64_t Trainer::planned_bytes() const {
-  const Task task = config_.model.task;
-  const auto& sources = inputs_.sources();
-  return training_.plan().bytes_read + evaluation_.plan().bytes_read +
-         metric_bytes(config_.metric, task, *sources.at(labels_input(task)), *sources.at("splits"));
-}
-
-std::map<std::string, std::int64_t> Trainer::precomputed_bytes() const {
-  std::map<std::string, std::int64_t> bytes;
-  for (const ModelProgram* program : {&training_, &evaluation_}) {
-    for (const Hoisted& hoisted : program->precomputed().tensors) {
-      bytes[hoisted.input] = resident_bytes(
-          {dataset_.vertices(), hoisted.cols, dataset_.manifest().edges.block_rows}, real_);
-    }
+bool Trainer::compute_once(const Arena& arena, const std::atomic<bool>* stop) {
+  const Once& once = plan_.once();
+  if (once.empty()) return true;
+  // What the epochs will store has to find room before anything is computed.
+  std::unique_ptr<BlockFile> room;
+  if (plan_.epoch_plan().stored_bytes > 0) {
+    room = io_.create_temporary(options_.scratch,
+                                static_cast<std::uint64_t>(plan_.epoch_plan().stored_bytes));
   }
-  return bytes;
-}
-
-std::int64_t Trainer::planned_device_bytes() const {
-  const std::int64_t workers = tbb::this_task_arena::max_concurrency();
-  std::int64_t inputs = inputs_.memory_bytes();
-  for (const auto& [name, bytes] : precomputed_bytes()) inputs += prepared_ ? 0 : bytes;
-  std::int64_t arena = std::max(training_.plan().arena_bytes, evaluation_.plan().arena_bytes);
-  for (const ModelProgram* program : {&training_, &evaluation_}) {
-    arena = std::max(arena, arena_bytes_once(program->precomputed(), counts_of(dataset_)));
+  Executor executor(backend_, io_, dataset_, once.programs(), plan_.once_plan(), arena,
+                    inputs_.stores(), executor_options());
+  for (int section = 0; section < static_cast<int>(once.programs().size()); ++section) {
+    if (!executor.run(section, {}, stop)) return false;
   }
-  return inputs + arena +
-         workers * (training_.plan().scratch_bytes + evaluation_.plan().scratch_bytes) +
-         parameters_.bytes() + training_.sum_bytes();
+  for (auto& [name, store] : once.release(executor)) inputs_.add(name, std::move(store));
+  return true;
 }
 
 Checkpoint Trainer::checkpoint() const {
@@ -149,18 +126,16 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   record.epoch = state_.epoch + 1;
   record.lr = learning_rate(config_, record.epoch);
   const auto begin = std::chrono::steady_clock::now();
-  training_.take_counters();
-  evaluation_.take_counters();
+  run_->take_counters();
   const bool last = record.epoch == config_.epochs;
   const bool due = record.epoch % config_.eval_every == 0 || last;
   if (!train(record, stop) || (due && !evaluate(record, stop))) {
     parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
     return std::nullopt;
   }
-  const RunCounters trained = training_.take_counters(), evaluated = evaluation_.take_counters();
-  record.bytes_read += trained.bytes_read + evaluated.bytes_read;
-  record.compute_busy = (trained.compute_seconds + evaluated.compute_seconds) /
-                        (seconds_since(begin) * tbb::this_task_arena::max_concurrency());
+  record.counters += run_->take_counters();
+  record.compute_busy = record.counters.compute_seconds /
+                        (seconds_since(begin) * static_cast<double>(options_.budget.plan.workers));
   state_.epoch = record.epoch;
   state_.parameters = parameters_.capture();
   if (record.scores) keep_if_best(record, state_.parameters);
@@ -171,36 +146,38 @@ bool Trainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
   const RunState run{static_cast<std::uint64_t>(config_.seed),
                      static_cast<std::uint64_t>(record.epoch)};
-  if (!training_.run(run, stop)) return false;
-  record.loss = training_.losses()[0].loss;
+  if (!run_->run(kTraining, run, stop)) return false;
+  record.loss = run_->losses(kTraining)[0].loss;
   check_finite(record.loss, "loss", record.epoch);
   update_parameters(record.epoch, record.lr);
+  record.passes.push_back(run_->reports(kTraining));
   record.train_seconds = seconds_since(begin);
   return true;
 }
 
 void Trainer::update_parameters(std::int64_t epoch, double lr) {
   const OptimizerOptions options{config_.optimizer, lr, config_.weight_decay, config_.momentum};
-  for (const ModelParameter& parameter : training_.model().parameters) {
+  const Model& model = plan_.training().model();
+  for (const ModelParameter& parameter : model.parameters) {
     if (!parameter.trainable) continue;
-    parameters_.optimize(parameter.name, training_.gradient(parameter), epoch, options);
+    parameters_.optimize(parameter.name, run_->gradient(kTraining, parameter), epoch, options);
   }
-  for (const BatchStatistics& statistics : training_.model().batch_statistics) {
-    const std::vector<double> sums = training_.read_reduction(statistics.sums);
+  for (const BatchStatistics& statistics : model.batch_statistics) {
+    const std::vector<double> sums = run_->read_reduction(kTraining, statistics.sums);
     parameters_.update_statistics(statistics, sums.data(), dataset_.vertices());
   }
 }
 
 bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
-  if (!evaluation_.run({}, stop)) return false;
-  const std::array<SplitLoss, 3> losses = evaluation_.losses();
+  if (!run_->run(kEvaluation, {}, stop)) return false;
+  const std::array<SplitLoss, 3> losses = run_->losses(kEvaluation);
   record.valid_loss = losses[1].loss;
   // The step may have been the one that broke the model: it must not become the best one.
   check_finite(losses[0].loss, "loss after the step", record.epoch);
-  const MetricResult metric = run_scores(evaluation_, inputs_, config_.metric, config_.model.task);
-  record.scores = metric.scores;
-  record.bytes_read += metric.bytes_read;
+  record.scores = run_scores(*run_, kEvaluation, plan_.evaluation(), inputs_, config_.metric,
+                             config_.model.task, record.counters.bytes_read);
+  record.passes.push_back(run_->reports(kEvaluation));
   record.eval_seconds = seconds_since(begin);
   return true;
 }

@@ -4,19 +4,20 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/checkpoint.h"
 #include "engine/graph_inputs.h"
-#include "engine/model_program.h"
+#include "engine/program_run.h"
 #include "engine/run_config.h"
+#include "engine/training_plan.h"
 
 namespace ooc {
 
-// A line of metrics.jsonl.
+// A line of metrics.jsonl, and what its passes did.
 struct EpochRecord {
   std::int64_t epoch = 0;        // from 1
   double loss = 0;               // mean over the train split, before the step, dropout on
@@ -25,29 +26,33 @@ struct EpochRecord {
   double valid_loss = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
   double eval_seconds = 0;
-  std::int64_t bytes_read = 0;
-  double compute_busy = 0;  // share of the workers' time spent in kernels
+  RunCounters counters;                         // of all passes, and of what metrics read
+  double compute_busy = 0;                      // share of the workers' time spent in kernels
+  std::vector<std::vector<PassReport>> passes;  // by section that ran and pass
 };
 
-// One thread drives it. The dataset and the backend outlive it.
+struct TrainerOptions {
+  RunBudget budget = {};      // its workers are those of the thread arena that calls
+  std::string scratch = ".";  // directory for what doesn't fit memory
+  DType real = DType::kF32;
+};
+
+// One thread drives it. The dataset, the backend and the BlockIo outlive it.
 class Trainer {
  public:
   // DataError where the dataset has no features, labels or splits, or an empty train split.
-  // UsageError where options don't fit it or each other.
-  Trainer(Backend& backend, const Dataset& dataset, const RunConfig& config,
-          DType real = DType::kF32, std::int64_t span_group = 0);
+  // UsageError where options don't fit it or each other. BudgetError where it doesn't fit the
+  // budget.
+  Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
+          const TrainerOptions& options = {});
 
-  DType real() const { return real_; }
+  DType real() const { return options_.real; }
   const RunConfig& config() const { return config_; }
-  const ModelProgram& training() const { return training_; }
-  const ModelProgram& evaluation() const { return evaluation_; }
-  // What the plan says of an epoch with an evaluation: bytes read from the dataset.
-  std::int64_t planned_bytes() const;
-  // What is computed once, before the first epoch, and stays in memory: bytes by name.
-  std::map<std::string, std::int64_t> precomputed_bytes() const;
-  // Device memory that the plan takes, parameters included.
-  std::int64_t planned_device_bytes() const;
+  const TrainingPlan& plan() const { return plan_; }
 
+  // Takes memory and space in the scratch directory and computes what is needed once a run.
+  // run_epoch() does it where nobody did. False: stopped. IoError where there is no room.
+  bool prepare(const std::atomic<bool>* stop);
   // Runs epoch state().epoch + 1. Nothing where `stop` was set: the epoch is dropped and state()
   // is what it was. RunError if the loss, in training or evaluation, isn't finite.
   std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop);
@@ -59,23 +64,23 @@ class Trainer {
   void restore(Checkpoint checkpoint, const std::string& where);
 
  private:
-  // What the first epoch needs; false: stopped.
-  bool prepare(const std::atomic<bool>* stop);
+  bool compute_once(const Arena& arena, const std::atomic<bool>* stop);
   bool train(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
   void update_parameters(std::int64_t epoch, double lr);
   void keep_if_best(const EpochRecord& record, const std::vector<ParameterValues>& parameters);
+  ExecutorOptions executor_options() const;
 
   Backend& backend_;
+  BlockIo& io_;
   const Dataset& dataset_;
   RunConfig config_;
-  DType real_;
-  ModelProgram training_;
-  ModelProgram evaluation_;
+  TrainerOptions options_;
   GraphInputs inputs_;
+  TrainingPlan plan_;
   ParameterStore parameters_;
   TrainingState state_;
-  bool prepared_ = false;
+  std::unique_ptr<ProgramRun> run_;  // once prepared
 };
 
 }  // namespace ooc

@@ -1,13 +1,15 @@
 #include "engine/training_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "engine/host_memory.h"
 #include "engine/model_words.h"
-#include "engine/process_memory.h"
-#include "kernels/blas.h"
 
 namespace ooc {
 namespace {
@@ -21,17 +23,14 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Of a whole number, rounded down.
-std::int64_t mean_of(const std::vector<Json>& lines, const char* key) {
-  std::int64_t sum = 0;
-  for (const Json& line : lines) sum += line.at(key).get<std::int64_t>();
-  return lines.empty() ? 0 : sum / static_cast<std::int64_t>(lines.size());
+double median_of(const std::vector<Json>& lines, const char* key) {
+  std::vector<double> values;
+  for (const Json& line : lines) values.push_back(line.at(key).get<double>());
+  return median(std::move(values));
 }
 
 Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
   const TrainingState& state = trainer.state();
-  std::vector<double> seconds;
-  for (const Json& line : lines) seconds.push_back(line.at("seconds").get<double>());
   Json summary;
   summary["metric"] = word_of(kMetrics, trainer.config().metric);
   summary["best_valid"] = json_number(state.best.scores.valid);
@@ -39,15 +38,17 @@ Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
   summary["test"] = json_number(state.best.scores.test);
   summary["last_test"] = json_number(state.last.test);
   summary["epochs"] = state.epoch;
-  summary["epoch_seconds_median"] = median(std::move(seconds));
-  summary["bytes_read_per_epoch"] = mean_of(lines, "bytes_read");
-  summary["bytes_written_per_epoch"] = mean_of(lines, "bytes_written");
+  summary["epoch_seconds_median"] = median_of(lines, "seconds");
+  for (const char* key : {"bytes_read", "bytes_written"}) {
+    summary[fmt::format("{}_per_epoch", key)] =
+        static_cast<std::int64_t>(std::llround(median_of(lines, key)));
+  }
   summary["peak_host_bytes"] = peak_host_bytes();
   summary["peak_device_bytes"] = 0;
-  summary["plan_predicted_bytes"] = trainer.planned_bytes();
-  // The resident plan predicts no times.
-  summary["plan_predicted_seconds"] = nullptr;
-  summary["plan_lower_bound_seconds"] = nullptr;
+  const TrainingPlan& plan = trainer.plan();
+  summary["plan_predicted_bytes"] = plan.bytes_read() + plan.bytes_written();
+  summary["plan_predicted_seconds"] = plan.epoch_plan().seconds;
+  summary["plan_lower_bound_seconds"] = plan.epoch_plan().bound_seconds;
   return summary;
 }
 
@@ -57,19 +58,6 @@ bool done(const RunConfig& config, const TrainingState& state) {
 }
 
 }  // namespace
-
-Json plan_of(const Trainer& trainer) {
-  Json plan;
-  plan["training"] = plan_to_json(trainer.training().program(), trainer.training().plan());
-  plan["evaluation"] = plan_to_json(trainer.evaluation().program(), trainer.evaluation().plan());
-  // Chosen by the machine, and part of what makes results equal to the last bit.
-  plan["blas_core"] = blas_core();
-  plan["computed_once"] = Json::object();
-  for (const auto& [name, bytes] : trainer.precomputed_bytes()) plan["computed_once"][name] = bytes;
-  plan["bytes_read_per_epoch"] = trainer.planned_bytes();
-  plan["device_bytes"] = trainer.planned_device_bytes();
-  return plan;
-}
 
 RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bool>* stop,
                        const std::function<void(const EpochRecord&)>& on_epoch) {
@@ -86,12 +74,14 @@ RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bo
   }
   std::vector<Json> lines = run.truncate_metrics(trainer.state().epoch);
   std::int64_t written = trainer.state().epoch;  // epoch of the newest checkpoint
-  if (written == 0) run.write_plan(plan_of(trainer));
+  run.write_plan(trainer.plan().json());
   while (!done(config, trainer.state())) {
     const std::optional<EpochRecord> record = trainer.run_epoch(stop);
     if (!record) break;
-    lines.push_back(metrics_line(*record));
-    run.append_metrics(lines.back());
+    Json line = metrics_line(*record, trainer.plan().epoch_plan());
+    run.append_metrics(line);
+    line.erase(kPasses);
+    lines.push_back(std::move(line));
     on_epoch(*record);
     if (record->epoch % config.checkpoint_every == 0 || done(config, trainer.state())) {
       run.write_checkpoint(trainer.checkpoint(), trainer.real());

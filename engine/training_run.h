@@ -28,7 +28,4 @@ struct RunResult {
 RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bool>* stop,
                        const std::function<void(const EpochRecord&)>& on_epoch);
 
-// plan.json of a run: both programs' plans and their sum for an epoch.
-nlohmann::ordered_json plan_of(const Trainer& trainer);
-
 }  // namespace ooc

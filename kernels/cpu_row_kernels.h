@@ -25,6 +25,8 @@
   KERNEL(heads_mean) KERNEL(heads_spread) KERNEL(softmax_normalize)                               \
   /* columns_cpu.cc */                                                                            \
   KERNEL(concat) KERNEL(columns) KERNEL(place_columns) KERNEL(pick_type) KERNEL(place_type)       \
+  /* vertex_data_cpu.cc */                                                                        \
+  KERNEL(degree_factor) KERNEL(binary_label)                                                      \
   /* gru_cpu.cc */                                                                                \
   KERNEL(gru) KERNEL(gru_input_gradient) KERNEL(gru_hidden_gradient) KERNEL(gru_state_gradient)   \
   /* edge_values_cpu.cc */                                                                        \

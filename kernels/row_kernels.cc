@@ -30,6 +30,8 @@ constexpr OperandSpec kLabels{"labels", 'n', '1', kI32};
 constexpr OperandSpec kBits{"Y", 'n', 'c', kU8};
 constexpr OperandSpec kSplits{"splits", 'n', '1', kU8};
 
+constexpr OperandSpec kDegrees{"D", 'n', '3', kI32};
+
 constexpr OperandSpec kGx{"Gx", 'n', 't'};
 constexpr OperandSpec kGh{"Gh", 'n', 't'};
 constexpr OperandSpec kH{"H", 'n', 'd'};
@@ -58,6 +60,9 @@ bool d_is_picked(const Extents& e, const Attributes& a) {
 }
 bool w_is_cols(const Extents& e, const Attributes& a) {
   return e['w'] == a.cols && e['w'] % e['d'] == 0;
+}
+bool value_is_degree_factor(const Extents&, const Attributes& a) {
+  return a.value >= 0 && a.value <= static_cast<double>(DegreeFactor::kInverseInWithLoops);
 }
 bool t_is_three_d(const Extents& e, const Attributes&) { return e['t'] == 3 * e['d']; }
 
@@ -111,6 +116,8 @@ constexpr RowKernelSpec kColumnGroups[] = {
     {"place_columns", {{{"G", 'n', 'm'}}}, kDx, false, m_has_place},
     {"pick_type", {{{"X", 'n', 'w'}, {"t", 'n', '1', kI32}}}, kY, false, d_is_picked},
     {"place_type", {{kG, {"t", 'n', '1', kI32}}}, {"dX", 'n', 'w'}, false, w_is_cols},
+    {"degree_factor", {{kDegrees}}, {"f", 'n', '1'}, false, value_is_degree_factor},
+    {"binary_label", {{kLabels}}, {"Y", 'n', '1', kU8}},
     {"gru", {{kGx, kGh, kH}}, kY, false, t_is_three_d},
     {"gru_input_gradient", {{kG, kGx, kGh, kH}}, {"dGx", 'n', 't'}, false, t_is_three_d},
     {"gru_hidden_gradient", {{kG, kGx, kGh, kH}}, {"dGh", 'n', 't'}, false, t_is_three_d},

@@ -53,6 +53,9 @@
 //   place_columns      G[n,m] -> dX[n,d]             begin, d = cols. Its adjoint: 0 elsewhere
 //   pick_type          X[n,w] t[n,1] int32 -> Y[n,d]   d = cols divides w. Columns t d to t d + d
 //   place_type         G[n,d] t[n,1] int32 -> dX[n,w]  w = cols. Its adjoint: 0 elsewhere
+// Of what a dataset keeps of its vertices
+//   degree_factor   D[n,3] int32 -> f[n,1]           value = a DegreeFactor. Computed in double
+//   binary_label    labels[n,1] int32 -> Y[n,1] uint8   0 or 1; 255 where there is none, below 0
 // GRU cell, as torch.nn.GRUCell: three gates side by side, t = 3 d. Gx = x Wx + bx, Gh = H Wh + bh;
 // r = sigmoid(Gx_r + Gh_r), z = sigmoid(Gx_z + Gh_z), n = tanh(Gx_n + r Gh_n).
 //   gru                  Gx[n,t] Gh[n,t] H[n,d] -> Y[n,d]          (1 - z) n + z H
@@ -110,6 +113,15 @@
 #include "kernels/operator.h"
 
 namespace ooc {
+
+// What degree_factor makes of a row of degrees (storage/dataset.h).
+enum class DegreeFactor {
+  kIn,                  // (in-degree + 1)^-1/2; self loops aren't counted, here and in the next
+  kOut,                 // (out-degree + 1)^-1/2
+  kLoop,                // 1 - (self loops in the data): so that each vertex has one
+  kInverseIn,           // 1 / (in-edges, self loops in the data among them); 0 where there are none
+  kInverseInWithLoops,  // the same, each vertex without a self loop having one
+};
 
 enum class OperandType { kReal, kF64, kI32, kI64, kU8 };
 

@@ -246,6 +246,10 @@ std::span<const std::byte> ChunkFileReader::chunk(std::uint64_t chunk) const {
   return payload;
 }
 
+void ChunkFileReader::release(std::uint64_t chunk) const {
+  file_->release(index_[chunk].offset, index_[chunk].bytes);
+}
+
 void ChunkFileReader::verify(std::uint64_t chunk, std::span<const std::byte> payload) const {
   if (!needs_verify(chunk)) return;
   if (checksum64(payload) != index_[chunk].checksum) {

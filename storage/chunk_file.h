@@ -96,6 +96,9 @@ class ChunkFileReader {
   // The payload, 4 KiB aligned and verified; valid as long as the reader. The first call maps the
   // file.
   std::span<const std::byte> chunk(std::uint64_t chunk) const;
+  // A chunk, or all, that was read so needn't stay resident.
+  void release(std::uint64_t chunk) const;
+  void release() const { file_->release(0, file_->size()); }
   // Compares the checksum of a chunk's payload, however it was read, where the policy asks for it:
   // DataError if it is wrong.
   void verify(std::uint64_t chunk, std::span<const std::byte> payload) const;

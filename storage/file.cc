@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,11 +71,20 @@ class PosixReadableFile final : public ReadableFile {
     return {static_cast<const std::byte*>(region_.get_address()), size_};
   }
 
+  void release(std::uint64_t offset, std::uint64_t bytes) const override {
+    const std::lock_guard lock(map_mutex_);
+    if (region_.get_address() == nullptr || bytes == 0) return;
+    static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t begin = offset / page * page;
+    ::madvise(static_cast<std::byte*>(region_.get_address()) + begin, offset + bytes - begin,
+              MADV_DONTNEED);
+  }
+
  private:
   std::string path_;
   FileDescriptor fd_;
   std::uint64_t size_;
-  std::mutex map_mutex_;
+  mutable std::mutex map_mutex_;
   ipc::mapped_region region_;
 };
 

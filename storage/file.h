@@ -28,6 +28,9 @@ class ReadableFile {
   virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
   // The whole file as memory, valid as long as the file object; empty for an empty file.
   virtual std::span<const std::byte> map() = 0;
+  // Pages of the mapping that lie in this range needn't stay resident: they come back when they are
+  // read again.
+  virtual void release(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) const {}
 };
 
 // Fills `out` from `offset`. Throws DataError where the file ends before ("truncated").

@@ -14,6 +14,11 @@ std::int64_t OriginalNames::end_of(std::int64_t row) const {
   return reinterpret_cast<const std::int64_t*>(ends_.chunk(row / block_rows, 0))[row % block_rows];
 }
 
+void OriginalNames::release() const {
+  ends_.file().release();
+  bytes_.file().release();
+}
+
 std::string_view OriginalNames::of(std::int64_t row, std::string& buffer) const {
   const std::int64_t begin = row == 0 ? 0 : end_of(row - 1), end = end_of(row);
   if (begin < 0 || begin >= end || end > bytes_.layout().rows || end - begin > kMaxIdBytes) {

@@ -20,6 +20,9 @@ class OriginalNames {
   // Where the id of the last row ends.
   std::int64_t end() const { return end_of(ends_.layout().rows - 1); }
 
+  // What of() read so far needn't stay resident.
+  void release() const;
+
  private:
   std::int64_t end_of(std::int64_t row) const;
 

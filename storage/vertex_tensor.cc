@@ -188,6 +188,7 @@ void VertexTensorFile::visit_rows(std::int64_t begin, std::int64_t count, Visit&
         const std::int64_t place = (row - begin + i) * layout_.cols + slice * kSliceWidth;
         visit(static_cast<std::size_t>(place), from + static_cast<std::size_t>(i) * stride, cols);
       }
+      file_.release(static_cast<std::uint64_t>(vertex_chunk_of(layout_, dtype_, block, slice)));
     }
     row += part;
   }

@@ -57,7 +57,8 @@ class VertexTensorFile {
   // DataError where chunk `index` of the file has another number of rows than belong there, or
   // padding that is not zero.
   void check_chunk(std::uint64_t index) const;
-  // Copies rows [begin, begin + count) without padding into `out`, row-major.
+  // Copies rows [begin, begin + count) without padding into `out`, row-major. What it read doesn't
+  // stay resident.
   void read_rows(std::int64_t begin, std::int64_t count, void* out) const;
   // The same as fp32, of a tensor of fp32, fp16 or bf16.
   void read_rows_f32(std::int64_t begin, std::int64_t count, float* out) const;

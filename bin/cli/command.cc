@@ -175,6 +175,16 @@ void Command::size(const std::string& names, std::int64_t& value, const std::str
       });
 }
 
+void Command::size_or_auto(const std::string& names, std::string& value,
+                           const std::string& description) {
+  add(add_option(names, "SIZE|auto", value, description),
+      "a size such as 512MiB, 4GiB or 1.5G, or auto", [&value](const std::string& text) {
+        if (text != "auto" && parse_byte_size(text).value_or(0) == 0) return false;
+        value = text;
+        return true;
+      });
+}
+
 void Command::path(const std::string& names, std::string& value, const std::string& placeholder,
                    const std::string& description) {
   add(add_option(names, placeholder, value, description), "a path",

@@ -47,6 +47,8 @@ class Command {
   // `default_text` says what holds without it, such as "a quarter of RAM".
   void size(const std::string& names, std::int64_t& value, const std::string& default_text,
             const std::string& description);
+  // A size, or "auto": as given.
+  void size_or_auto(const std::string& names, std::string& value, const std::string& description);
   // A file or directory, `placeholder` in --help; slashes at its end are dropped.
   void path(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& description);

@@ -10,7 +10,7 @@
 namespace ooc::cli {
 
 // Calls work() in an arena of `threads` threads (more than there are cores if asked for), or of as
-// many as there are cores.
+// many as there are cores. Beside them one more may run: the one that drives them.
 template <class Work>
 void run_with_threads(std::optional<std::int64_t> threads, Work&& work) {
   if (!threads) {
@@ -18,7 +18,7 @@ void run_with_threads(std::optional<std::int64_t> threads, Work&& work) {
     return;
   }
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
-                                  static_cast<std::size_t>(*threads));
+                                  static_cast<std::size_t>(*threads) + 1);
   tbb::task_arena(static_cast<int>(*threads)).execute(work);
 }
 

@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "engine/edge_operators.h"
-#include "engine/graph_inputs.h"
+#include "engine/row_operators.h"
 #include "engine/saga/complaint.h"
 #include "engine/saga/layer_builder.h"
 #include "storage/errors.h"
@@ -19,7 +20,10 @@ using Kind = Value::Kind;
 const std::set<std::string> kRowNames{"src", "dst", "data", "vertex", "accum"};
 const std::vector<std::string> kNumberNames{"heads", "merged",  "layers",       "hidden",
                                             "types", "dropout", "attn_dropout", "edge_features"};
-const std::vector<std::string> kVertexInputs{kInFactor, kOutFactor, kLoopFactor, kInverseInDegree};
+const std::map<std::string, DegreeFactor> kFactors{{"in_factor", DegreeFactor::kIn},
+                                                   {"out_factor", DegreeFactor::kOut},
+                                                   {"loop_factor", DegreeFactor::kLoop},
+                                                   {"inverse_in_degree", DegreeFactor::kInverseIn}};
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -146,13 +150,14 @@ Value LayerBuilder::evaluate_member(const Expression& expression) {
   }
   TensorId rows = -1;
   const auto found = names_.find(member);
-  if (contains(kVertexInputs, member)) {
-    rows = parts_.graph().input(member, 1, parts_.graph().real());
+  if (kFactors.contains(member)) {
+    rows = degree_factor(parts_.graph(), kFactors.at(member));
   } else if (found != names_.end() && found->second.where == Where::kLayer &&
              found->second.value.kind == Kind::kRows) {
     rows = use(found->second).tensor;
   } else {
-    std::vector<std::string> known = kVertexInputs;
+    std::vector<std::string> known;
+    for (const auto& [factor, meaning] : kFactors) known.push_back(factor);
     for (const auto& [other, named] : names_) {
       if (named.where == Where::kLayer && named.value.kind == Kind::kRows) known.push_back(other);
     }

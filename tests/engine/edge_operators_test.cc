@@ -133,9 +133,9 @@ TEST_CASE("edges: folds give what a list of edges gives, however spans are group
         gather_min(graph, edge), gather_softmax(graph, graph.apply("add", {score, score_u}), edge)};
     const auto result = harness.run(graph, roots);
     for (const std::int64_t group : {1, 2, 5}) {
-      CHECK(harness.run(graph, roots, {group}).tensors == result.tensors);
+      CHECK(harness.run(graph, roots, {.span_group = group}).tensors == result.tensors);
     }
-    CHECK(harness.run(graph, roots, {0, false}).tensors == result.tensors);
+    CHECK(harness.run(graph, roots, {.fuse_edges = false}).tensors == result.tensors);
 
     std::vector<std::vector<double>> expected(
         roots.size(), std::vector<double>(static_cast<std::size_t>(spec.vertices * cols), 0.0));

@@ -1,7 +1,4 @@
 // Edge work of graphs with several spans and panels: the same results however they are grouped.
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -185,7 +182,7 @@ TEST_CASE("spans: folds give what a list of edges gives, however spans are group
     const Folds expected = folds_of(spec, harness, cols, heads, loops);
     for (const std::int64_t group : {0, 1, 2, 3, 10}) {
       INFO("loops " << loops << ", spans at once " << group);
-      const auto result = harness.run(graph, {sum, max, softmax}, {group}).tensors;
+      const auto result = harness.run(graph, {sum, max, softmax}, {.span_group = group}).tensors;
       check_close(result.at(sum), expected.sum);
       check_close(result.at(max), expected.max);
       check_close(result.at(softmax), expected.weighted);
@@ -213,12 +210,11 @@ TEST_CASE("spans: results and gradients have the same bits for any groups and th
     REQUIRE(roots.size() >= 10);  // the output; x, y and seven parameters
     const auto expected = harness.run(graph, roots).tensors;
     for (const double value : expected.at(out)) REQUIRE(std::isfinite(value));
-    for (const std::size_t threads : {1, 4}) {
-      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
-      tbb::task_arena arena(static_cast<int>(threads));
+    for (const std::int64_t threads : {1, 4}) {
       for (const std::int64_t group : {0, 1, 2}) {
         INFO("loops " << loops << ", " << threads << " threads, spans at once " << group);
-        arena.execute([&] { CHECK(harness.run(graph, roots, {group}).tensors == expected); });
+        CHECK(harness.run(graph, roots, {.workers = threads, .span_group = group}).tensors ==
+              expected);
       }
     }
   }
@@ -232,7 +228,7 @@ TEST_CASE("spans: gradients agree with central differences however spans are gro
         require_spans(harness.dataset());
         harness.add_input("x", cols);
         harness.add_input("y", cols);
-        harness.plan({group});
+        harness.plan({.span_group = group});
         harness.sample(4);
         INFO(cols << " columns, loops " << loops << ", spans at once " << group);
         harness.check_gradients([&](TensorGraph& graph) { return everything(graph, cols, loops); },

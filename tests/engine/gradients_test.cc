@@ -4,6 +4,7 @@
 
 #include "engine/model.h"
 #include "engine/model_program.h"
+#include "engine/row_operators.h"
 #include "tests/engine/graph_harness.h"
 
 using namespace ooc;
@@ -80,13 +81,13 @@ TEST_CASE("gradients: every operator agrees with central differences") {
     }
     SECTION("scale_rows " + std::to_string(cols)) {
       harness.check_gradients([&](TensorGraph& graph) {
-        return graph.apply("scale_rows", {x(graph, cols), graph.input(kInFactor, 1, DType::kF64)});
+        return graph.apply("scale_rows", {x(graph, cols), degree_factor(graph, DegreeFactor::kIn)});
       });
     }
     SECTION("gather_sum " + std::to_string(cols)) {
       for (const Direction direction : {Direction::kIn, Direction::kOut}) {
         harness.check_gradients([&](TensorGraph& graph) {
-          const TensorId factor = graph.input(kInFactor, 1, DType::kF64);
+          const TensorId factor = degree_factor(graph, DegreeFactor::kIn);
           const TensorId scaled = graph.apply("scale_rows", {x(graph, cols), factor});
           return graph.apply("scale_rows", {neighbours(graph, scaled, direction), factor});
         });
@@ -213,7 +214,7 @@ TEST_CASE("gradients: an operator registered here gets its gradient through a fu
   GraphHarness harness(directed_graph());
   harness.add_input("x", 6);
   harness.check_gradients([&](TensorGraph& graph) {
-    const TensorId factor = graph.input(kInFactor, 1, DType::kF64);
+    const TensorId factor = degree_factor(graph, DegreeFactor::kIn);
     TensorId h = graph.apply("matmul", {x(graph, 6), graph.parameter("w1", 6, 33)});
     h = graph.apply("swish", {neighbours(graph, h, Direction::kIn)});
     h = graph.apply("scale_rows", {h, factor});

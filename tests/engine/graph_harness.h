@@ -13,9 +13,12 @@
 
 #include "engine/gradients.h"
 #include "engine/graph_inputs.h"
+#include "engine/model_program.h"
 #include "engine/stages.h"
 #include "kernels/cpu_backend.h"
 #include "sched/executor.h"
+#include "tests/support/fake_block_io.h"
+#include "tests/support/memory_tensor.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace ooc::test {
@@ -24,34 +27,34 @@ class GraphHarness {
  public:
   explicit GraphHarness(const TinyDataset& spec)
       : dataset_(write_tiny_dataset(files_, spec)),
-        inputs_(dataset_, DType::kF64),
-        backend_(make_cpu_backend()),
-        sources_(inputs_.sources()) {}
+        io_(files_),
+        inputs_(io_, dataset_),
+        backend_(make_cpu_backend()) {}
 
   const Dataset& dataset() const { return dataset_; }
 
   // A random vertex tensor of doubles that a graph may name as an input.
   void add_input(const std::string& name, std::int64_t cols) {
     const TensorLayout layout{dataset_.vertices(), cols, dataset_.manifest().edges.block_rows};
-    auto source = std::make_unique<MemorySource<double>>(layout);
+    auto source = std::make_unique<test::MemoryTensor<double>>(layout);
     for (std::int64_t v = 0; v < layout.rows; ++v) {
       for (std::int64_t c = 0; c < cols; ++c) source->at(v, c) = normal_(random_);
     }
-    sources_[name] = source.get();
+    tensors_[name] = source.get();
     extra_[name] = std::move(source);
   }
   // A vertex tensor of integers; value(row, column) gives them.
   template <class T, class F>
   void add_integers(const std::string& name, std::int64_t cols, F&& value) {
     const TensorLayout layout{dataset_.vertices(), cols, dataset_.manifest().edges.block_rows};
-    auto source = std::make_unique<MemorySource<T>>(layout);
+    auto source = std::make_unique<test::MemoryTensor<T>>(layout);
     for (std::int64_t v = 0; v < layout.rows; ++v) {
       for (std::int64_t c = 0; c < cols; ++c) source->at(v, c) = static_cast<T>(value(v, c));
     }
-    sources_[name] = source.get();
+    tensors_[name] = source.get();
     integers_.push_back(std::move(source));
   }
-  MemorySource<double>& source(const std::string& name) { return *extra_.at(name); }
+  MemoryTensor<double>& source(const std::string& name) { return *extra_.at(name); }
 
   // Parameters by name; random where they don't exist yet.
   std::vector<double>& parameter(const Tensor& tensor) {
@@ -74,18 +77,24 @@ class GraphHarness {
   Result run(const TensorGraph& graph, const std::vector<TensorId>& roots,
              const PlanOptions& options = {}) {
     const StagedGraph staged = make_stages(graph, "test", roots);
-    GraphCounts counts{dataset_.manifest().edges, 0, 0};
-    for (const auto& [name, source] : sources_) counts.stored_dtypes[name] = source->dtype();
-    const Plan plan = make_plan(staged.program, counts, options);
+    GraphCounts counts = counts_of(dataset_);
+    std::map<std::string, TensorStore*> stores = inputs_.stores();
+    for (const auto& [name, tensor] : tensors_) {
+      stores[name] = &tensor->store(io_);
+      counts.stored_dtypes[name] = tensor->dtype();
+      counts.produced_inputs.insert(name);
+    }
+    const Plan plan = make_plan({&staged.program}, counts, options);
     Arena arena = backend_->allocate(static_cast<std::size_t>(plan.arena_bytes));
-    Executor executor(*backend_, dataset_, staged.program, plan, arena, sources_);
+    Executor executor(*backend_, io_, dataset_, {&staged.program}, plan, arena, stores,
+                      {"/", options.workers});
     for (std::size_t id = 0; id < graph.tensors().size(); ++id) {
       const Tensor& tensor = graph.tensors()[id];
       const ValueId value = staged.values[id];
       if (value < 0 || tensor.shape.space != Space::kParameter) continue;
-      executor.bind_parameter(value, parameter(tensor).data());
+      executor.bind_parameter(0, value, parameter(tensor).data());
     }
-    REQUIRE(executor.run({5, 3}, nullptr));
+    REQUIRE(executor.run(0, {5, 3}, nullptr));
     Result result;
     for (const TensorId root : roots) {
       result.tensors[root] = read(graph, staged, executor, root);
@@ -146,25 +155,17 @@ class GraphHarness {
     return graph.input("zeros", cols, DType::kF64);
   }
 
-  std::vector<double> read(const TensorGraph& graph, const StagedGraph& staged,
-                           const Executor& executor, TensorId root) const {
+  std::vector<double> read(const TensorGraph& graph, const StagedGraph& staged, Executor& executor,
+                           TensorId root) const {
     const TensorShape& shape = graph.shape(root);
     if (shape.space == Space::kReduction) {
       const auto* data =
-          reinterpret_cast<const double*>(executor.reduction(staged.value(root)).data());
+          reinterpret_cast<const double*>(executor.reduction(0, staged.value(root)).data());
       return {data, data + shape.rows * shape.cols};
     }
-    const TensorLayout layout = executor.layout(staged.value(root));
-    std::vector<double> values;
-    for (std::int64_t row = 0; row < layout.rows; ++row) {
-      for (std::int64_t col = 0; col < layout.cols; ++col) {
-        const std::int64_t slice = col / kSliceWidth;
-        const auto* chunk = static_cast<const double*>(
-            executor.output_chunk(staged.value(root), row / layout.block_rows, slice));
-        values.push_back(
-            chunk[row % layout.block_rows * layout.slice_stride(slice) + col % kSliceWidth]);
-      }
-    }
+    const TensorLayout layout = executor.layout(0, staged.value(root));
+    std::vector<double> values(static_cast<std::size_t>(layout.rows * layout.cols));
+    executor.read_output(0, staged.value(root), 0, layout.block_count(), values.data());
     return values;
   }
 
@@ -210,11 +211,12 @@ class GraphHarness {
   PlanOptions plan_;
   MemoryFileSystem files_;
   Dataset dataset_;
+  MemoryBlockIo io_;
   GraphInputs inputs_;
   std::unique_ptr<Backend> backend_;
-  std::map<std::string, const BlockSource*> sources_;
-  std::map<std::string, std::unique_ptr<MemorySource<double>>> extra_;
-  std::vector<std::unique_ptr<BlockSource>> integers_;
+  std::map<std::string, AnyMemoryTensor*> tensors_;
+  std::map<std::string, std::unique_ptr<MemoryTensor<double>>> extra_;
+  std::vector<std::unique_ptr<AnyMemoryTensor>> integers_;
   std::map<std::string, std::vector<double>> parameters_;
   std::mt19937_64 random_{11};
   std::normal_distribution<double> normal_;

@@ -5,6 +5,7 @@
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "tests/support/edit_dataset.h"
+#include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace ooc;
@@ -28,7 +29,7 @@ struct Run {
   std::vector<double> losses;
   std::int64_t bytes_read = 0;
   std::int64_t planned_bytes = 0;
-  std::int64_t device_bytes = 0;
+  std::int64_t scratch_bytes = 0;
   std::int64_t group_rows = 0;
   std::vector<std::byte> logits;
 };
@@ -41,18 +42,21 @@ Run run(MemoryFileSystem& files, double input_dropout) {
   config.model.input_dropout = input_dropout;
   config.epochs = 4;
   config.rewrites = "-hoisting";  // features are read in every epoch
-  Trainer trainer(*backend, dataset, config);
+  config.cache_policy = Strategy::kNone;
+  test::MemoryBlockIo io(files);
+  Trainer trainer(*backend, io, dataset, config);
   Run result;
   while (trainer.state().epoch < config.epochs) {
     const EpochRecord record = trainer.run_epoch(nullptr).value();
     result.losses.push_back(record.loss);
     result.losses.push_back(record.valid_loss);
-    result.bytes_read = record.bytes_read;
+    result.bytes_read = record.counters.bytes_read;
   }
-  result.planned_bytes = trainer.planned_bytes();
-  result.device_bytes = trainer.planned_device_bytes();
-  result.group_rows = trainer.training().plan().passes.front().group_rows;
-  run_inference(files, *backend, dataset, trainer.checkpoint(), Output::kLogits, "/logits.npy",
+  const Plan& plan = trainer.plan().epoch_plan();
+  result.planned_bytes = trainer.plan().bytes_read();
+  result.scratch_bytes = plan.scratch_bytes;
+  result.group_rows = plan.sections[0].passes.front().group_rows;
+  run_inference(files, *backend, io, dataset, trainer.checkpoint(), {.path = "/logits.npy"},
                 nullptr);
   result.logits = read_file(files, "/logits.npy");
   return result;
@@ -84,7 +88,7 @@ TEMPLATE_TEST_CASE("half features: training and inference are those of fp32 roun
       CHECK(stored.bytes_read < rounded.bytes_read);
       if (cols < 700) continue;
       // The buffer that rows are converted in is part of the plan; here it is the largest.
-      CHECK(stored.device_bytes >= rounded.device_bytes + stored.group_rows * cols * 4);
+      CHECK(stored.scratch_bytes >= rounded.scratch_bytes + stored.group_rows * cols * 4);
     }
   }
 }
@@ -125,10 +129,11 @@ TEST_CASE("multi-label labels: checked, read, and trained") {
     CHECK(dataset.manifest().labels == LabelKind::kMulti);
     CHECK(dataset.tensor("labels")->layout().cols == 7);
     const auto backend = make_cpu_backend();
+    test::MemoryBlockIo io(files);
     RunConfig config;
     config.model.task = default_task(dataset.manifest());
     config.metric = default_metric(config.model.task);
-    CHECK(std::isfinite(Trainer(*backend, dataset, config).run_epoch(nullptr).value().loss));
+    CHECK(std::isfinite(Trainer(*backend, io, dataset, config).run_epoch(nullptr).value().loss));
   }
   const auto refused = [&](std::size_t at, std::uint8_t value, const char* message) {
     const std::uint8_t kept = std::exchange(labels[at], value);

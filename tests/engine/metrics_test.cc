@@ -9,6 +9,9 @@
 
 #include "engine/model_words.h"
 #include "storage/manifest.h"
+#include "tests/support/fake_block_io.h"
+#include "tests/support/fake_file_system.h"
+#include "tests/support/memory_tensor.h"
 
 using namespace ooc;
 
@@ -28,18 +31,26 @@ struct Rows {
         bits({vertices, columns, block_rows}),
         splits({vertices, 1, block_rows}) {}
 
-  Scores compute(Metric metric) const {
-    const BlockSource& labels = task == Task::kSingle ? static_cast<const BlockSource&>(single)
-                                                      : static_cast<const BlockSource&>(bits);
-    return compute_metric(metric, task, logits, labels, splits).scores;
+  Scores compute(Metric metric) {
+    test::MemoryFileSystem files;
+    test::MemoryBlockIo io(files);
+    test::AnyMemoryTensor& label_tensor =
+        task == Task::kMultiLabel ? static_cast<test::AnyMemoryTensor&>(bits) : single;
+    std::int64_t bytes_read = 0;
+    BlockRows logit_rows = stored_rows(logits.store(io), bytes_read);
+    BlockRows label_rows = stored_rows(label_tensor.store(io), bytes_read);
+    BlockRows split_rows = stored_rows(splits.store(io), bytes_read);
+    const Scores scores = compute_metric(metric, task, logit_rows, label_rows, split_rows);
+    CHECK(bytes_read > 0);
+    return scores;
   }
 
   Task task;
   std::int64_t rows, cols;
-  MemorySource<T> logits;
-  MemorySource<std::int32_t> single;
-  MemorySource<std::uint8_t> bits;
-  MemorySource<std::uint8_t> splits;
+  test::MemoryTensor<T> logits;
+  test::MemoryTensor<std::int32_t> single;
+  test::MemoryTensor<std::uint8_t> bits;
+  test::MemoryTensor<std::uint8_t> splits;
 };
 
 // Few distinct logits, so that many are equal; some vertices unlabelled, some in no split; the last
@@ -54,8 +65,8 @@ Rows<T> random_rows(Task task, std::int64_t vertices, std::int64_t cols, std::in
   for (std::int64_t v = 0; v < vertices; ++v) {
     rows.splits.at(v, 0) = static_cast<std::uint8_t>(below(4));
     const bool labelled = below(8) != 0;
-    rows.single.at(v, 0) =
-        labelled ? static_cast<std::int32_t>(below(cols > 3 ? cols - 1 : cols)) : -1;
+    const std::int64_t classes = task == Task::kBinary ? 2 : cols > 3 ? cols - 1 : cols;
+    rows.single.at(v, 0) = labelled ? static_cast<std::int32_t>(below(classes)) : -1;
     for (std::int64_t c = 0; c < cols; ++c) {
       rows.logits.at(v, c) = static_cast<T>(below(9) - 5) / T{4};
       const bool bit = below(3) == 0 && (cols < 3 || c < cols - 1);
@@ -83,8 +94,8 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
   plain.ranked.resize(plain.scores.size());
   for (std::int64_t v = 0; v < rows.rows; ++v) {
     if (rows.splits.at(v, 0) != split) continue;
-    const bool labelled =
-        rows.task == Task::kSingle ? rows.single.at(v, 0) >= 0 : rows.bits.at(v, 0) != kUnlabelled;
+    const bool labelled = rows.task == Task::kMultiLabel ? rows.bits.at(v, 0) != kUnlabelled
+                                                         : rows.single.at(v, 0) >= 0;
     if (!labelled) continue;
     std::int64_t largest = 0;
     for (std::int64_t c = 0; c < rows.cols; ++c) {
@@ -96,7 +107,7 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
         truth = rows.bits.at(v, c) == 1;
         predicted = rows.logits.at(v, c) > 0;
       } else if (rows.task == Task::kBinary) {
-        truth = rows.bits.at(v, 0) == c;
+        truth = rows.single.at(v, 0) == c;
         predicted = (rows.logits.at(v, 0) > 0) == (c == 1);
       } else {
         truth = rows.single.at(v, 0) == c;
@@ -110,7 +121,8 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
       const bool two = rows.task == Task::kSingle;
       plain.scores[at].push_back(two ? double{rows.logits.at(v, 1)} - double{rows.logits.at(v, 0)}
                                      : double{rows.logits.at(v, c)});
-      plain.ranked[at].push_back(two ? rows.single.at(v, 0) == 1 : rows.bits.at(v, c) == 1);
+      plain.ranked[at].push_back(rows.task == Task::kMultiLabel ? rows.bits.at(v, c) == 1
+                                                                : rows.single.at(v, 0) == 1);
     }
   }
   return plain;
@@ -219,7 +231,7 @@ TEST_CASE("metrics: scikit-learn's own example") {
   const double scores[] = {0.1, 0.4, 0.35, 0.8};
   for (std::int64_t v = 0; v < 4; ++v) {
     rows.logits.at(v, 0) = scores[v];
-    rows.bits.at(v, 0) = v >= 2 ? 1 : 0;
+    rows.single.at(v, 0) = v >= 2 ? 1 : 0;
     rows.splits.at(v, 0) = 1;
   }
   CHECK(rows.compute(Metric::kRocAuc).train == 0.75);
@@ -230,8 +242,8 @@ TEST_CASE("metrics: where one isn't defined it is NaN, and only there") {
   Rows<float> rows(Task::kBinary, 12, 1);
   for (std::int64_t v = 0; v < 12; ++v) {
     rows.logits.at(v, 0) = static_cast<float>(v % 4) - 2;
-    rows.splits.at(v, 0) = static_cast<std::uint8_t>(v < 6 ? 1 : 2);    // no test vertex
-    rows.bits.at(v, 0) = static_cast<std::uint8_t>(v < 6 ? v % 2 : 1);  // one class in valid
+    rows.splits.at(v, 0) = static_cast<std::uint8_t>(v < 6 ? 1 : 2);      // no test vertex
+    rows.single.at(v, 0) = static_cast<std::int32_t>(v < 6 ? v % 2 : 1);  // one class in valid
   }
   for (const Metric metric : {Metric::kRocAuc, Metric::kAveragePrecision}) {
     const Scores scores = rows.compute(metric);
@@ -243,7 +255,7 @@ TEST_CASE("metrics: where one isn't defined it is NaN, and only there") {
   CHECK(std::isfinite(f1.valid));
   CHECK(std::isnan(f1.test));
   // A score that is no number spoils its split; infinite ones are the largest and the smallest.
-  rows.bits.at(7, 0) = 0;
+  rows.single.at(7, 0) = 0;
   CHECK(std::isfinite(rows.compute(Metric::kRocAuc).valid));
   rows.logits.at(7, 0) = -std::numeric_limits<float>::infinity();
   CHECK(rows.compute(Metric::kRocAuc).valid == 1);
@@ -268,7 +280,7 @@ TEST_CASE("metrics: a class of one kind is left out of the mean, with none left 
 }
 
 TEST_CASE("metrics: the same to the last bit for any number of threads") {
-  const Rows<float> rows = random_rows<float>(Task::kMultiLabel, 5000, 35, 64);
+  Rows<float> rows = random_rows<float>(Task::kMultiLabel, 5000, 35, 64);
   for (const Metric metric : {Metric::kMacroF1, Metric::kRocAuc, Metric::kAveragePrecision}) {
     const Scores many = rows.compute(metric);
     const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);

@@ -81,7 +81,7 @@ TEST_CASE("models: gradients agree with central differences however spans are gr
     harness.sample(4);
     for (const std::int64_t group : {1, 2}) {
       INFO(group << " spans at once");
-      harness.plan({group});
+      harness.plan({.span_group = group});
       check_model(harness, options_of(name));
     }
   }

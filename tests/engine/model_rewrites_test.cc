@@ -5,6 +5,7 @@
 #include "engine/model_library.h"
 #include "engine/trainer.h"
 #include "kernels/cpu_backend.h"
+#include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace ooc;
@@ -31,7 +32,11 @@ std::vector<double> losses_of(const TinyDataset& spec, const RunConfig& config, 
   test::MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
   const auto backend = make_cpu_backend();
-  Trainer trainer(*backend, dataset, config, real, 2);
+  test::MemoryBlockIo io(files);
+  TrainerOptions options;
+  options.real = real;
+  options.budget.plan.span_group = 2;
+  Trainer trainer(*backend, io, dataset, config, options);
   std::vector<double> losses;
   for (std::int64_t i = 0; i < 2; ++i) {
     const EpochRecord record = trainer.run_epoch(nullptr).value();

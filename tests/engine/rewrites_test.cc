@@ -5,6 +5,7 @@
 
 #include "engine/edge_operators.h"
 #include "engine/model_rewrites.h"
+#include "engine/row_operators.h"
 #include "engine/trainer.h"
 #include "storage/errors.h"
 #include "tests/engine/graph_harness.h"
@@ -57,13 +58,13 @@ void check_same(GraphHarness& harness, const TensorGraph& old, const Rewritten& 
 // D (A + L) D X W: what GCN propagates, written as the model writes it.
 TensorId convolution(TensorGraph& graph, TensorId x, std::int64_t out) {
   const TensorId w = graph.parameter("w", graph.shape(x).cols, out);
-  const TensorId factor = graph.input(kOutFactor, 1, DType::kF64);
+  const TensorId factor = degree_factor(graph, DegreeFactor::kOut);
   const TensorId edges = graph.apply(
       "scale_rows", {graph.apply("matmul", {graph.source(x), w}), graph.source(factor)});
   const TensorId own = graph.apply("scale_rows", {graph.apply("matmul", {x, w}), factor});
-  const TensorId loop = graph.apply("scale_rows", {own, graph.input(kLoopFactor, 1, DType::kF64)});
+  const TensorId loop = graph.apply("scale_rows", {own, degree_factor(graph, DegreeFactor::kLoop)});
   const TensorId sum = graph.apply("add", {gather_sum(graph, edges), loop});
-  return graph.apply("scale_rows", {sum, graph.input(kInFactor, 1, DType::kF64)});
+  return graph.apply("scale_rows", {sum, degree_factor(graph, DegreeFactor::kIn)});
 }
 
 }  // namespace
@@ -208,7 +209,8 @@ TEST_CASE("rewrites: training gives the same with each of them left out") {
     test::MemoryFileSystem files;
     const Dataset dataset = test::write_tiny_dataset(files, spec);
     const auto backend = make_cpu_backend();
-    Trainer trainer(*backend, dataset, config);
+    test::MemoryBlockIo io(files);
+    Trainer trainer(*backend, io, dataset, config);
     std::vector<double> losses;
     for (std::int64_t i = 0; i < config.epochs; ++i) {
       const EpochRecord record = trainer.run_epoch(nullptr).value();

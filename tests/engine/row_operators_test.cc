@@ -2,6 +2,8 @@
 // against central differences, at widths that cross slices.
 #include "engine/row_operators.h"
 
+#include "engine/edge_operators.h"
+#include "engine/rewrites.h"
 #include "tests/engine/graph_harness.h"
 
 using namespace ooc;
@@ -208,4 +210,36 @@ TEST_CASE("row operators: losses agree with central differences") {
         {x, graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8), weights},
         {.count = count_of([&](auto, auto label) { return w[static_cast<std::size_t>(label)]; })});
   });
+}
+
+TEST_CASE("row operators: factors of degrees and labels of two classes are columns of the data") {
+  Check check;
+  const Dataset& dataset = check.harness.dataset();
+  const auto rows = static_cast<std::size_t>(dataset.vertices());
+  std::vector<std::int32_t> degrees(3 * rows), labels(rows);
+  dataset.tensor("degrees")->read_rows(0, dataset.vertices(), degrees.data());
+  dataset.tensor("labels")->read_rows(0, dataset.vertices(), labels.data());
+  TensorGraph graph(DType::kF64);
+  const TensorId factor = degree_factor(graph, DegreeFactor::kIn);
+  CHECK(degree_factor(graph, DegreeFactor::kIn) == factor);
+  CHECK(degree_factor(graph, DegreeFactor::kOut) != factor);
+  CHECK(graph.shape(binary_labels(graph)).dtype == DType::kU8);
+  const TensorId scaled = graph.apply("scale_rows", {factor, factor});
+  const std::vector<double> found = check.harness.run(graph, {scaled}).tensors.at(scaled);
+  REQUIRE(found.size() == rows);
+  for (std::size_t v = 0; v < rows; ++v) {
+    CHECK(found[v] == Approx(1 / (degrees[3 * v] + 1.0)).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("row operators: a factor is no propagation, it isn't hoisted by itself") {
+  TensorGraph graph(DType::kF64);
+  const TensorId x =
+      graph.apply("matmul", {graph.input("x", 4, DType::kF64), graph.parameter("w", 4, 4)});
+  graph.apply("scale_rows", {x, degree_factor(graph, DegreeFactor::kOut)});
+  graph.apply("scale_rows",
+              {gather_sum(graph, graph.source(x)), degree_factor(graph, DegreeFactor::kIn)});
+  std::vector<Hoisted> hoisted;
+  hoist_constants(graph, hoisted);
+  CHECK(hoisted.empty());
 }

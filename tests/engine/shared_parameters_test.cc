@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "engine/edge_operators.h"
-#include "engine/model_program.h"
+#include "engine/program_run.h"
 #include "tests/engine/graph_harness.h"
 
 using namespace ooc;
@@ -69,24 +69,26 @@ TEST_CASE("shared parameters: a program sums them, the same on every reading") {
   test::MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, small_graph());
   const auto backend = make_cpu_backend();
-  GraphInputs inputs(dataset, DType::kF64);
-  ModelProgram program(recurrent_model(facts_of(dataset)), counts_of(dataset), "shared",
-                       {.gradients = true});
+  test::MemoryBlockIo io(files);
+  const GraphInputs inputs(io, dataset);
+  const ModelProgram program(recurrent_model(facts_of(dataset)), "shared", {.gradients = true},
+                             {.hoisting = false});
   ParameterStore parameters(*backend, DType::kF64, program.model().parameters);
   parameters.initialise(3);
-  REQUIRE(compute_once(program.precomputed(), *backend, dataset, inputs, nullptr));
-  program.bind(*backend, dataset, inputs,
-               backend->allocate(static_cast<std::size_t>(program.plan().arena_bytes)), parameters);
+  const Plan plan = make_plan({&program.program()}, counts_of(dataset));
+  ProgramRun run(*backend, io, dataset, {&program}, plan,
+                 backend->allocate(static_cast<std::size_t>(plan.arena_bytes)), inputs, parameters,
+                 {"/", 1});
   const auto loss = [&] {
-    REQUIRE(program.run({}, nullptr));
-    return program.losses()[0].loss;
+    REQUIRE(run.run(0, {}, nullptr));
+    return run.losses(0)[0].loss;
   };
   loss();
   std::map<std::string, std::vector<double>> gradients;
   std::int64_t shared = 0;
   for (const ModelParameter& parameter : program.model().parameters) {
     for (int reading = 0; reading < 2; ++reading) {
-      const auto* data = static_cast<const double*>(program.gradient(parameter));
+      const auto* data = static_cast<const double*>(run.gradient(0, parameter));
       std::vector<double> values(data, data + parameter.rows * parameter.cols);
       if (reading == 1) CHECK(values == gradients[parameter.name]);
       gradients[parameter.name] = std::move(values);

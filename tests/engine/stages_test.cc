@@ -31,7 +31,8 @@ TEST_CASE("stages: a two-layer GCN is five stages, the input's dropout computed 
   const std::vector<Stage>& stages = staged.program.stages;
   REQUIRE(stages.size() == 5);
   CHECK_FALSE(stages[0].propagation);
-  CHECK(ops_of(stages[0]) == std::vector<std::string>{"dropout", "matmul", "scale_rows"});
+  CHECK(ops_of(stages[0]) ==
+        std::vector<std::string>{"dropout", "degree_factor", "matmul", "scale_rows"});
   for (const int i : {1, 2}) CHECK(stages[i].propagation->direction == Direction::kIn);
   for (const int i : {3, 4}) CHECK(stages[i].propagation->direction == Direction::kOut);
   // The first layer's weight gradient needs the dropped-out features: not kept, computed again.

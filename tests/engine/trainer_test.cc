@@ -11,6 +11,7 @@
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "tests/engine/dense_gcn.h"
+#include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace ooc;
@@ -48,15 +49,18 @@ struct Curve {
 Curve train(const TinyDataset& spec, const RunConfig& config, std::int64_t span_group = 0) {
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
+  test::MemoryBlockIo io(files);
   const auto backend = make_cpu_backend();
-  Trainer trainer(*backend, dataset, config, DType::kF32, span_group);
+  TrainerOptions options;
+  options.budget.plan.span_group = span_group;
+  Trainer trainer(*backend, io, dataset, config, options);
   Curve curve;
-  curve.planned_bytes = trainer.planned_bytes();
+  curve.planned_bytes = trainer.plan().bytes_read();
   while (trainer.state().epoch < config.epochs) {
     const EpochRecord record = trainer.run_epoch(nullptr).value();
     curve.losses.push_back(record.loss);
     curve.valid_losses.push_back(record.valid_loss);
-    curve.bytes_read = record.bytes_read;
+    curve.bytes_read = record.counters.bytes_read;
   }
   return curve;
 }
@@ -85,7 +89,8 @@ TEST_CASE("trainer: the untrained model's losses are those of a dense GCN in dou
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
   const auto backend = make_cpu_backend();
-  Trainer trainer(*backend, dataset, config);
+  test::MemoryBlockIo io(files);
+  Trainer trainer(*backend, io, dataset, config);
   const EpochRecord record = trainer.run_epoch(nullptr).value();
 
   std::vector<test::Dense> weights;
@@ -228,7 +233,8 @@ TEST_CASE("trainer: an epoch stopped anywhere is dropped whole") {
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
   const auto backend = make_cpu_backend();
-  Trainer undisturbed(*backend, dataset, config), disturbed(*backend, dataset, config);
+  test::MemoryBlockIo io(files);
+  Trainer undisturbed(*backend, io, dataset, config), disturbed(*backend, io, dataset, config);
   const auto begin = std::chrono::steady_clock::now();
   undisturbed.run_epoch(nullptr);
   const auto epoch_time = std::chrono::steady_clock::now() - begin;
@@ -264,7 +270,8 @@ TEST_CASE("trainer: running statistics move a tenth of the way to the batch's") 
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
   const auto backend = make_cpu_backend();
-  Trainer trainer(*backend, dataset, config);
+  test::MemoryBlockIo io(files);
+  Trainer trainer(*backend, io, dataset, config);
   const auto values_of = [&](const std::string& name) {
     for (const ParameterValues& p : trainer.state().parameters) {
       if (p.name != name) continue;
@@ -313,7 +320,8 @@ TEST_CASE("trainer: the best epoch is the first with the best valid accuracy") {
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, graph_of());
   const auto backend = make_cpu_backend();
-  Trainer trainer(*backend, dataset, config);
+  test::MemoryBlockIo io(files);
+  Trainer trainer(*backend, io, dataset, config);
   double best = -1;
   std::int64_t best_epoch = 0, since = 0;
   while (trainer.state().epoch < config.epochs) {
@@ -345,18 +353,20 @@ TEST_CASE("trainer: what cannot be trained on says why") {
   writer.write_labels(std::vector<std::int32_t>{0, 1}, 2);
   writer.commit();
   const Dataset dataset = Dataset::open(files, "/d", VerifyPolicy::kFirst);
-  CHECK_THROWS_WITH(Trainer(*backend, dataset, RunConfig{}),
+  test::MemoryBlockIo io(files);
+  CHECK_THROWS_WITH(Trainer(*backend, io, dataset, RunConfig{}),
                     Contains("dataset without splits, training needs a train split, /d"));
   RunConfig config;
   config.model.model = "gnc";
   const Dataset good = test::write_tiny_dataset(files, graph_of());
-  CHECK_THROWS_WITH(Trainer(*backend, good, config), Contains("did you mean gcn? --model takes"));
+  CHECK_THROWS_WITH(Trainer(*backend, io, good, config),
+                    Contains("did you mean gcn? --model takes"));
   config = RunConfig{};
   config.model.dropout = 1;
-  CHECK_THROWS_AS(Trainer(*backend, good, config), UsageError);
+  CHECK_THROWS_AS(Trainer(*backend, io, good, config), UsageError);
   config = RunConfig{};
   config.model.hidden = 100000000000;
-  CHECK_THROWS_WITH(Trainer(*backend, good, config),
+  CHECK_THROWS_WITH(Trainer(*backend, io, good, config),
                     Contains("wrong value for --hidden, 100000000000; give a whole number from"));
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "storage/hdf5_file.h"
+#include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace ooc;
@@ -20,7 +21,7 @@ constexpr const char* kRun = "/run";
 
 class Fixture {
  public:
-  Fixture() : backend_(make_cpu_backend()) {
+  Fixture() : backend_(make_cpu_backend()), io_(std::make_unique<test::MemoryBlockIo>(files)) {
     test::TinyDataset spec;
     spec.vertices = 120;
     spec.permute = true;
@@ -37,7 +38,7 @@ class Fixture {
   RunResult run(FileSystem& fs, bool resume, std::int64_t stop_after = -1, bool force = false) {
     RunDirectory directory =
         resume ? RunDirectory::open(fs, kRun) : RunDirectory::create(fs, kRun, config, force);
-    Trainer trainer(*backend_, *dataset_, directory.config());
+    Trainer trainer(*backend_, *io_, *dataset_, directory.config());
     std::atomic<bool> stop{stop_after == 0};
     return run_training(directory, trainer, &stop, [&](const EpochRecord& record) {
       if (record.epoch == stop_after) stop = true;
@@ -64,6 +65,7 @@ class Fixture {
   MemoryFileSystem files;
   RunConfig config;
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<BlockIo> io_;
   std::unique_ptr<Dataset> dataset_;
 };
 
@@ -251,8 +253,8 @@ TEST_CASE("inference: logits and classes come in the original order and agree wi
   fixture.run(fixture.files, false);
   const Checkpoint best = read_checkpoint(fixture.files, "/run/best.h5", DType::kF32);
   const auto infer = [&](Output output, const std::string& path) {
-    return run_inference(fixture.files, *fixture.backend_, *fixture.dataset_, best, output, path,
-                         nullptr);
+    return run_inference(fixture.files, *fixture.backend_, *fixture.io_, *fixture.dataset_, best,
+                         {output, path}, nullptr);
   };
   const InferenceResult result = infer(Output::kLogits, "/logits.npy");
   CHECK(result.scores.valid == best.state.best.scores.valid);
@@ -284,8 +286,8 @@ TEST_CASE("inference: a graph with other features is refused") {
   other.feature_cols = 9;
   other.edges = test::random_edges(60, 100, 1);
   const Dataset dataset = test::write_tiny_dataset(fixture.files, other, "/other.ooc");
-  CHECK_THROWS_WITH(run_inference(fixture.files, *fixture.backend_, dataset, best, Output::kLogits,
-                                  "/x.npy", nullptr),
+  CHECK_THROWS_WITH(run_inference(fixture.files, *fixture.backend_, *fixture.io_, dataset, best,
+                                  {.path = "/x.npy"}, nullptr),
                     Contains("dataset has 9 feature columns, the model was trained on 5"));
   CHECK_FALSE(fixture.files.exists("/x.npy"));
 }
@@ -302,11 +304,12 @@ TEST_CASE("inference: a graph whose edges lack the types a model was trained on 
   RunConfig config;
   config.model.model = "ggnn";
   config.model.hidden = 6;
-  Trainer trainer(*backend, typed, config);
+  test::MemoryBlockIo io(files);
+  Trainer trainer(*backend, io, typed, config);
   REQUIRE(trainer.run_epoch(nullptr));
   const Checkpoint checkpoint = trainer.checkpoint();
   const auto infer = [&](const Dataset& dataset, const std::string& path) {
-    run_inference(files, *backend, dataset, checkpoint, Output::kLogits, path, nullptr);
+    run_inference(files, *backend, io, dataset, checkpoint, {.path = path}, nullptr);
   };
   infer(typed, "/typed.npy");
   CHECK(files.exists("/typed.npy"));

@@ -1,6 +1,10 @@
 #include "storage/vertex_tensor.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "storage/errors.h"
@@ -74,4 +78,30 @@ TEST_CASE("vertex_tensor: another shape or type than expected is refused") {
   CHECK_THROWS_AS(open(DType::kI32, 21, 16, 1), DataError);
   CHECK_THROWS_AS(open(DType::kI32, 20, 32, 1), DataError);
   CHECK_THROWS_AS(open(DType::kI32, 20, 16, 2), DataError);
+}
+
+TEST_CASE("vertex_tensor: rows that were read don't stay resident") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "ooc-vertex-tensor-test").string();
+  constexpr std::int64_t kRows = 1 << 20, kCols = 8, kBatch = 1 << 15;  // 32 MiB
+  std::vector<float> rows(kBatch * kCols, 1.5f);
+  VertexTensorWriter writer(posix_file_system(), path, DType::kF32, {kRows, kCols, 1 << 14});
+  for (std::int64_t row = 0; row < kRows; row += kBatch) writer.append_rows(rows.data(), kBatch);
+  writer.finish();
+  const VertexTensorFile tensor(posix_file_system(), path, VerifyPolicy::kFirst, DType::kF32, kRows,
+                                1 << 14, kCols);
+  const auto resident_pages = [] {
+    std::int64_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident;
+  };
+  const std::int64_t before = resident_pages();
+  double sum = 0;
+  for (std::int64_t row = 0; row < kRows; row += kBatch) {
+    tensor.read_rows(row, kBatch, rows.data());
+    sum += std::accumulate(rows.begin(), rows.end(), 0.0);
+  }
+  CHECK(sum == 1.5 * kRows * kCols);
+  CHECK((resident_pages() - before) * ::sysconf(_SC_PAGESIZE) < 8 << 20);
+  std::filesystem::remove(path);
 }

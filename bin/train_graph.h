@@ -1,0 +1,22 @@
+// A graph that isn't there, by its counts: for plans.
+#pragma once
+
+#include <string>
+
+#include "engine/model.h"
+#include "engine/task.h"
+#include "sched/plan.h"
+
+namespace ooc {
+
+struct AbsentGraph {
+  GraphFacts facts;
+  GraphCounts counts;
+  Task task = Task::kSingle;  // what its labels are
+};
+
+// From "vertices=50M,edges=1.5G,features=128,classes=64" (--graph); edges are directed ones, drawn
+// evenly. UsageError naming what it takes.
+AbsentGraph absent_graph(const std::string& counts);
+
+}  // namespace ooc

@@ -1,0 +1,34 @@
+// What this machine does in a second, measured: what a plan's predictions are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sched/plan.h"
+#include "storage/block_file.h"
+#include "storage/file.h"
+
+namespace ooc {
+
+struct RateOptions {
+  std::string directory;  // of the storage
+  std::int64_t workers = 1;
+  std::int64_t memory_bytes = 64 << 20;  // what measuring may take; it gives them back
+  double seconds = 0.2;                  // of one measurement of four, about
+};
+
+// Measures writing and reading a file past the page cache and, with as many threads as there are
+// workers, sums of random rows of a tensor and products of matrices. IoError where the file cannot
+// be made, written or read.
+MachineRates measure_rates(BlockIo& io, const RateOptions& options);
+
+// The same, measured once for a processor, a number of workers and the device that the directory
+// lies on, and kept in `cache`, a directory that is made where it is missing. What is kept there
+// and cannot be read is measured anew; where it can't be kept, or `cache` is empty, every time.
+MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
+                           const std::string& cache);
+
+// $XDG_CACHE_HOME/ooc, or ~/.cache/ooc; empty where neither variable is set.
+std::string rates_cache();
+
+}  // namespace ooc

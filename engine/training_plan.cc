@@ -1,0 +1,170 @@
+#include "engine/training_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/host_memory.h"
+#include "engine/metrics.h"
+#include "engine/program_run.h"
+#include "kernels/blas.h"
+#include "storage/byte_size.h"
+#include "storage/scratch_tensor.h"
+
+namespace ooc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Wanted wanted_of_evaluation(const RunConfig& config) {
+  return {.logits = needs_logits(config.metric, config.model.task)};
+}
+
+// Labels and splits as a dataset keeps them.
+struct LabelFiles {
+  TensorLayout labels, splits;
+  DType labels_dtype;
+
+  LabelFiles(Task task, const EdgeLayout& edges, std::int64_t logits)
+      : labels{edges.vertices, task == Task::kMultiLabel ? logits : 1, edges.block_rows},
+        splits{edges.vertices, 1, edges.block_rows},
+        labels_dtype(task == Task::kMultiLabel ? DType::kU8 : DType::kI32) {}
+};
+
+std::int64_t payload_bytes(const TensorLayout& layout, DType dtype) {
+  std::int64_t stride = 0;
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    stride += layout.slice_stride(slice);
+  }
+  return layout.rows * stride * static_cast<std::int64_t>(dtype_bytes(dtype));
+}
+
+// Of the rows that a reader holds, and of the slice it reads them from.
+std::int64_t reader_bytes(const TensorLayout& layout, DType dtype, std::int64_t unit_blocks) {
+  const std::int64_t rows = std::min(layout.rows, unit_blocks * layout.block_rows);
+  return 2 * payload_bytes({rows, layout.cols, rows}, dtype);
+}
+
+std::int64_t parameter_bytes(const ModelProgram& program) {
+  std::int64_t elements = 0;
+  for (const ModelParameter& parameter : program.model().parameters) {
+    elements += parameter.rows * parameter.cols * (parameter.trainable ? 3 : 1);
+  }
+  return elements * static_cast<std::int64_t>(dtype_bytes(program.real()));
+}
+
+}  // namespace
+
+std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
+                             const GraphCounts& counts) {
+  constexpr std::int64_t kProcess = 12 << 20;  // HDF5, the log, the heap's own
+  constexpr std::int64_t kWorker = 5 << 20;    // BLAS' buffer, its stack, its heap
+  constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
+  constexpr std::int64_t kTileBytes = 64;  // of an entry in the tables of a chunk's tiles
+  const std::int64_t tiles = counts.edges.span_count() * counts.edges.block_count() /
+                             std::max<std::int64_t>(1, counts.edges.panel_count());
+  return kProcess + kWorker * workers + kCopies * parameter_bytes + kTileBytes * tiles;
+}
+
+TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, GraphCounts counts,
+                           DType real, const RunBudget& budget)
+    : training_(config.model, facts, Mode::kTrain, {.gradients = true}, real,
+                parse_rewrites(config.rewrites)),
+      evaluation_(config.model, facts, Mode::kEvaluate, wanted_of_evaluation(config), real,
+                  parse_rewrites(config.rewrites)),
+      once_({&training_.precomputed(), &evaluation_.precomputed()}),
+      budget_(budget) {
+  budget_.plan.strategy = config.cache_policy;
+  budget_.plan.fuse_edges = parse_rewrites(config.rewrites).fusion;
+  const std::int64_t metric = metric_reserve(config, counts);
+  reserved_ = resident_host_bytes() + training_.sum_bytes() + metric +
+              process_reserve(budget_.plan.workers, parameter_bytes(training_), counts);
+  if (!once_.empty()) {
+    PlanOptions once = options();
+    once.store_outputs = true;
+    once.fuse_edges = true;
+    once_plan_ = make_plan(once_.programs(), counts, once);
+  }
+  counts.produced_inputs = once_.names();
+  epoch_ = make_plan({&training_.program(), &evaluation_.program()}, counts, options());
+  count_metric_bytes(config, counts);
+}
+
+PlanOptions TrainingPlan::options() const {
+  PlanOptions options = budget_.plan;
+  options.reserved_bytes = reserved_;
+  if (budget_.host_bytes > 0) {
+    options.memory_bytes = std::max<std::int64_t>(1, budget_.host_bytes - reserved_);
+  }
+  return options;
+}
+
+std::int64_t TrainingPlan::metric_reserve(const RunConfig& config,
+                                          const GraphCounts& counts) const {
+  const Task task = config.model.task;
+  if (!needs_logits(config.metric, task)) return 0;
+  const std::int64_t cols = evaluation_.model().graph.shape(evaluation_.model().logits).cols;
+  const LabelFiles files(task, counts.edges, cols);
+  const TensorLayout logits{counts.edges.vertices, cols, counts.edges.block_rows};
+  return metric_memory(config.metric, task, counts.edges.vertices, cols) +
+         reader_bytes(files.labels, files.labels_dtype,
+                      vertex_blocks_per_chunk(files.labels, files.labels_dtype)) +
+         reader_bytes(files.splits, DType::kU8, vertex_blocks_per_chunk(files.splits, DType::kU8)) +
+         reader_bytes(logits, evaluation_.real(), scratch_unit_blocks(logits, evaluation_.real()));
+}
+
+void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts& counts) {
+  const Task task = config.model.task;
+  if (!needs_logits(config.metric, task)) return;
+  const TensorId logits = evaluation_.model().logits;
+  const std::int64_t cols = evaluation_.model().graph.shape(logits).cols;
+  const LabelFiles files(task, counts.edges, cols);
+  metric_bytes_ =
+      metric_readings(config.metric, task, counts.edges.vertices, cols) *
+      (payload_bytes(files.labels, files.labels_dtype) + payload_bytes(files.splits, DType::kU8) +
+       output_bytes_read(epoch_, kEvaluation, evaluation_.value(logits)));
+}
+
+std::int64_t TrainingPlan::arena_bytes() const {
+  return std::max(epoch_.arena_bytes, once_plan_.arena_bytes);
+}
+
+Json TrainingPlan::json() const {
+  Json plan;
+  plan["epoch"] = plan_to_json({&training_.program(), &evaluation_.program()}, epoch_);
+  if (!once_.empty()) plan["once"] = plan_to_json(once_.programs(), once_plan_);
+  plan["bytes_read_per_epoch"] = bytes_read();
+  plan["bytes_written_per_epoch"] = bytes_written();
+  plan["host_memory"] = budget_.host_bytes;
+  plan["reserved_bytes"] = reserved_;
+  plan["arena_bytes"] = arena_bytes();
+  plan["workers"] = budget_.plan.workers;
+  const MachineRates& rates = budget_.plan.rates;
+  plan["rates"] = {{"storage_read", rates.storage_read},
+                   {"storage_write", rates.storage_write},
+                   {"memory", rates.memory},
+                   {"multiply_adds", rates.multiply_adds}};
+  // Chosen by the machine, and part of what makes results equal to the last bit.
+  plan["blas_core"] = blas_core();
+  return plan;
+}
+
+std::string TrainingPlan::text() const {
+  std::string text;
+  if (!once_.empty()) {
+    text += "Once, before the first epoch:\n" + plan_to_text(once_.programs(), once_plan_) +
+            "\nEvery epoch:\n";
+  }
+  text += plan_to_text({&training_.program(), &evaluation_.program()}, epoch_);
+  const auto size = [](std::int64_t bytes) { return format_byte_size(bytes); };
+  text += fmt::format(
+      "host memory: {} for the plan, {} for what else the process holds{}\n",
+      size(arena_bytes() + budget_.plan.workers * epoch_.scratch_bytes + epoch_.reduction_bytes),
+      size(reserved_),
+      budget_.host_bytes > 0 ? fmt::format(", of {}", size(budget_.host_bytes))
+                             : ", without a limit");
+  return text;
+}
+
+}  // namespace ooc

@@ -1,0 +1,72 @@
+// The programs of a training and their plans: everything that a graph's counts and a budget decide.
+// No dataset is needed.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/model_program.h"
+#include "engine/once.h"
+#include "engine/run_config.h"
+
+namespace ooc {
+
+// Sections of an epoch's plan.
+inline constexpr int kTraining = 0;
+inline constexpr int kEvaluation = 1;
+
+// What a run may take.
+struct RunBudget {
+  std::int64_t host_bytes = 0;  // of the whole process; 0: no limit
+  // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.
+  PlanOptions plan = {};
+};
+
+class TrainingPlan {
+ public:
+  // The memory the process holds is charged as it is now. BudgetError as make_plan's.
+  TrainingPlan(const RunConfig& config, const GraphFacts& facts, GraphCounts counts, DType real,
+               const RunBudget& budget);
+
+  const ModelProgram& training() const { return training_; }
+  const ModelProgram& evaluation() const { return evaluation_; }
+  const Once& once() const { return once_; }
+  const Plan& epoch_plan() const { return epoch_; }
+  const Plan& once_plan() const { return once_plan_; }  // without passes if there is nothing
+  // Of the arena that both plans share.
+  std::int64_t arena_bytes() const;
+
+  // Of an epoch with an evaluation, its metric included: from and to storage.
+  std::int64_t bytes_read() const { return epoch_.bytes_read + metric_bytes_; }
+  std::int64_t bytes_written() const { return epoch_.bytes_written; }
+  std::int64_t host_bytes() const { return budget_.host_bytes; }
+  // Of the budget: what the process holds when it plans, and what it takes beside the plan.
+  std::int64_t reserved_bytes() const { return reserved_; }
+
+  nlohmann::ordered_json json() const;
+  std::string text() const;
+
+ private:
+  PlanOptions options() const;
+  std::int64_t metric_reserve(const RunConfig& config, const GraphCounts& counts) const;
+  void count_metric_bytes(const RunConfig& config, const GraphCounts& counts);
+
+  ModelProgram training_;
+  ModelProgram evaluation_;
+  Once once_;
+  RunBudget budget_;
+  std::int64_t reserved_ = 0;
+  std::int64_t metric_bytes_ = 0;
+  Plan once_plan_;
+  Plan epoch_;
+};
+
+// What a process takes beside what it holds already and what a plan gives out: buffers of BLAS,
+// stacks, tables of the executor, copies of `parameter_bytes` (parameters with their moments) that
+// evaluations and checkpoints make.
+std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
+                             const GraphCounts& counts);
+
+}  // namespace ooc

@@ -1,0 +1,75 @@
+#include "engine/machine_rates.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+using namespace ooc;
+
+namespace {
+
+class Directory {
+ public:
+  explicit Directory(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / ("ooc-machine-rates-test-" + name)) {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~Directory() { std::filesystem::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+  // Of what is in it.
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) found.push_back(entry);
+    return found;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("machine_rates: measured once, then read; anew where what is kept is broken") {
+  const Directory scratch("scratch"), cache("cache");
+  const auto io = make_block_io();
+  const auto rates = [&](std::int64_t workers) {
+    return machine_rates(posix_file_system(), *io, {scratch.path(), workers, 32 << 20, 0.01},
+                         cache.path());
+  };
+  const MachineRates measured = rates(1);
+  for (const double rate :
+       {measured.storage_read, measured.storage_write, measured.memory, measured.multiply_adds}) {
+    CHECK(rate > 1e6);
+  }
+  CHECK(scratch.files().empty());
+  REQUIRE(cache.files().size() == 1);
+  const std::filesystem::path kept = cache.files()[0];
+  std::ofstream(kept) << R"({"storage_read": 1, "storage_write": 2, "memory": 3,
+                             "multiply_adds": 4})";
+  const MachineRates read = rates(1);
+  CHECK(read.storage_read == 1);
+  CHECK(read.multiply_adds == 4);
+  for (const char* broken : {"", "no json", R"({"storage_read": 1})",
+                             R"({"storage_read": 0, "storage_write": 2, "memory": 3,
+                                 "multiply_adds": 4})"}) {
+    INFO(broken);
+    std::ofstream(kept) << broken;
+    CHECK(rates(1).storage_read > 1e6);
+    CHECK(std::filesystem::file_size(kept) > 20);
+  }
+  rates(2);  // another number of workers is another machine
+  CHECK(cache.files().size() == 2);
+}
+
+TEST_CASE("machine_rates: where they can't be kept they are measured all the same") {
+  const Directory scratch("uncached");
+  const auto io = make_block_io();
+  const std::string nowhere = scratch.path() + "/file/cache";
+  std::ofstream(scratch.path() + "/file") << "no directory";
+  for (const std::string& cache : {nowhere, std::string()}) {
+    CHECK(
+        machine_rates(posix_file_system(), *io, {scratch.path(), 1, 32 << 20, 0.01}, cache).memory >
+        1e6);
+  }
+}
