@@ -29,6 +29,7 @@ GraphCounts counts_of(const Dataset& dataset) {
   counts.edges = dataset.manifest().edges;
   counts.in = edge_bytes(dataset.edge_file(Direction::kIn));
   counts.out = edge_bytes(dataset.edge_file(Direction::kOut));
+  counts.symmetric = dataset.manifest().symmetric;
   counts.stored_dtypes["features"] = dataset.manifest().feature_dtype;
   return counts;
 }
