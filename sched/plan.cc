@@ -54,10 +54,10 @@ class Planner {
     for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
       problem.reserve(problem.limit() * percent / 100);
       std::string remark;
-      const std::vector<Residency> choices = decide(problem, remark);
+      const std::vector<Kept> choices = decide(problem, remark);
       problem.reserve(0);
       bool changed = true;
-      for (const Residency& residency : choices) {
+      for (const Kept& residency : choices) {
         Plan plan = place_all(problem, residency, changed);
         plan.remark = remark;
         if (!best || moved(plan) < moved(*best)) best = std::move(plan);
@@ -71,20 +71,19 @@ class Planner {
   static std::int64_t moved(const Plan& plan) { return plan.bytes_read + plan.bytes_written; }
 
   // What the strategy keeps; several, where what is better depends on the places that are found.
-  std::vector<Residency> decide(const PlanProblem& problem, std::string& remark) const {
+  std::vector<Kept> decide(const PlanProblem& problem, std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return {problem.nothing()};
-    if (problem.limit() == 0) {
-      return {everything_kept(problem.draft(), problem.timelines(), builder_.graph())};
-    }
+    Kept everything = everything_kept(problem.draft(), problem.timelines(), builder_.graph());
+    if (problem.fits(everything)) return {std::move(everything)};
     if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem)};
     if (options_.strategy == Strategy::kDp) return {choose_by_dp(problem, remark)};
-    Residency filled = problem.nothing();
+    Kept filled = problem.nothing();
     fill_memory(problem, filled);
     return {std::move(filled), choose_by_lp(problem)};
   }
 
   // Gives up what finds no place; then `changed`.
-  Plan place_all(PlanProblem& problem, Residency residency, bool& changed) const {
+  Plan place_all(PlanProblem& problem, Kept residency, bool& changed) const {
     changed = false;
     trim(problem, residency);
     while (true) {
@@ -110,8 +109,7 @@ class Planner {
   }
 
   // Lowers levels by what found no place; others, where that is in memory anyway.
-  static void give_up(const PlanProblem& problem, const std::vector<Piece>& left,
-                      Residency& residency) {
+  static void give_up(const PlanProblem& problem, const std::vector<Piece>& left, Kept& residency) {
     for (const Piece& piece : left) {
       const Timeline& line = problem.timelines()[static_cast<std::size_t>(piece.tensor)];
       Levels& levels = residency.tensors[static_cast<std::size_t>(piece.tensor)];
@@ -144,7 +142,7 @@ class Planner {
     }
   }
 
-  Plan lay_out(const PlanProblem& problem, const Residency& residency) const {
+  Plan lay_out(const PlanProblem& problem, const Kept& residency) const {
     Plan plan;
     plan.strategy = options_.strategy;
     plan.scratch_bytes = problem.scratch_bytes();
@@ -173,7 +171,7 @@ class Planner {
     return plan;
   }
 
-  void lay_out_pass(const PlanProblem& problem, const Residency& residency, int index,
+  void lay_out_pass(const PlanProblem& problem, const Kept& residency, int index,
                     Pass& pass) const {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem.ring(index);
@@ -201,7 +199,7 @@ class Planner {
     pass.span_group = options_.span_group > 0 ? std::min(options_.span_group, group) : group;
   }
 
-  void predict(const PlanProblem& problem, const Residency& residency, Plan& plan) const {
+  void predict(const PlanProblem& problem, const Kept& residency, Plan& plan) const {
     const std::vector<Traffic> traffic = problem.traffic(residency);
     std::size_t index = 0;
     for (Section& section : plan.sections) {

@@ -192,7 +192,8 @@ struct MachineRates {
 // Options that shape passes.
 struct PlanOptions {
   Strategy strategy = Strategy::kLp;
-  // What the arena, the workers' scratch and the partial sums may take together; 0: no limit.
+  // What the arena, the workers' scratch and the partial sums may take together; 0: no limit;
+  // below 0: what is reserved already takes more than the budget.
   std::int64_t memory_bytes = 0;
   // What else is charged to the budget, so that errors can name the budget.
   std::int64_t reserved_bytes = 0;

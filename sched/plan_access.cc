@@ -109,8 +109,8 @@ std::vector<int> passes_between(const Timeline& timeline, int interval, int pass
   return passes;
 }
 
-Residency nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines) {
-  Residency residency;
+Kept nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines) {
+  Kept residency;
   for (const Timeline& timeline : timelines) {
     residency.tensors.push_back(
         {std::vector<std::int64_t>(static_cast<std::size_t>(timeline.interval_count())),
@@ -124,9 +124,9 @@ Residency nothing_kept(const Draft& draft, const std::vector<Timeline>& timeline
   return residency;
 }
 
-Residency everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
-                          const GraphCounts& graph) {
-  Residency residency = nothing_kept(draft, timelines);
+Kept everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
+                     const GraphCounts& graph) {
+  Kept residency = nothing_kept(draft, timelines);
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const auto tensor = static_cast<std::size_t>(timelines[t].tensor);
     const std::int64_t blocks = draft.tensors[tensor].layout.block_count();
@@ -137,7 +137,7 @@ Residency everything_kept(const Draft& draft, const std::vector<Timeline>& timel
   return residency;
 }
 
-void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Residency& residency) {
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency) {
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     Levels& levels = residency.tensors[t];
     for (int i = 0; i < timelines[t].interval_count(); ++i) {
@@ -219,7 +219,7 @@ std::int64_t EdgeTable::sweep_bytes(Direction direction, std::int64_t part_block
 
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
                                 const Draft& draft, const std::vector<Timeline>& timelines,
-                                const Residency& residency) {
+                                const Kept& residency) {
   std::vector<Traffic> traffic(draft.passes.size());
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const Timeline& timeline = timelines[t];

@@ -51,16 +51,16 @@ struct Levels {
   std::vector<std::int64_t> keep;    // by interval
   std::vector<std::int64_t> during;  // by access
 };
-struct Residency {
+struct Kept {
   std::vector<Levels> tensors;                   // by timeline
   std::array<std::int64_t, 2> edge_chunks = {};  // by direction: the first ones, for good
 };
 // What lies in memory anyway is held during its passes.
-Residency nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines);
-Residency everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
-                          const GraphCounts& graph);
+Kept nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines);
+Kept everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
+                     const GraphCounts& graph);
 // Raises what is free: what both neighbouring passes hold stays between them.
-void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Residency& residency);
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency);
 // Where a made tensor begins to be stored.
 std::int64_t stored_from(const Timeline& timeline, const Levels& levels, std::int64_t blocks);
 
@@ -99,7 +99,7 @@ struct Traffic {
 // By pass, of an epoch behind the first.
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
                                 const Draft& draft, const std::vector<Timeline>& timelines,
-                                const Residency& residency);
+                                const Kept& residency);
 
 // Of a tensor's blocks [first, end): rows unpadded.
 std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end);

@@ -60,7 +60,7 @@ class DpSearch {
     for (int pass = 0; pass < problem.draft().pass_count(); ++pass) add_step(pass);
   }
 
-  Residency run(std::string& remark) {
+  Kept run(std::string& remark) {
     const std::int64_t chunks = problem_.edges().chunk_count();
     for (int edges = 0; edges < 4; ++edges) {
       set_edges((edges & 1) != 0 ? chunks : 0, (edges & 2) != 0 ? chunks : 0);
@@ -105,7 +105,7 @@ class DpSearch {
   // Edges stay for good or not at all.
   void set_edges(std::int64_t in, std::int64_t out) {
     edge_chunks_ = {in, out};
-    Residency edges = problem_.nothing();
+    Kept edges = problem_.nothing();
     edges.edge_chunks = edge_chunks_;
     const std::vector<Traffic> traffic = problem_.traffic(edges);
     const std::vector<Traffic> all = problem_.traffic(problem_.nothing());
@@ -249,14 +249,14 @@ class DpSearch {
     if (!added && cost < at->second.cost) at->second = {cost, held, state};
   }
 
-  Residency follow(const std::vector<Layer>& layers, State state) const {
+  Kept follow(const std::vector<Layer>& layers, State state) const {
     std::vector<Mask> held(steps_.size());
     for (std::size_t p = steps_.size(); p-- > 0;) {
       const Reached& reached = layers[p + 1].at(state);
       held[p] = reached.held;
       state = reached.from;
     }
-    Residency out = problem_.nothing();
+    Kept out = problem_.nothing();
     out.edge_chunks = edge_chunks_;
     const int passes = problem_.draft().pass_count();
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
@@ -290,12 +290,12 @@ class DpSearch {
   std::vector<std::int64_t> capacity_;  // by pass: for tensors and rings
   std::int64_t edge_saving_ = 0;
   std::int64_t best_cost_ = std::int64_t{1} << 62;
-  Residency best_ = problem_.nothing();
+  Kept best_ = problem_.nothing();
 };
 
 }  // namespace
 
-Residency choose_by_dp(const PlanProblem& problem, std::string& remark) {
+Kept choose_by_dp(const PlanProblem& problem, std::string& remark) {
   return DpSearch(problem).run(remark);
 }
 

@@ -71,8 +71,8 @@ class ResidencyLp {
   double cost() const { return program_.cost(values_); }
 
   // Rounded down to whole units.
-  Residency residency() const {
-    Residency out = problem_.nothing();
+  Kept residency() const {
+    Kept out = problem_.nothing();
     for (std::size_t t = 0; t < out.tensors.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const std::int64_t blocks = problem_.tensor(line).layout.block_count();
@@ -268,9 +268,9 @@ std::optional<double> likely_bytes(const PlanProblem& problem) {
   return std::nullopt;
 }
 
-Residency choose_by_lp(const PlanProblem& problem) {
+Kept choose_by_lp(const PlanProblem& problem) {
   constexpr int kRounds = 4;
-  Residency best = problem.nothing();
+  Kept best = problem.nothing();
   std::int64_t best_bytes = problem.bytes(best);
   ResidencyLp relaxed(problem, nullptr);
   relaxed.minimise_bytes();
@@ -281,7 +281,7 @@ Residency choose_by_lp(const PlanProblem& problem) {
       ResidencyLp lp(problem, &whole);
       lp.minimise_bytes();
       if (!lp.solve()) break;
-      Residency residency = lp.residency();
+      Kept residency = lp.residency();
       trim(problem, residency);
       fill_memory(problem, residency);
       const std::int64_t bytes = problem.bytes(residency);

@@ -17,6 +17,6 @@ std::optional<double> likely_bytes(const PlanProblem& problem);
 double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds);
 
 // Fewest bytes, in whole units; memory that rounding leaves is filled up.
-Residency choose_by_lp(const PlanProblem& problem);
+Kept choose_by_lp(const PlanProblem& problem);
 
 }  // namespace ooc

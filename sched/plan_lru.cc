@@ -66,7 +66,7 @@ class LruWalk {
         cache_(part_sizes(), parts_, capacity()),
         edges_(static_cast<int>(problem.timelines().size())) {}
 
-  Residency run() {
+  Kept run() {
     constexpr int kEpochs = 3;  // until it repeats
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
       hits_.clear();
@@ -160,8 +160,8 @@ class LruWalk {
     }
   }
 
-  Residency residency() const {
-    Residency out = problem_.nothing();
+  Kept residency() const {
+    Kept out = problem_.nothing();
     for (std::size_t t = 0; t < hits_.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const auto level = [&](std::int64_t parts) {
@@ -203,6 +203,6 @@ class LruWalk {
 
 }  // namespace
 
-Residency choose_by_lru(const PlanProblem& problem) { return LruWalk(problem).run(); }
+Kept choose_by_lru(const PlanProblem& problem) { return LruWalk(problem).run(); }
 
 }  // namespace ooc

@@ -6,6 +6,6 @@
 
 namespace ooc {
 
-Residency choose_by_lru(const PlanProblem& problem);
+Kept choose_by_lru(const PlanProblem& problem);
 
 }  // namespace ooc

@@ -14,7 +14,7 @@ const StageShape& MemoryModel::stage(int pass) const {
       .stages()[static_cast<std::size_t>(draft_.passes[static_cast<std::size_t>(pass)].stage)];
 }
 
-std::int64_t MemoryModel::during(int pass, int tensor, const Residency& residency) const {
+std::int64_t MemoryModel::during(int pass, int tensor, const Kept& residency) const {
   if (tensor < 0) return 0;
   const auto at = static_cast<std::size_t>(tensor);
   const std::vector<Access>& accesses = timelines_[at].accesses;
@@ -34,8 +34,11 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
                       : part_tensor(edges, builder_.value(stage(pass_index), use.value));
   const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
   if (use.role == UseRole::kResident || use.role == UseRole::kAccumulator) {
+    // Parts lie on units in a pattern that repeats after as many parts as a unit has blocks.
+    const std::int64_t first_part = during / pass.part_blocks;
+    const std::int64_t end_part = std::min(first_part + tensor.unit_blocks + 2, pass.parts);
     std::int64_t bytes = 0;
-    for (std::int64_t part = during / pass.part_blocks; part < pass.parts; ++part) {
+    for (std::int64_t part = first_part; part < end_part; ++part) {
       const std::int64_t first = std::max(part * pass.part_blocks, during);
       const std::int64_t end = std::min((part + 1) * pass.part_blocks, blocks);
       bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
@@ -64,7 +67,7 @@ UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
   return {slots * item, slots};
 }
 
-std::int64_t MemoryModel::working_set(int pass_index, const Residency& residency,
+std::int64_t MemoryModel::working_set(int pass_index, const Kept& residency,
                                       const RingSize& ring) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   std::int64_t bytes = 0;
@@ -76,7 +79,7 @@ std::int64_t MemoryModel::working_set(int pass_index, const Residency& residency
   return bytes + edge_ring(pass_index, residency.edge_chunks[direction], ring).bytes;
 }
 
-std::vector<std::int64_t> MemoryModel::kept(const Residency& residency) const {
+std::vector<std::int64_t> MemoryModel::kept(const Kept& residency) const {
   const int passes = draft_.pass_count();
   std::vector<std::int64_t> bytes(draft_.passes.size(),
                                   edges_.memory(Direction::kIn, residency.edge_chunks[0]) +
@@ -137,7 +140,7 @@ void add_band(const Draft& draft, const Timeline& timeline, const Levels& levels
 }  // namespace
 
 std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
-                               const Residency& residency) {
+                               const Kept& residency) {
   std::vector<Piece> pieces;
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const Levels& levels = residency.tensors[t];

@@ -30,11 +30,11 @@ class MemoryModel {
   UseMemory use(int pass, const UseDraft& use, std::int64_t during, const RingSize& ring) const;
   UseMemory edge_ring(int pass, std::int64_t end_chunk, const RingSize& ring) const;
   // All uses and the edge ring of a pass.
-  std::int64_t working_set(int pass, const Residency& residency, const RingSize& ring) const;
+  std::int64_t working_set(int pass, const Kept& residency, const RingSize& ring) const;
   // By pass: pieces and edge pieces.
-  std::vector<std::int64_t> kept(const Residency& residency) const;
+  std::vector<std::int64_t> kept(const Kept& residency) const;
   // Blocks of the tensor in pieces during the pass.
-  std::int64_t during(int pass, int tensor, const Residency& residency) const;
+  std::int64_t during(int pass, int tensor, const Kept& residency) const;
 
  private:
   const StageShape& stage(int pass) const;
@@ -47,7 +47,7 @@ class MemoryModel {
 
 // Bands of levels as pieces without places.
 std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
-                               const Residency& residency);
+                               const Kept& residency);
 
 // Gives every region of the plan its place in the arena of `limit` bytes (0: no limit); `plan` has
 // the sizes and lifetimes. Pieces may come out cut. Returns the pieces, or rests of them, that

@@ -1,6 +1,7 @@
 // Places in the arena: at its bottom what stays for good, then each pass's uses, then pieces, in
 // parts where the holes ask for it. Where something finds no place, other orders are tried.
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <tuple>
 
@@ -23,31 +24,43 @@ struct Choice {
   std::vector<bool> top;           // by pass: its uses lie at the top
 };
 
+struct Places {
+  std::vector<Piece> pieces;
+  std::vector<std::int64_t> offsets;  // of edge pieces, then of uses and edge rings, pass by pass
+  std::int64_t end = 0;
+  std::vector<std::pair<std::size_t, Piece>> left;  // pieces by number: what found no place
+
+  std::int64_t left_bytes() const {
+    std::int64_t bytes = 0;
+    for (const auto& [number, piece] : left) bytes += piece.memory.bytes;
+    return bytes;
+  }
+};
+
 class Placer {
  public:
-  Placer(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan)
+  Placer(const std::vector<Timeline>& timelines, std::int64_t limit, const Plan& plan)
       : timelines_(timelines), limit_(limit), plan_(plan) {
     for (const Section& section : plan.sections) {
       passes_ += static_cast<int>(section.passes.size());
     }
   }
 
-  // Numbers of the pieces that found no place, and what of them.
-  std::vector<std::pair<std::size_t, Piece>> run(const Choice& choice) {
-    const std::vector<Piece> pieces = std::move(plan_.pieces);
-    plan_.pieces.clear();
-    for (EdgePiece& piece : plan_.edge_pieces) put(piece.memory, 0, passes_ - 1, false);
-    for (const Piece& piece : pieces) {
+  Places run(const Choice& choice) {
+    for (const EdgePiece& piece : plan_.edge_pieces) {
+      out_.offsets.push_back(put(piece.memory.bytes, 0, passes_ - 1, false));
+    }
+    for (Piece piece : plan_.pieces) {
       if (length(piece) < passes_) continue;
-      plan_.pieces.push_back(piece);
-      put(plan_.pieces.back().memory, piece.first_pass, piece.last_pass, false);
+      piece.memory.offset = put(piece.memory.bytes, piece.first_pass, piece.last_pass, false);
+      out_.pieces.push_back(piece);
     }
     put_uses(choice.top);
     for (const std::size_t at : choice.order) {
-      if (length(pieces[at]) < passes_) put_piece(pieces[at], at, choice.up[at]);
+      const Piece& piece = plan_.pieces[at];
+      if (length(piece) < passes_) put_piece(piece, at, choice.up[at]);
     }
-    plan_.arena_bytes = end_;
-    return std::move(left_);
+    return std::move(out_);
   }
   int passes() const { return passes_; }
   int length(const Piece& piece) const {
@@ -71,11 +84,13 @@ class Placer {
 
   void put_uses(const std::vector<bool>& top) {
     int index = 0;
-    for (Section& section : plan_.sections) {
-      for (Pass& pass : section.passes) {
+    for (const Section& section : plan_.sections) {
+      for (const Pass& pass : section.passes) {
         const bool at_top = limit_ > 0 && top[static_cast<std::size_t>(index)];
-        for (TensorUse& use : pass.uses) put(use.memory, index, index, at_top);
-        put(pass.edge_ring, index, index, at_top);
+        for (const TensorUse& use : pass.uses) {
+          out_.offsets.push_back(put(use.memory.bytes, index, index, at_top));
+        }
+        out_.offsets.push_back(put(pass.edge_ring.bytes, index, index, at_top));
         ++index;
       }
     }
@@ -100,29 +115,29 @@ class Placer {
         std::upper_bound(placed_.begin(), placed_.end(), placed,
                          [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
         placed);
-    end_ = std::max(end_, placed.end);
+    out_.end = std::max(out_.end, placed.end);
   }
 
   // Whole, in the first hole that takes it, from the bottom or from the top; beyond the limit where
-  // none does.
-  void put(Region& memory, int first, int last, bool at_top) {
-    memory.offset = 0;
-    if (memory.bytes == 0) return;
+  // none does. Returns its offset.
+  std::int64_t put(std::int64_t bytes, int first, int last, bool at_top) {
+    if (bytes == 0) return 0;
     std::vector<Hole> found = holes(first, last);
-    memory.offset = found.back().offset;
+    std::int64_t offset = found.back().offset;
     if (at_top) std::reverse(found.begin(), found.end());
     for (const Hole& hole : found) {
-      if (hole.bytes() < memory.bytes) continue;
-      memory.offset = at_top ? (hole.end - memory.bytes) / kPage * kPage : hole.offset;
+      if (hole.bytes() < bytes) continue;
+      offset = at_top ? (hole.end - bytes) / kPage * kPage : hole.offset;
       break;
     }
-    occupy(memory, first, last);
+    occupy({offset, bytes}, first, last);
+    return offset;
   }
 
   void put_piece(Piece piece, std::size_t number, bool up) {
     if (limit_ == 0) {
-      put(piece.memory, piece.first_pass, piece.last_pass, false);
-      plan_.pieces.push_back(piece);
+      piece.memory.offset = put(piece.memory.bytes, piece.first_pass, piece.last_pass, false);
+      out_.pieces.push_back(piece);
       return;
     }
     std::vector<Hole> found = holes(piece.first_pass, piece.last_pass);
@@ -143,7 +158,7 @@ class Placer {
       if (end == piece.end_block) return;
     }
     piece.memory.bytes = bytes_to(piece, piece.end_block);
-    left_.emplace_back(number, piece);
+    out_.left.emplace_back(number, piece);
   }
 
   std::int64_t bytes_to(const Piece& piece, std::int64_t end_block) const {
@@ -158,16 +173,15 @@ class Placer {
     part.memory.bytes = bytes_to(piece, end_block);
     part.memory.offset = up ? hole.offset : (hole.end - part.memory.bytes) / kPage * kPage;
     occupy(part.memory, part.first_pass, part.last_pass);
-    plan_.pieces.push_back(part);
+    out_.pieces.push_back(part);
   }
 
   const std::vector<Timeline>& timelines_;
   std::int64_t limit_;
-  Plan& plan_;
+  const Plan& plan_;
   int passes_ = 0;
-  std::int64_t end_ = 0;
   std::vector<Placed> placed_;  // by offset
-  std::vector<std::pair<std::size_t, Piece>> left_;
+  Places out_;
 };
 
 // Seen from a pass on, what is there already, then pieces in the order in which they begin: for
@@ -204,37 +218,45 @@ void change(const std::vector<std::pair<std::size_t, Piece>>& left, const Placer
   }
 }
 
+void apply(const Places& places, Plan& plan) {
+  auto offset = places.offsets.begin();
+  for (EdgePiece& piece : plan.edge_pieces) piece.memory.offset = *offset++;
+  for (Section& section : plan.sections) {
+    for (Pass& pass : section.passes) {
+      for (TensorUse& use : pass.uses) use.memory.offset = *offset++;
+      pass.edge_ring.offset = *offset++;
+    }
+  }
+  plan.pieces = places.pieces;
+  plan.arena_bytes = places.end;
+}
+
 }  // namespace
 
 std::vector<Piece> place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan) {
-  constexpr int kChanges = 100;
-  const Plan unplaced = plan;
+  constexpr int kChanges = 60;
   const Placer probe(timelines, limit, plan);
   const int orders = 2 * probe.passes();
   std::minstd_rand random(1);
-  Choice choice, best;
-  std::vector<Piece> least;
-  std::int64_t least_bytes = -1;
-  for (int i = 0; i < orders + kChanges && least_bytes != 0; ++i) {
-    if (i < orders) choice = choice_from(i / 2, i % 2 == 0, probe, unplaced.pieces);
-    if (i == orders) choice = best;
-    Plan attempt = unplaced;
-    Placer placer(timelines, limit, attempt);
-    const auto left = placer.run(choice);
+  Choice choice, best_choice;
+  std::optional<Places> best;
+  for (int i = 0; i < orders + kChanges; ++i) {
+    if (i < orders) choice = choice_from(i / 2, i % 2 == 0, probe, plan.pieces);
+    if (i == orders) choice = best_choice;
+    Places places = Placer(timelines, limit, plan).run(choice);
     const Choice tried = choice;
-    if (i >= orders) change(left, placer, random, choice);
-    if (attempt.arena_bytes > limit && limit > 0) continue;
-    std::int64_t bytes = 0;
-    for (const auto& [number, piece] : left) bytes += piece.memory.bytes;
-    if (least_bytes >= 0 && bytes >= least_bytes) continue;
-    least_bytes = bytes;
-    best = tried;
-    least.clear();
-    for (const auto& [number, piece] : left) least.push_back(piece);
-    plan = std::move(attempt);
+    if (i >= orders) change(places.left, probe, random, choice);
+    if (limit > 0 && places.end > limit) continue;
+    if (best && places.left_bytes() >= best->left_bytes()) continue;
+    best = std::move(places);
+    best_choice = tried;
+    if (best->left.empty()) break;
   }
-  OOC_CHECK(least_bytes >= 0);
-  return least;
+  OOC_CHECK(best.has_value());
+  apply(*best, plan);
+  std::vector<Piece> left;
+  for (const auto& [number, piece] : best->left) left.push_back(piece);
+  return left;
 }
 
 }  // namespace ooc

@@ -36,7 +36,7 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
         std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
   }
   const PlanOptions& options = builder.options();
-  if (options.memory_bytes > 0) {  // 1: nothing fits
+  if (options.memory_bytes != 0) {  // 1: nothing fits
     limit_ = std::max<std::int64_t>(
         options.memory_bytes - options.workers * scratch_bytes_ - reduction_bytes_, 1);
   }
@@ -61,7 +61,7 @@ RingSize PlanProblem::choose_ring(int pass) const {
   return chosen;
 }
 
-void PlanProblem::widen_rings(const Residency& residency) {
+void PlanProblem::widen_rings(const Kept& residency) {
   if (limit_ == 0) return;
   const std::vector<std::int64_t> kept = memory_.kept(residency);
   for (int pass = 0; pass < draft_.pass_count(); ++pass) {
@@ -76,7 +76,7 @@ void PlanProblem::widen_rings(const Residency& residency) {
   }
 }
 
-std::vector<std::int64_t> PlanProblem::free(const Residency& residency) const {
+std::vector<std::int64_t> PlanProblem::free(const Kept& residency) const {
   std::vector<std::int64_t> free = memory_.kept(residency);
   for (std::size_t pass = 0; pass < free.size(); ++pass) {
     const auto index = static_cast<int>(pass);
@@ -85,13 +85,13 @@ std::vector<std::int64_t> PlanProblem::free(const Residency& residency) const {
   return free;
 }
 
-bool PlanProblem::fits(const Residency& residency) const {
+bool PlanProblem::fits(const Kept& residency) const {
   if (limit_ == 0) return true;
   const std::vector<std::int64_t> left = free(residency);
   return std::all_of(left.begin(), left.end(), [](std::int64_t bytes) { return bytes >= 0; });
 }
 
-std::int64_t PlanProblem::bytes(const Residency& residency) const {
+std::int64_t PlanProblem::bytes(const Kept& residency) const {
   std::int64_t sum = 0;
   for (const Traffic& pass : traffic(residency)) sum += pass.read + pass.written;
   return sum;
@@ -115,8 +115,7 @@ struct Candidate {
 
 class Filler {
  public:
-  Filler(const PlanProblem& problem, Residency& residency)
-      : problem_(problem), residency_(residency) {}
+  Filler(const PlanProblem& problem, Kept& residency) : problem_(problem), residency_(residency) {}
 
   void run() {
     for (std::size_t t = 0; t < problem_.timelines().size(); ++t) {
@@ -187,8 +186,8 @@ class Filler {
     if (candidate.gain > 0) candidates_.push_back(std::move(candidate));
   }
 
-  Residency raised(const Candidate& candidate, std::int64_t level) const {
-    Residency out = residency_;
+  Kept raised(const Candidate& candidate, std::int64_t level) const {
+    Kept out = residency_;
     if (candidate.timeline < 0) {
       std::int64_t& chunks = out.edge_chunks[static_cast<std::size_t>(candidate.direction)];
       chunks = std::max(chunks, level);
@@ -216,7 +215,7 @@ class Filler {
       const Timeline& line = timeline(candidate.timeline);
       high = ceil_div(problem_.tensor(line).layout.block_count(), line.quantum);
     }
-    Residency whole = raised(candidate, high);
+    Kept whole = raised(candidate, high);
     if (problem_.fits(whole)) {
       residency_ = std::move(whole);
       return;
@@ -230,24 +229,23 @@ class Filler {
   }
 
   const PlanProblem& problem_;
-  Residency& residency_;
+  Kept& residency_;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-void fill_memory(const PlanProblem& problem, Residency& residency) {
-  Filler(problem, residency).run();
-}
+void fill_memory(const PlanProblem& problem, Kept& residency) { Filler(problem, residency).run(); }
 
 namespace {
 
-// One quantum less of a tensor in a pass; false: it has none there.
+// About a percent less of a tensor in a pass; false: it has none there.
 bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels& levels) {
+  const std::int64_t step = problem.tensor(line).layout.block_count() / 100 + 1;
   bool lowered = false;
   const auto lower = [&](std::int64_t& level) {
     if (level == 0) return;
-    level = (level - 1) / line.quantum * line.quantum;
+    level = std::max<std::int64_t>(level - step, 0) / line.quantum * line.quantum;
     lowered = true;
   };
   for (std::size_t i = 0; i < line.accesses.size(); ++i) {
@@ -266,13 +264,13 @@ bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels
 
 }  // namespace
 
-bool lower_pass(const PlanProblem& problem, int pass, Residency& residency) {
+bool lower_pass(const PlanProblem& problem, int pass, Kept& residency) {
   const auto at = static_cast<std::size_t>(pass);
   const std::int64_t before = problem.free(residency)[at];
-  Residency best;
+  Kept best;
   double best_loss = 0;
   for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
-    Residency lower = residency;
+    Kept lower = residency;
     if (!lower_in(problem, problem.timelines()[t], pass, lower.tensors[t])) continue;
     const std::int64_t freed = problem.free(lower)[at] - before;
     const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
@@ -286,7 +284,7 @@ bool lower_pass(const PlanProblem& problem, int pass, Residency& residency) {
   return true;
 }
 
-void trim(const PlanProblem& problem, Residency& residency) {
+void trim(const PlanProblem& problem, Kept& residency) {
   while (problem.limit() > 0) {
     const std::vector<std::int64_t> left = problem.free(residency);
     const auto fullest = std::min_element(left.begin(), left.end());

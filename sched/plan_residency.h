@@ -30,23 +30,23 @@ class PlanProblem {
   std::int64_t reduction_bytes() const { return reduction_bytes_; }
   const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
   // Gives memory that is left to rings; and takes it back.
-  void widen_rings(const Residency& residency);
+  void widen_rings(const Kept& residency);
   std::vector<RingSize> rings() const { return rings_; }
   void set_rings(std::vector<RingSize> rings) { rings_ = std::move(rings); }
   const PlannedTensor& tensor(const Timeline& timeline) const {
     return draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
   }
 
-  const Residency& nothing() const { return nothing_; }  // is kept
+  const Kept& nothing() const { return nothing_; }  // is kept
   // The least that the pass works with, when nothing is kept.
   std::int64_t least(int pass) const;
   // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
-  std::vector<std::int64_t> free(const Residency& residency) const;
-  bool fits(const Residency& residency) const;
-  std::vector<Traffic> traffic(const Residency& residency) const {
+  std::vector<std::int64_t> free(const Kept& residency) const;
+  bool fits(const Kept& residency) const;
+  std::vector<Traffic> traffic(const Kept& residency) const {
     return traffic_of(builder_, edges_, draft_, timelines_, residency);
   }
-  std::int64_t bytes(const Residency& residency) const;  // read and written, of an epoch
+  std::int64_t bytes(const Kept& residency) const;  // read and written, of an epoch
 
  private:
   RingSize choose_ring(int pass) const;
@@ -56,7 +56,7 @@ class PlanProblem {
   Draft draft_;
   std::vector<Timeline> timelines_;
   MemoryModel memory_;
-  Residency nothing_;
+  Kept nothing_;
   std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0, limit_ = 0, reserve_ = 0;
   std::vector<RingSize> rings_;
 };
@@ -65,12 +65,12 @@ class PlanProblem {
 std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::int64_t all);
 
 // Raises levels as far as memory goes, first what saves the most bytes for its memory and time.
-void fill_memory(const PlanProblem& problem, Residency& residency);
+void fill_memory(const PlanProblem& problem, Kept& residency);
 
-// Lowers a level in a pass by the least it can be, where that costs the fewest bytes moved. False:
+// Lowers a level in a pass a little, where that costs the fewest bytes moved. False:
 // there is none.
-bool lower_pass(const PlanProblem& problem, int pass, Residency& residency);
+bool lower_pass(const PlanProblem& problem, int pass, Kept& residency);
 // Lowers levels until all fits, each time where it costs the fewest bytes moved.
-void trim(const PlanProblem& problem, Residency& residency);
+void trim(const PlanProblem& problem, Kept& residency);
 
 }  // namespace ooc

@@ -21,15 +21,16 @@ std::vector<std::int64_t> slice_choices(const PassBuilder& builder, const StageS
   return choices;
 }
 
-// Blocks of a part, from all of them down to one by powers of two.
+// Blocks of a part, from all of them down to one.
 std::vector<std::int64_t> part_choices(const PassBuilder& builder) {
   const std::int64_t forced = builder.options().part_blocks;
   if (forced > 0) return {forced};
   const std::int64_t blocks = builder.graph().edges.block_count();
-  std::vector<std::int64_t> choices{blocks};
-  std::int64_t part = 1;
-  while (2 * part < blocks) part *= 2;
-  for (; part > 0; part /= 2) choices.push_back(part);
+  std::vector<std::int64_t> choices;
+  for (std::int64_t parts = 1; parts < blocks; parts = std::max(parts + 1, parts * 5 / 4)) {
+    choices.push_back(ceil_div(blocks, parts));
+  }
+  choices.push_back(1);
   return choices;
 }
 

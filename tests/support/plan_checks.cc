@@ -149,6 +149,12 @@ GraphCounts graph_counts(std::int64_t vertices, std::int64_t edges, std::int64_t
   graph.edges = choose_edge_layout(vertices, edges, block_rows);
   graph.in.bytes = edges * 3 + vertices;
   graph.out.bytes = edges * 3 + vertices / 2;
+  const std::int64_t chunks = graph.edges.chunk_count();
+  for (EdgeBytes* side : {&graph.in, &graph.out}) {
+    const std::int64_t bytes = side->bytes / chunks;  // the last one has what is left
+    side->chunk_bytes.assign(static_cast<std::size_t>(chunks), bytes);
+    side->chunk_bytes.back() += side->bytes - chunks * bytes;
+  }
   return graph;
 }
 
@@ -274,10 +280,8 @@ class Walker {
       const std::int64_t panel = chunk % graph_.edges.panel_count();
       const std::int64_t begin = panel * graph_.edges.panel_blocks;
       if (begin >= end || begin + graph_.edges.panel_blocks <= first) continue;
-      const std::int64_t bytes = counts.chunk_bytes.empty()
-                                     ? counts.bytes / chunks
-                                     : counts.chunk_bytes[static_cast<std::size_t>(chunk)];
-      counted_.read[static_cast<std::size_t>(index)] += bytes;
+      counted_.read[static_cast<std::size_t>(index)] +=
+          counts.chunk_bytes[static_cast<std::size_t>(chunk)];
     }
   }
 

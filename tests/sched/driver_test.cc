@@ -1,0 +1,81 @@
+#include "sched/driver.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace ooc {
+namespace {
+
+void nothing() {}
+
+}  // namespace
+
+TEST_CASE("driver: tasks run on so many workers, each with a number of its own") {
+  for (const std::int64_t workers : {1, 3}) {
+    Driver driver(workers);
+    std::int64_t running = 0, most = 0, done = 0;
+    std::set<std::size_t> numbers;
+    auto lock = driver.lock();
+    for (int i = 0; i < 200; ++i) {
+      driver.run(
+          [&] {
+            {
+              const auto inside = driver.lock();
+              most = std::max(most, ++running);
+              numbers.insert(driver.worker());
+            }
+            std::this_thread::yield();
+            const auto inside = driver.lock();
+            --running;
+          },
+          [&] { ++done; });
+    }
+    CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, nothing, [&] { return done == 200; }));
+    CHECK(most <= workers);
+    CHECK(*numbers.rbegin() < static_cast<std::size_t>(workers));
+  }
+}
+
+TEST_CASE("driver: the first error of a task or a transfer is thrown by wait, once") {
+  Driver driver(2);
+  auto lock = driver.lock();
+  bool went_on = false;
+  const auto never = [] { return false; };
+  SECTION("of a task") {
+    driver.run([] { throw std::runtime_error("task"); }, [&] { went_on = true; });
+  }
+  std::thread completer;
+  SECTION("of a transfer") {
+    completer = std::thread([done = driver.expect([&] { went_on = true; })] {
+      done(std::make_exception_ptr(std::runtime_error("transfer")));
+    });
+  }
+  CHECK_THROWS_AS(driver.wait(lock, WaitCause::kReads, nullptr, nothing, never),
+                  std::runtime_error);
+  CHECK(!went_on);
+  lock.unlock();
+  if (completer.joinable()) completer.join();
+  driver.drain();
+  lock.lock();
+  CHECK(driver.wait(lock, WaitCause::kReads, nullptr, nothing, [] { return true; }));
+}
+
+TEST_CASE("driver: a set stop ends a wait that nothing wakes") {
+  Driver driver(1);
+  const std::atomic<bool> stop{true};
+  auto lock = driver.lock();
+  CHECK(!driver.wait(lock, WaitCause::kReads, &stop, nothing, [] { return false; }));
+}
+
+TEST_CASE("driver: waiting for room lets workers go on until half of the tasks are left") {
+  Driver driver(2);
+  auto lock = driver.lock();
+  for (int i = 0; i < 100; ++i) driver.run(nothing, nothing);
+  CHECK(driver.wait_for_room(lock, 10, nullptr, nothing));
+  CHECK(driver.tasks() <= 5);
+}
+
+}  // namespace ooc
