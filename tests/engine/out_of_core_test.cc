@@ -1,0 +1,256 @@
+// Training in whatever memory there is: the same losses to the last bit, and the bytes of the plan.
+#include <tbb/task_arena.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "engine/inference.h"
+#include "engine/model_words.h"
+#include "engine/trainer.h"
+#include "kernels/cpu_backend.h"
+#include "storage/errors.h"
+#include "tests/support/fake_block_io.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace ooc;
+using Catch::Matchers::Contains;
+using test::MemoryFileSystem;
+using test::TinyDataset;
+
+namespace {
+
+// Twelve blocks in three spans; features of two slices.
+TinyDataset graph() {
+  TinyDataset spec;
+  spec.vertices = 1500;
+  spec.feature_cols = 40;
+  spec.block_rows = 128;
+  spec.span_rows = 512;
+  spec.panel_blocks = 4;
+  spec.edges = test::random_edges(spec.vertices, 9000, 21);
+  return spec;
+}
+
+RunConfig config_of(const std::string& model) {
+  RunConfig config;
+  config.model.model = model;
+  config.model.hidden = 24;
+  if (model == "gat") config.model.heads = 2;
+  config.epochs = 3;
+  return config;
+}
+
+struct Curve {
+  std::vector<double> losses;
+  std::vector<double> scores;  // of every split
+  std::int64_t stored_bytes = 0;
+};
+
+// One dataset in memory, trained on in many ways.
+class Bench {
+ public:
+  explicit Bench(const TinyDataset& spec = graph())
+      : dataset_(test::write_tiny_dataset(files_, spec)), io_(files_) {}
+
+  const Dataset& dataset() const { return dataset_; }
+  BlockIo& io() { return io_; }
+  MemoryFileSystem& files() { return files_; }
+  Backend& backend() { return *backend_; }
+
+  // Also checks that every epoch but the first moves the plan's bytes.
+  Curve train(const RunConfig& config, const PlanOptions& plan = {}) {
+    TrainerOptions options;
+    options.budget.plan = plan;
+    Trainer trainer(*backend_, io_, dataset_, config, options);
+    Curve curve;
+    curve.stored_bytes = trainer.plan().epoch_plan().stored_bytes;
+    while (trainer.state().epoch < config.epochs) {
+      const EpochRecord record = trainer.run_epoch(nullptr).value();
+      curve.losses.push_back(record.loss);
+      curve.losses.push_back(record.valid_loss);
+      curve.scores.push_back(record.scores->valid);
+      INFO("epoch " << record.epoch);
+      if (record.epoch > 1) {
+        CHECK(record.counters.bytes_read == trainer.plan().bytes_read());
+        CHECK(record.counters.bytes_written == trainer.plan().bytes_written());
+      }
+    }
+    return curve;
+  }
+
+ private:
+  MemoryFileSystem files_;
+  Dataset dataset_;
+  test::MemoryBlockIo io_;
+  std::unique_ptr<Backend> backend_ = make_cpu_backend();
+};
+
+void check_same(const Curve& curve, const Curve& expected) {
+  CHECK(curve.losses == expected.losses);
+  CHECK(curve.scores == expected.scores);
+}
+
+// Every budget down to the least that a plan is made for.
+void check_budgets(Bench& bench, RunConfig config) {
+  const Curve expected = bench.train(config);
+  REQUIRE(std::isfinite(expected.losses.back()));
+  for (const auto& [word, strategy] : kStrategies) {
+    config.cache_policy = strategy;
+    std::int64_t runs = 0, stored = 0;
+    for (std::int64_t budget = 1 << 20; runs < 20; budget = budget * 2 / 3) {
+      PlanOptions options;
+      options.memory_bytes = budget;
+      INFO(config.model.model << ", --cache-policy " << word << ", " << budget << " bytes");
+      try {
+        const Curve curve = bench.train(config, options);
+        check_same(curve, expected);
+        stored = curve.stored_bytes;
+      } catch (const BudgetError&) {
+        break;
+      }
+      ++runs;
+    }
+    CHECK(runs >= 2);
+    CHECK(runs < 20);
+    CHECK(stored > 0);  // the last ones had to
+  }
+}
+
+}  // namespace
+
+TEST_CASE("out of core: models train the same in any budget, by any policy") {
+  Bench bench;
+  for (const char* model : {"gcn", "sage", "gat", "ggcn", "ggnn"}) {
+    check_budgets(bench, config_of(model));
+  }
+}
+
+TEST_CASE("out of core: three layers with input dropout and norms train the same in any budget") {
+  Bench bench;
+  RunConfig config = config_of("gcn");
+  config.model.layers = 3;
+  config.model.input_dropout = 0.3;
+  config.model.norm = Norm::kBatch;
+  config.model.residual = true;
+  check_budgets(bench, config);
+}
+
+TEST_CASE("out of core: splits, spans and workers change nothing but the bytes") {
+  Bench bench;
+  for (const char* model : {"gcn", "ggcn"}) {
+    RunConfig config = config_of(model);
+    config.cache_policy = Strategy::kNone;
+    config.model.input_dropout = 0.3;
+    const Curve expected = bench.train(config);
+    for (const int workers : {1, 3}) {
+      tbb::task_arena arena(workers);
+      for (const std::int64_t part_blocks : {0, 4}) {
+        for (const std::int64_t slices : {0, 1}) {
+          for (const std::int64_t span_group : {0, 1, 2}) {
+            INFO(model << ", workers " << workers << ", parts of " << part_blocks << ", slices "
+                       << slices << ", spans " << span_group);
+            PlanOptions options;
+            options.part_blocks = part_blocks;
+            options.slices_at_once = slices;
+            options.span_group = span_group;
+            arena.execute([&] { check_same(bench.train(config, options), expected); });
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("out of core: metrics that read logits give the same in any budget, and count bytes") {
+  TinyDataset spec = graph();
+  spec.multi_label = true;
+  spec.classes = 5;
+  Bench bench(spec);
+  for (const Metric metric : {Metric::kMicroF1, Metric::kRocAuc}) {
+    RunConfig config = config_of("sage");
+    config.model.task = Task::kMultiLabel;
+    config.metric = metric;
+    check_budgets(bench, config);
+  }
+}
+
+TEST_CASE("out of core: evaluating every other epoch changes no loss") {
+  Bench bench;
+  RunConfig config = config_of("gcn");
+  config.epochs = 6;
+  const auto losses = [&](std::int64_t eval_every, std::int64_t memory_bytes) {
+    config.eval_every = eval_every;
+    TrainerOptions options;
+    options.budget.plan.memory_bytes = memory_bytes;
+    Trainer trainer(bench.backend(), bench.io(), bench.dataset(), config, options);
+    std::vector<double> result;
+    while (trainer.state().epoch < config.epochs) {
+      result.push_back(trainer.run_epoch(nullptr).value().loss);
+    }
+    return result;
+  };
+  const std::vector<double> expected = losses(1, 0);
+  for (const std::int64_t eval_every : {1, 2, 4}) {
+    for (const std::int64_t memory_bytes : {0, 1 << 20, 600 << 10}) {
+      INFO("every " << eval_every << ", " << memory_bytes << " bytes");
+      CHECK(losses(eval_every, memory_bytes) == expected);
+    }
+  }
+}
+
+TEST_CASE("out of core: without room in the scratch directory nothing is begun") {
+  TinyDataset spec = graph();
+  MemoryFileSystem files;
+  const Dataset dataset = test::write_tiny_dataset(files, spec);
+  const auto backend = make_cpu_backend();
+  RunConfig config = config_of("gcn");
+  config.cache_policy = Strategy::kNone;
+  TrainerOptions options;
+  // Room for what is computed once, but not for what the epochs store.
+  const std::uint64_t room = 1 << 18;
+  test::MemoryBlockIo io(files, {.disk_bytes = room});
+  test::FaultyBlockIo counting(io);
+  Trainer trainer(*backend, counting, dataset, config, options);
+  REQUIRE(trainer.plan().once_plan().stored_bytes < static_cast<std::int64_t>(room));
+  REQUIRE(trainer.plan().epoch_plan().stored_bytes > static_cast<std::int64_t>(room));
+  CHECK_THROWS_AS(trainer.run_epoch(nullptr), IoError);
+  CHECK(counting.reads == 0);
+  CHECK(counting.writes == 0);
+  CHECK(trainer.state().epoch == 0);
+}
+
+TEST_CASE("out of core: a budget of the process that is too small names one that works") {
+  Bench bench;
+  const RunConfig config = config_of("sage");
+  TrainerOptions options;
+  options.budget.host_bytes = 1 << 20;
+  std::string message;
+  try {
+    Trainer(bench.backend(), bench.io(), bench.dataset(), config, options);
+  } catch (const BudgetError& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, Contains("--host-memory"));
+}
+
+TEST_CASE("out of core: inference gives the same in any budget, in the order of the input") {
+  TinyDataset spec = graph();
+  spec.permute = true;
+  Bench bench(spec);
+  RunConfig config = config_of("sage");
+  Trainer trainer(bench.backend(), bench.io(), bench.dataset(), config);
+  trainer.run_epoch(nullptr);
+  const Checkpoint checkpoint = trainer.checkpoint();
+  const auto infer = [&](std::int64_t memory_bytes) {
+    InferenceOptions options{Output::kLogits, "/logits.npy"};
+    options.budget.plan.memory_bytes = memory_bytes;
+    options.budget.plan.strategy = Strategy::kDp;
+    run_inference(bench.files(), bench.backend(), bench.io(), bench.dataset(), checkpoint, options,
+                  nullptr);
+    return read_file(bench.files(), "/logits.npy");
+  };
+  const std::vector<std::byte> expected = infer(0);
+  for (const std::int64_t memory_bytes : {1 << 20, 600 << 10}) {
+    CHECK(infer(memory_bytes) == expected);
+  }
+}
