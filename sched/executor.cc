@@ -36,7 +36,7 @@ std::unique_ptr<EdgeStore> open_out(BlockIo& io, const Dataset& dataset) {
 
 struct Executor::State {
   State(Backend& backend, BlockIo& io, const Dataset& dataset, std::vector<const Program*> programs,
-        const Plan& plan, Arena arena, const std::map<std::string, TensorStore*>& inputs,
+        const Plan& plan, const std::map<std::string, TensorStore*>& inputs,
         const ExecutorOptions& options);
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
@@ -49,7 +49,7 @@ struct Executor::State {
 
   Backend& backend;
   const Plan& plan;
-  Arena arena;
+  std::unique_ptr<DeviceBuffer> arena;
   Driver driver;
   Residency residency;
   EdgeStore in;
@@ -63,12 +63,12 @@ struct Executor::State {
 };
 
 Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
-                       std::vector<const Program*> programs, const Plan& planned, Arena memory,
+                       std::vector<const Program*> programs, const Plan& planned,
                        const std::map<std::string, TensorStore*>& inputs,
                        const ExecutorOptions& options)
     : backend(device),
       plan(planned),
-      arena(std::move(memory)),
+      arena(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
       driver(options.workers),
       residency(plan, arena->data()),
       in(io, dataset.edge_file(Direction::kIn)),
@@ -79,7 +79,6 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
           backend, dataset.manifest().edges, plan,           arena->data(), driver, residency, {},
           in,      own_out ? *own_out : in,  scratch->data()},
       reports(programs.size()) {
-  OOC_CHECK(static_cast<std::int64_t>(arena->bytes()) >= plan.arena_bytes);
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const EdgePiece& piece : plan.edge_pieces) {
     EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
@@ -197,11 +196,11 @@ void copy_block(const PlannedTensor& tensor, const RowsPlace& place, std::int64_
 }  // namespace
 
 Executor::Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
-                   std::vector<const Program*> programs, const Plan& plan, Arena arena,
+                   std::vector<const Program*> programs, const Plan& plan,
                    const std::map<std::string, TensorStore*>& inputs,
                    const ExecutorOptions& options)
-    : state_(std::make_unique<State>(backend, io, dataset, std::move(programs), plan,
-                                     std::move(arena), inputs, options)) {}
+    : state_(std::make_unique<State>(backend, io, dataset, std::move(programs), plan, inputs,
+                                     options)) {}
 
 Executor::~Executor() = default;
 
