@@ -42,6 +42,8 @@ struct Executor::State {
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
   void bind_section(const Program& program, const Section& section);
+  // Behind an epoch that was given up; nothing is under way.
+  void forget();
   bool run_passes(int section, const RunState& state, const std::atomic<bool>* stop);
   PassReport take_report();
   int tensor_of(int section, ValueId value) const;
@@ -146,6 +148,12 @@ bool Executor::State::run_passes(int section, const RunState& state,
   return true;
 }
 
+void Executor::State::forget() {
+  residency.forget();
+  in.forget();
+  if (own_out) own_out->forget();
+}
+
 PassReport Executor::State::take_report() {
   return {0,
           {context.bytes_read.exchange(0), context.bytes_written.exchange(0),
@@ -214,10 +222,10 @@ bool Executor::run(int section, const RunState& state, const std::atomic<bool>* 
   try {
     if (state_->run_passes(section, state, stop)) return true;
   } catch (...) {
-    state_->residency.forget();
+    state_->forget();
     throw;
   }
-  state_->residency.forget();
+  state_->forget();
   return false;
 }
 
