@@ -120,10 +120,18 @@ void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts
   const TensorId logits = evaluation_.model().logits;
   const std::int64_t cols = evaluation_.model().graph.shape(logits).cols;
   const LabelFiles files(task, counts.edges, cols);
-  metric_bytes_ =
-      metric_readings(config.metric, task, counts.edges.vertices, cols) *
-      (payload_bytes(files.labels, files.labels_dtype) + payload_bytes(files.splits, DType::kU8) +
-       output_bytes_read(epoch_, kEvaluation, evaluation_.value(logits)));
+  // What is one unit stays at hand from one reading to the next.
+  const std::int64_t readings = metric_readings(config.metric, task, counts.edges.vertices, cols);
+  const auto read = [&](const TensorLayout& layout, std::int64_t unit_blocks, std::int64_t bytes) {
+    return unit_blocks >= layout.block_count() ? bytes : readings * bytes;
+  };
+  const PlannedTensor& planned = planned_output(epoch_, kEvaluation, evaluation_.value(logits));
+  metric_bytes_ = read(files.labels, vertex_blocks_per_chunk(files.labels, files.labels_dtype),
+                       payload_bytes(files.labels, files.labels_dtype)) +
+                  read(files.splits, vertex_blocks_per_chunk(files.splits, DType::kU8),
+                       payload_bytes(files.splits, DType::kU8)) +
+                  read(planned.layout, planned.unit_blocks,
+                       output_bytes_read(epoch_, kEvaluation, evaluation_.value(logits)));
 }
 
 std::int64_t TrainingPlan::arena_bytes() const {
