@@ -29,6 +29,7 @@ GraphCounts counts_of(const Dataset& dataset) {
   counts.edges = dataset.manifest().edges;
   counts.in = edge_bytes(dataset.edge_file(Direction::kIn));
   counts.out = edge_bytes(dataset.edge_file(Direction::kOut));
+  counts.symmetric = dataset.manifest().symmetric;
   counts.stored_dtypes["features"] = dataset.manifest().feature_dtype;
   return counts;
 }
@@ -52,12 +53,13 @@ std::vector<TensorId> unread_results(const TensorGraph& graph) {
 }  // namespace
 
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode,
-                           Wanted wanted, DType real, const Rewrites& rewrites)
+                           Wanted wanted, DType real, const Rewrites& rewrites,
+                           Recompute recompute)
     : ModelProgram(build_model(options, facts, mode, real),
-                   mode == Mode::kTrain ? "training" : "evaluation", wanted, rewrites) {}
+                   mode == Mode::kTrain ? "training" : "evaluation", wanted, rewrites, recompute) {}
 
 ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
-                           const Rewrites& rewrites)
+                           const Rewrites& rewrites, Recompute recompute)
     : model_(rewrite_model(std::move(model), rewrites, precomputed_)) {
   if (wanted.gradients) {
     gradients_ = add_gradients(model_.graph, {model_.loss, -1});
@@ -76,7 +78,7 @@ ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
     const std::vector<TensorId> unread = unread_results(model_.graph);
     roots.insert(roots.end(), unread.begin(), unread.end());
   }
-  staged_ = make_stages(model_.graph, name, roots, rewrites.fusion);
+  staged_ = make_stages(model_.graph, name, roots, rewrites.fusion, recompute);
 }
 
 // Backward says some things twice, such as an output's gradient at the edges.

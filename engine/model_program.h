@@ -29,9 +29,10 @@ GraphCounts counts_of(const Dataset& dataset);
 class ModelProgram {
  public:
   ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode, Wanted wanted,
-               DType real, const Rewrites& rewrites = {});
+               DType real, const Rewrites& rewrites = {}, Recompute recompute = Recompute::kCheap);
   // A model that was built by hand; `name` is the program's, for reports.
-  ModelProgram(Model model, const std::string& name, Wanted wanted, const Rewrites& rewrites = {});
+  ModelProgram(Model model, const std::string& name, Wanted wanted, const Rewrites& rewrites = {},
+               Recompute recompute = Recompute::kCheap);
 
   const Model& model() const { return model_; }
   const Program& program() const { return staged_.program; }

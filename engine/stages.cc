@@ -23,8 +23,13 @@ EdgeLoad carried(const std::string& name) {
 
 class StageBuilder {
  public:
-  StageBuilder(const TensorGraph& graph, const std::vector<TensorId>& roots, bool share)
-      : graph_(graph), roots_(roots), share_(share), tensor_stage_(graph.tensors().size(), 0) {}
+  StageBuilder(const TensorGraph& graph, const std::vector<TensorId>& roots, bool share,
+               Recompute recompute)
+      : graph_(graph),
+        roots_(roots),
+        share_(share),
+        recompute_(recompute),
+        tensor_stage_(graph.tensors().size(), 0) {}
 
   StagedGraph build(const std::string& name) {
     find_needed();
@@ -139,8 +144,12 @@ class StageBuilder {
     for (const Operation* operation : needed_) {
       const TensorId output = operation->output;
       if (space(output) != Space::kVertex) continue;
+      if (can_recompute(*operation)) {
+        recomputable_.insert(output);
+        continue;
+      }
       const bool crosses = last_use[static_cast<std::size_t>(output)] > stage_of(output);
-      if (crosses && !can_recompute(*operation)) kept_.insert(output);
+      if (crosses) kept_.insert(output);
     }
     for (auto it = needed_.rbegin(); it != needed_.rend(); ++it) {
       const Operation& reader = **it;
@@ -158,10 +167,13 @@ class StageBuilder {
   }
 
   bool can_recompute(const Operation& operation) const {
-    return operation.def->recompute &&
+    const bool deep = recompute_ == Recompute::kRowWise;
+    const bool row_wise = operation.def->dependence == Dependence::kRowWise;
+    return (operation.def->recompute || (deep && row_wise)) &&
            std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
              return from_outside(input) || kept_.contains(input) ||
-                    space(input) == Space::kReduction || is_column_of_data(input);
+                    space(input) == Space::kReduction || is_column_of_data(input) ||
+                    (deep && recomputable_.contains(input));
            });
   }
 
@@ -295,10 +307,12 @@ class StageBuilder {
   const TensorGraph& graph_;
   const std::vector<TensorId>& roots_;
   bool share_;
+  Recompute recompute_;
   // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;
   std::set<TensorId> kept_;
+  std::set<TensorId> recomputable_;  // from what is kept
   std::set<TensorId> used_at_once_;  // by an operation that is done in their own stage
   std::map<std::pair<TensorId, int>, ValueId> again_;
   StagedGraph staged_;
@@ -307,8 +321,8 @@ class StageBuilder {
 }  // namespace
 
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
-                        const std::vector<TensorId>& roots, bool share) {
-  return StageBuilder(graph, roots, share).build(name);
+                        const std::vector<TensorId>& roots, bool share, Recompute recompute) {
+  return StageBuilder(graph, roots, share, recompute).build(name);
 }
 
 }  // namespace ooc

@@ -20,9 +20,16 @@ struct StagedGraph {
   ValueId value(TensorId tensor) const { return values[static_cast<std::size_t>(tensor)]; }
 };
 
+// What is computed again in a later stage rather than kept for it. Either way gives the same bits.
+enum class Recompute {
+  kCheap,    // what costs less than reading it back
+  kRowWise,  // whatever follows row by row from what is kept: more arithmetic, fewer bytes
+};
+
 // `roots`: the tensors that are wanted: reductions, and vertex tensors (the program's outputs).
 // `share`: gathers over the same edges share a stage; otherwise each has its own.
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
-                        const std::vector<TensorId>& roots, bool share = true);
+                        const std::vector<TensorId>& roots, bool share = true,
+                        Recompute recompute = Recompute::kCheap);
 
 }  // namespace ooc

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/host_memory.h"
@@ -10,6 +11,7 @@
 #include "engine/program_run.h"
 #include "kernels/blas.h"
 #include "storage/byte_size.h"
+#include "storage/errors.h"
 #include "storage/scratch_tensor.h"
 
 namespace ooc {
@@ -87,8 +89,29 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
     once_plan_ = make_plan(once_.programs(), counts, once);
   }
   counts.produced_inputs = once_.names();
-  epoch_ = make_plan({&training_.program(), &evaluation_.program()}, counts, options());
+  choose_epoch({config.model, facts, Mode::kTrain, {.gradients = true}, real,
+                parse_rewrites(config.rewrites), Recompute::kRowWise},
+               counts);
   count_metric_bytes(config, counts);
+}
+
+// Whichever is predicted to take less time.
+void TrainingPlan::choose_epoch(ModelProgram recomputing, const GraphCounts& counts) {
+  const auto plan_of = [&](const ModelProgram& training) {
+    return make_plan({&training.program(), &evaluation_.program()}, counts, options());
+  };
+  std::optional<Plan> keeping;
+  try {
+    keeping = plan_of(training_);
+  } catch (const BudgetError&) {
+    // It may do with less memory, or say what would do.
+  }
+  epoch_ = plan_of(recomputing);
+  if (keeping && keeping->seconds <= epoch_.seconds) {
+    epoch_ = std::move(*keeping);
+  } else {
+    training_ = std::move(recomputing);
+  }
 }
 
 PlanOptions TrainingPlan::options() const {

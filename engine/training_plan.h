@@ -49,6 +49,7 @@ class TrainingPlan {
   std::string text() const;
 
  private:
+  void choose_epoch(ModelProgram recomputing, const GraphCounts& counts);
   PlanOptions options() const;
   std::int64_t metric_reserve(const RunConfig& config, const GraphCounts& counts) const;
   void count_metric_bytes(const RunConfig& config, const GraphCounts& counts);

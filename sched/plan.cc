@@ -160,7 +160,7 @@ class Planner {
     }
     for (const Direction direction : {Direction::kIn, Direction::kOut}) {
       const std::int64_t chunks = residency.edge_chunks[static_cast<std::size_t>(direction)];
-      if (chunks == 0) continue;
+      if (problem.edges().memory(direction, chunks) == 0) continue;
       plan.edge_pieces.push_back(
           {direction, chunks, {0, problem.edges().memory(direction, chunks)}});
     }
@@ -190,7 +190,8 @@ class Planner {
       group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2 * spans));
     }
     if (!draft.edges) return;
-    const auto direction = static_cast<std::size_t>(pass.propagation.direction);
+    const auto direction = static_cast<std::size_t>(
+        problem.builder().stages()[static_cast<std::size_t>(draft.stage)].edge_file);
     const UseMemory memory =
         problem.memory().edge_ring(index, residency.edge_chunks[direction], ring);
     pass.edge_ring.bytes = memory.bytes;

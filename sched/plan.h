@@ -64,8 +64,8 @@ struct Piece {
   int first_pass = 0, last_pass = 0;
 };
 
-// Edge chunks [0, end_chunk) of a direction in memory, each at a multiple of 4 KiB, from the first
-// epoch on.
+// Edge chunks [0, end_chunk) of a direction's file in memory, each at a multiple of 4 KiB, from the
+// first epoch on.
 struct EdgePiece {
   Direction direction = Direction::kIn;
   std::int64_t end_chunk = 0;
@@ -175,6 +175,8 @@ struct EdgeBytes {
 struct GraphCounts {
   EdgeLayout edges;
   EdgeBytes in, out;
+  // Both directions read edges.in: `out` doesn't count, and what is kept is kept once.
+  bool symmetric = false;
   // The type of inputs that may be stored in another than the program reads.
   std::map<std::string, DType> stored_dtypes = {};
   // Inputs that are no files of the dataset: their units are those of produced tensors.

@@ -160,7 +160,7 @@ std::int64_t stored_from(const Timeline& timeline, const Levels& levels, std::in
 EdgeTable::EdgeTable(const GraphCounts& graph)
     : layout_(graph.edges),
       sides_{make_side(graph.in, layout_.chunk_count()),
-             make_side(graph.out, layout_.chunk_count())} {}
+             make_side(graph.symmetric ? EdgeBytes{} : graph.out, layout_.chunk_count())} {}
 
 EdgeTable::Side EdgeTable::make_side(const EdgeBytes& counts, std::int64_t chunks) {
   Side side;
@@ -244,8 +244,7 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
   for (std::size_t p = 0; p < draft.passes.size(); ++p) {
     const PassDraft& pass = draft.passes[p];
     if (!pass.edges) continue;
-    const Direction direction =
-        builder.stages()[static_cast<std::size_t>(pass.stage)].pass.propagation.direction;
+    const Direction direction = builder.stages()[static_cast<std::size_t>(pass.stage)].edge_file;
     traffic[p].read +=
         pass.groups * edges.sweep_bytes(direction, pass.part_blocks,
                                         residency.edge_chunks[static_cast<std::size_t>(direction)]);

@@ -119,7 +119,7 @@ class DpSearch {
                             problem_.edges().memory(Direction::kOut, out) + steps_[at].fixed;
       if (pass.edges) {
         const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
-        const auto side = static_cast<std::size_t>(stage.pass.propagation.direction);
+        const auto side = static_cast<std::size_t>(stage.edge_file);
         memory += problem_.memory().edge_ring(p, edge_chunks_[side], problem_.ring(p)).bytes;
       }
       capacity_.push_back(problem_.limit() - memory);

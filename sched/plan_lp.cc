@@ -208,7 +208,7 @@ class ResidencyLp {
     }
     if (!pass.edges) return;
     const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
-    const Direction direction = stage.pass.propagation.direction;
+    const Direction direction = stage.edge_file;
     const int side = static_cast<int>(direction);
     const int variable = edges_[static_cast<std::size_t>(side)];
     const double ring = scaled(

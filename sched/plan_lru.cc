@@ -122,7 +122,7 @@ class LruWalk {
 
   void walk_spans(int index, const PassDraft& pass, bool first) {
     const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
-    const auto side = static_cast<std::size_t>(stage.pass.propagation.direction);
+    const auto side = static_cast<std::size_t>(stage.edge_file);
     std::int64_t hits = 0;
     for (std::int64_t at = 0; at < parts_; ++at) {
       for (const UseDraft& use : pass.uses) {

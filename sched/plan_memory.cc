@@ -60,7 +60,7 @@ UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
                                  const RingSize& ring) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   if (!pass.edges) return {};
-  const std::int64_t item = edges_.largest(stage(pass_index).pass.propagation.direction, end_chunk);
+  const std::int64_t item = edges_.largest(stage(pass_index).edge_file, end_chunk);
   if (item == 0) return {};
   const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk,
                                       std::max(ring.slots, ceil_div(ring.edge_bytes, item)));
@@ -75,7 +75,7 @@ std::int64_t MemoryModel::working_set(int pass_index, const Kept& residency,
     bytes += use(pass_index, at, during(pass_index, at.tensor, residency), ring).bytes;
   }
   if (!pass.edges) return bytes;
-  const auto direction = static_cast<std::size_t>(stage(pass_index).pass.propagation.direction);
+  const auto direction = static_cast<std::size_t>(stage(pass_index).edge_file);
   return bytes + edge_ring(pass_index, residency.edge_chunks[direction], ring).bytes;
 }
 

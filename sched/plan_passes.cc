@@ -25,6 +25,7 @@ bool contains(const std::vector<ValueId>& list, ValueId id) {
 void describe_edges(const Program& program, const Propagation& work, const GraphCounts& graph,
                     const PlanOptions& options, StageShape& shape) {
   add_edge_work(program, work, options, shape.pass);
+  if (!graph.symmetric) shape.edge_file = work.direction;
   if (shape.pass.slice_local_cols > 0) {
     shape.slices = ceil_div(shape.pass.slice_local_cols, kSliceWidth);
   }

@@ -20,8 +20,9 @@ struct PassSplit {
 // What a stage is, however it is split.
 struct StageShape {
   int section = 0;
-  Pass pass;                // all but its uses, splits and memory
-  std::int64_t slices = 1;  // groups of slices that a propagation can be split into
+  Pass pass;                             // all but its uses, splits and memory
+  Direction edge_file = Direction::kIn;  // that the propagation reads
+  std::int64_t slices = 1;               // groups of slices that a propagation can be split into
   std::vector<ValueId> streamed, resident, accumulators;  // at the edges
   std::vector<ValueId> edge_reductions;
   std::vector<ValueId> reads, writes;  // of the steps, in memory

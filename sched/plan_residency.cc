@@ -177,7 +177,7 @@ class Filler {
     candidate.direction = static_cast<int>(direction);
     for (const PassDraft& pass : problem_.draft().passes) {
       const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
-      if (!pass.edges || stage.pass.propagation.direction != direction) continue;
+      if (!pass.edges || stage.edge_file != direction) continue;
       candidate.gain += static_cast<double>(
           pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, 0));
     }

@@ -30,14 +30,20 @@ std::int64_t scratch_bytes(std::int64_t rows, const Value& value) {
   return bytes;
 }
 
-// Rows of a row group. They depend on the program and the block size alone, so that reductions, and
-// with them results, depend neither on the plan nor on the type that inputs are stored in.
-std::int64_t choose_group_rows(const Program& program, const std::set<ValueId>& values,
-                               std::int64_t block_rows) {
+// Rows of a row group, such that a few values of the widest kind fit a worker's scratch. They depend
+// on the program's widths and the block size alone, so that reductions, and with them results,
+// depend neither on the plan, nor on what is computed again, nor on the type inputs are stored in.
+std::int64_t choose_group_rows(const Program& program, std::int64_t block_rows) {
+  constexpr std::int64_t kValues = 8;
   std::int64_t row_bytes = 0;
-  for (const ValueId id : values) row_bytes += scratch_bytes(1, value_of(program, id));
+  for (const Value& value : program.values) {
+    const bool rows = value.kind == ValueKind::kInput || value.kind == ValueKind::kVertex;
+    if (rows && value.dtype == program.real) {
+      row_bytes = std::max(row_bytes, scratch_bytes(1, value));
+    }
+  }
   std::int64_t rows = std::min(kMaxGroupRows, block_rows);
-  while (rows > kMinGroupRows && rows * row_bytes > kGroupScratchBytes) rows /= 2;
+  while (rows > kMinGroupRows && rows * row_bytes * kValues > kGroupScratchBytes) rows /= 2;
   return rows;
 }
 
@@ -112,11 +118,10 @@ Pass make_row_work(const Program& program, const Stage& stage, const std::set<Va
   Pass pass;
   pass.name = stage.name;
   pass.steps = stage.steps;
-  std::set<ValueId> scratch, reductions, sizing;
+  std::set<ValueId> scratch, reductions;
   const auto sort_in = [&](ValueId id, bool output) {
     const Value& value = value_of(program, id);
     if (value.kind == ValueKind::kReduction && output) reductions.insert(id);
-    if (value.kind == ValueKind::kInput && value.dtype == program.real) sizing.insert(id);
     const bool made_here = value.kind == ValueKind::kVertex && !in_memory.contains(id);
     if (made_here || is_converted(value, graph)) scratch.insert(id);
   };
@@ -125,8 +130,7 @@ Pass make_row_work(const Program& program, const Stage& stage, const std::set<Va
     for (const ValueId id : step.outputs) sort_in(id, true);
   }
   pass.reductions.assign(reductions.begin(), reductions.end());
-  sizing.insert(scratch.begin(), scratch.end());
-  pass.group_rows = choose_group_rows(program, sizing, graph.edges.block_rows);
+  pass.group_rows = choose_group_rows(program, graph.edges.block_rows);
   for (const ValueId id : scratch) {
     const Value& value = value_of(program, id);
     pass.scratch.push_back({id, pass.scratch_bytes, is_converted(value, graph)});

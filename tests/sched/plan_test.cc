@@ -107,6 +107,23 @@ TEST_CASE("plan: other graphs, shapes and sections keep their budgets too") {
   }
 }
 
+TEST_CASE("plan: edges that are the same in both directions are kept once") {
+  const Program program = train_program(2, 64, 64, 40);
+  GraphCounts graph = small_graph();
+  graph.in = graph.out;
+  const Plan apart = make_plan({&program}, graph, {});
+  graph.symmetric = true;
+  const Plan together = make_plan({&program}, graph, {});
+  check_plan({&program}, together, graph, {});
+  CHECK(apart.edge_pieces.size() == 2);
+  REQUIRE(together.edge_pieces.size() == 1);
+  CHECK(together.edge_pieces[0].direction == Direction::kIn);
+  for (const Strategy strategy : kStrategies) {
+    const PlanOptions options = with_budget(200, strategy);
+    check_plan({&program}, make_plan({&program}, graph, options), graph, options);
+  }
+}
+
 TEST_CASE("plan: more memory moves fewer bytes, and the strategies are in order") {
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();

@@ -269,7 +269,7 @@ class Walker {
   }
 
   void walk_edges(const Pass& pass, int index, std::int64_t first, std::int64_t end) {
-    const Direction direction = pass.propagation.direction;
+    const Direction direction = graph_.symmetric ? Direction::kIn : pass.propagation.direction;
     const EdgeBytes& counts = direction == Direction::kIn ? graph_.in : graph_.out;
     std::int64_t kept = 0;
     for (const EdgePiece& piece : plan_.edge_pieces) {
