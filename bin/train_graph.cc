@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kTakes =
     "it takes vertices=N,edges=N,features=N,classes=N and, if need be, train=N, block-rows=N, "
-    "edge-types=N, edge-features=N, edge-weights=1, multi-label=1";
+    "edge-types=N, edge-features=N, edge-weights=1, symmetric=1, multi-label=1";
 
 // "1.5G" is 1,500,000,000.
 std::optional<std::int64_t> count_of(const std::string& text) {
@@ -33,9 +33,10 @@ std::optional<std::int64_t> count_of(const std::string& text) {
 std::map<std::string, std::int64_t> counts_in(const std::string& list) {
   std::map<std::string, std::int64_t> counts{{"train", 0},        {"block-rows", kDefaultBlockRows},
                                              {"edge-types", 0},   {"edge-features", 0},
-                                             {"edge-weights", 0}, {"multi-label", 0},
-                                             {"vertices", 0},     {"edges", 0},
-                                             {"features", 0},     {"classes", 0}};
+                                             {"edge-weights", 0}, {"symmetric", 0},
+                                             {"multi-label", 0},  {"vertices", 0},
+                                             {"edges", 0},        {"features", 0},
+                                             {"classes", 0}};
   std::istringstream words(list);
   for (std::string word; std::getline(words, word, ',');) {
     const std::size_t equals = word.find('=');
@@ -82,6 +83,7 @@ AbsentGraph absent_graph(const std::string& list) {
   graph.facts.edge_features = counts.at("edge-features");
   graph.facts.edge_weights = counts.at("edge-weights") > 0;
   if (counts.at("multi-label") > 0) graph.task = Task::kMultiLabel;
+  graph.counts.symmetric = counts.at("symmetric") > 0;
   EdgeLayout& edges = graph.counts.edges;
   edges = choose_edge_layout(graph.facts.vertices, counts.at("edges"), counts.at("block-rows"));
   edges.data = {graph.facts.edge_weights, graph.facts.edge_types > 0, graph.facts.edge_features};

@@ -132,7 +132,7 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
   command.text("--graph", options.graph, "COUNTS",
                "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"
                "features=N,classes=N; also train=N, block-rows=N, edge-types=N, edge-features=N, "
-               "edge-weights=1, multi-label=1. K, M and G are powers of 1000");
+               "edge-weights=1, symmetric=1, multi-label=1. K, M and G are powers of 1000");
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace a run directory that exists");
 }

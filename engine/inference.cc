@@ -213,13 +213,9 @@ std::int64_t result_memory(const RunBudget& budget, std::int64_t vertices, std::
 // The parameters are there already.
 Plan plan_inference(const ModelProgram& program, const GraphCounts& counts,
                     std::int64_t result_bytes, const RunBudget& budget) {
-  PlanOptions options = budget.plan;
-  options.reserved_bytes =
-      resident_host_bytes() + result_bytes + process_reserve(options.workers, 0, counts);
-  if (budget.host_bytes > 0) {
-    options.memory_bytes = std::max<std::int64_t>(1, budget.host_bytes - options.reserved_bytes);
-  }
-  return make_plan({&program.program()}, counts, options);
+  const std::int64_t reserved =
+      resident_host_bytes() + result_bytes + process_reserve(budget.plan.workers, 0, counts);
+  return plan_in_budget({&program.program()}, counts, budget, reserved);
 }
 
 Wanted wanted_of(const Dataset& dataset, const Checkpoint& checkpoint, Output output) {

@@ -59,18 +59,31 @@ class StorageProbe {
   StorageProbe(BlockIo& io, const RateOptions& options)
       : io_(io),
         seconds_(options.seconds),
-        file_(io.create_temporary(options.directory, kFileBytes)),
+        file_(make_file(io, options.directory)),
         depth_(static_cast<std::size_t>(std::clamp<std::int64_t>(
             options.memory_bytes / static_cast<std::int64_t>(kRequest), 1, kMostDepth))),
         buffers_(depth_ * kRequest, std::byte{1}) {}
 
-  double write() { return transfer(BlockRequest::Kind::kWrite, kFileBytes); }
+  bool has_room() const { return file_ != nullptr; }
+  double write() { return transfer(BlockRequest::Kind::kWrite, file_->size()); }
   double read() { return transfer(BlockRequest::Kind::kRead, written_); }
 
  private:
   static constexpr std::size_t kRequest = std::size_t{2} << 20;
   static constexpr std::int64_t kMostDepth = 16;
   static constexpr std::size_t kFileBytes = std::size_t{256} << 20;
+
+  // Smaller where there is no room; null where there is none.
+  static std::unique_ptr<BlockFile> make_file(BlockIo& io, const std::string& directory) {
+    for (std::size_t bytes = kFileBytes; bytes >= kRequest; bytes /= 4) {
+      try {
+        return io.create_temporary(directory, bytes);
+      } catch (const IoError& error) {
+        spdlog::debug("{}", error.what());
+      }
+    }
+    return nullptr;
+  }
 
   // Bytes a second; at least one round of requests, at most `limit` bytes.
   double transfer(BlockRequest::Kind kind, std::size_t limit) {
@@ -224,8 +237,10 @@ MachineRates measure_rates(BlockIo& io, const RateOptions& options) {
   MachineRates rates;
   {
     StorageProbe storage(io, options);
-    rates.storage_write = storage.write();
-    rates.storage_read = storage.read();
+    if (storage.has_room()) {
+      rates.storage_write = storage.write();
+      rates.storage_read = storage.read();
+    }
   }
   {
     GatherProbe gather(options);

@@ -18,8 +18,8 @@ struct RateOptions {
 };
 
 // Measures writing and reading a file past the page cache and, with as many threads as there are
-// workers, sums of random rows of a tensor and products of matrices. IoError where the file cannot
-// be made, written or read.
+// workers, sums of random rows of a tensor and products of matrices. Where there is no room for a
+// file the rates of storage are MachineRates' own. IoError where it cannot be written or read.
 MachineRates measure_rates(BlockIo& io, const RateOptions& options);
 
 // The same, measured once for a processor, a number of workers and the device that the directory

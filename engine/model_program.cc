@@ -53,8 +53,7 @@ std::vector<TensorId> unread_results(const TensorGraph& graph) {
 }  // namespace
 
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode,
-                           Wanted wanted, DType real, const Rewrites& rewrites,
-                           Recompute recompute)
+                           Wanted wanted, DType real, const Rewrites& rewrites, Recompute recompute)
     : ModelProgram(build_model(options, facts, mode, real),
                    mode == Mode::kTrain ? "training" : "evaluation", wanted, rewrites, recompute) {}
 

@@ -60,13 +60,31 @@ std::int64_t parameter_bytes(const ModelProgram& program) {
 
 std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
                              const GraphCounts& counts) {
-  constexpr std::int64_t kProcess = 12 << 20;  // HDF5, the log, the heap's own
-  constexpr std::int64_t kWorker = 5 << 20;    // BLAS' buffer, its stack, its heap
+  constexpr std::int64_t kProcess = 8 << 20;  // HDF5, the log, the heap's own
+  constexpr std::int64_t kWorker = 4 << 20;   // BLAS' buffer, its stack, its heap
   constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
   constexpr std::int64_t kTileBytes = 64;  // of an entry in the tables of a chunk's tiles
   const std::int64_t tiles = counts.edges.span_count() * counts.edges.block_count() /
                              std::max<std::int64_t>(1, counts.edges.panel_count());
   return kProcess + kWorker * workers + kCopies * parameter_bytes + kTileBytes * tiles;
+}
+
+Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
+                    const RunBudget& budget, std::int64_t reserved_bytes) {
+  const auto options = [&](std::int64_t reserved) {
+    PlanOptions plan = budget.plan;
+    plan.reserved_bytes = reserved;
+    if (budget.host_bytes > 0) plan.memory_bytes = budget.host_bytes - reserved;
+    if (budget.host_bytes == reserved) plan.memory_bytes = -1;
+    return plan;
+  };
+  try {
+    return make_plan(programs, counts, options(reserved_bytes));
+  } catch (const BudgetError&) {
+    // What a process holds varies a little: the least that is named has to work another time.
+    constexpr std::int64_t kVariation = 2 << 20;
+    return make_plan(programs, counts, options(reserved_bytes + kVariation));
+  }
 }
 
 TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, GraphCounts counts,
@@ -82,23 +100,43 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   const std::int64_t metric = metric_reserve(config, counts);
   reserved_ = resident_host_bytes() + training_.sum_bytes() + metric +
               process_reserve(budget_.plan.workers, parameter_bytes(training_), counts);
-  if (!once_.empty()) {
-    PlanOptions once = options();
-    once.store_outputs = true;
-    once.fuse_edges = true;
-    once_plan_ = make_plan(once_.programs(), counts, once);
+  // Where neither fits, the budget is named that does for both.
+  std::optional<BudgetError> too_small;
+  try {
+    plan_once(counts);
+  } catch (const BudgetError& error) {
+    too_small = error;
   }
   counts.produced_inputs = once_.names();
-  choose_epoch({config.model, facts, Mode::kTrain, {.gradients = true}, real,
-                parse_rewrites(config.rewrites), Recompute::kRowWise},
-               counts);
+  try {
+    choose_epoch({config.model,
+                  facts,
+                  Mode::kTrain,
+                  {.gradients = true},
+                  real,
+                  parse_rewrites(config.rewrites),
+                  Recompute::kRowWise},
+                 counts);
+  } catch (const BudgetError& error) {
+    if (!too_small || error.least_bytes > too_small->least_bytes) too_small = error;
+  }
+  if (too_small) throw *too_small;
   count_metric_bytes(config, counts);
+}
+
+void TrainingPlan::plan_once(const GraphCounts& counts) {
+  if (once_.empty()) return;
+  RunBudget budget = budget_;
+  budget.plan.store_outputs = true;
+  budget.plan.fuse_edges = true;
+  once_plan_ = plan_in_budget(once_.programs(), counts, budget, reserved_);
 }
 
 // Whichever is predicted to take less time.
 void TrainingPlan::choose_epoch(ModelProgram recomputing, const GraphCounts& counts) {
   const auto plan_of = [&](const ModelProgram& training) {
-    return make_plan({&training.program(), &evaluation_.program()}, counts, options());
+    return plan_in_budget({&training.program(), &evaluation_.program()}, counts, budget_,
+                          reserved_);
   };
   std::optional<Plan> keeping;
   try {
@@ -112,15 +150,6 @@ void TrainingPlan::choose_epoch(ModelProgram recomputing, const GraphCounts& cou
   } else {
     training_ = std::move(recomputing);
   }
-}
-
-PlanOptions TrainingPlan::options() const {
-  PlanOptions options = budget_.plan;
-  options.reserved_bytes = reserved_;
-  if (budget_.host_bytes > 0) {
-    options.memory_bytes = std::max<std::int64_t>(1, budget_.host_bytes - reserved_);
-  }
-  return options;
 }
 
 std::int64_t TrainingPlan::metric_reserve(const RunConfig& config,
@@ -143,10 +172,18 @@ void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts
   const TensorId logits = evaluation_.model().logits;
   const std::int64_t cols = evaluation_.model().graph.shape(logits).cols;
   const LabelFiles files(task, counts.edges, cols);
-  metric_bytes_ =
-      metric_readings(config.metric, task, counts.edges.vertices, cols) *
-      (payload_bytes(files.labels, files.labels_dtype) + payload_bytes(files.splits, DType::kU8) +
-       output_bytes_read(epoch_, kEvaluation, evaluation_.value(logits)));
+  // What is one unit stays at hand from one reading to the next.
+  const std::int64_t readings = metric_readings(config.metric, task, counts.edges.vertices, cols);
+  const auto read = [&](const TensorLayout& layout, std::int64_t unit_blocks, std::int64_t bytes) {
+    return unit_blocks >= layout.block_count() ? bytes : readings * bytes;
+  };
+  const PlannedTensor& planned = planned_output(epoch_, kEvaluation, evaluation_.value(logits));
+  metric_bytes_ = read(files.labels, vertex_blocks_per_chunk(files.labels, files.labels_dtype),
+                       payload_bytes(files.labels, files.labels_dtype)) +
+                  read(files.splits, vertex_blocks_per_chunk(files.splits, DType::kU8),
+                       payload_bytes(files.splits, DType::kU8)) +
+                  read(planned.layout, planned.unit_blocks,
+                       output_bytes_read(epoch_, kEvaluation, evaluation_.value(logits)));
 }
 
 std::int64_t TrainingPlan::arena_bytes() const {

@@ -50,7 +50,7 @@ class TrainingPlan {
 
  private:
   void choose_epoch(ModelProgram recomputing, const GraphCounts& counts);
-  PlanOptions options() const;
+  void plan_once(const GraphCounts& counts);
   std::int64_t metric_reserve(const RunConfig& config, const GraphCounts& counts) const;
   void count_metric_bytes(const RunConfig& config, const GraphCounts& counts);
 
@@ -63,6 +63,10 @@ class TrainingPlan {
   Plan once_plan_;
   Plan epoch_;
 };
+
+// make_plan() with what the budget leaves where so much of it is taken.
+Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
+                    const RunBudget& budget, std::int64_t reserved_bytes);
 
 // What a process takes beside what it holds already and what a plan gives out: buffers of BLAS,
 // stacks, tables of the executor, copies of `parameter_bytes` (parameters with their moments) that

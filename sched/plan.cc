@@ -288,13 +288,15 @@ class BudgetSearch {
     while (!seconds(works)) ++works;
     options_.memory_bytes = 0;
     const double unlimited = Planner(programs_, graph_, options_).make()->seconds;
-    throw BudgetError(
+    BudgetError error(
         fmt::format("a memory budget of {} MiB is too small: the least that works is {} MiB", given,
                     works),
         "--host-memory",
         fmt::format("give {} MiB or more; with {} MiB an epoch is predicted to take at most twice "
                     "as long as with all data in memory",
                     works, good(works, 2 * unlimited)));
+    error.least_bytes = works << 20;
+    throw error;
   }
 
  private:

@@ -3,6 +3,7 @@
 // of its type. Only bin/ catches them.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -49,6 +50,7 @@ class DeviceError : public Error {
 class BudgetError : public Error {
  public:
   using Error::Error;
+  std::int64_t least_bytes = 0;  // the least budget that would do, if it is known
 };
 
 // The user stopped the work (SIGINT, SIGTERM); nothing is lost. Exit code 130.

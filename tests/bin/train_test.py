@@ -95,9 +95,9 @@ class TrainTest(ProgramTest):
 
     def test_the_plan_is_printed_and_nothing_is_written(self):
         text = self.succeed("ooc-train", "x.ooc", "--plan").stdout
-        self.assertIn("propagate edges.in", text)
+        self.assertIn("layer2.accum: edges in", text)
         plan = json.loads(self.succeed("ooc-train", "x.ooc", "--plan", "--json").stdout)
-        self.assertGreater(plan["bytes_read_per_epoch"], 0)
+        self.assertGreater(plan["arena_bytes"], 0)
         self.assertEqual(sorted(os.listdir(self.path)), ["raw", "x.ooc"])
 
     def test_a_run_that_exists_is_replaced_by_force_only(self):

@@ -1,0 +1,124 @@
+"""Budgets through the real programs: kept, whatever the policy; the same results; and what is said
+where they cannot be."""
+
+import json
+import os
+import re
+
+import numpy as np
+
+import programs
+from programs import ProgramTest
+from train_test import curve, metrics
+
+MIB = 1 << 20
+
+
+class MemoryTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        # Features of 37 MiB, hidden layers of 18 MiB each.
+        self.succeed(
+            *("ooc-prep", "generate", "sbm", "--vertices", 150000, "--edges", 600000),
+            *("--features", 64, "--classes", 5, "-o", "x.ooc", "--quiet"),
+        )
+
+    def train(self, memory, *arguments, run="run", epochs=3):
+        self.succeed(
+            *("ooc-train", "x.ooc", "--hidden", 32, "--epochs", epochs, "--threads", 2),
+            *("--host-memory", memory, "--run-dir", run, "--force", "--quiet"),
+            *arguments,
+        )
+        return json.loads((self.path / run / "summary.json").read_text())
+
+    def test_a_budget_is_kept_and_changes_nothing_but_bytes(self):
+        self.train("auto")
+        expected = curve(self.path / "run")
+        for policy in ("none", "lru", "dp", "lp"):
+            for memory in (72, 112):
+                with self.subTest(policy=policy, memory=memory):
+                    summary = self.train(f"{memory}MiB", "--cache-policy", policy)
+                    self.assertLessEqual(summary["peak_host_bytes"], memory * MIB)
+                    self.assertEqual(curve(self.path / "run"), expected)
+                    last = metrics(self.path / "run")[-1]
+                    moved = last["bytes_read"] + last["bytes_written"]
+                    self.assertEqual(moved, summary["plan_predicted_bytes"])
+                    self.assertGreater(moved, 0)
+                    passes = last["passes"]
+                    self.assertEqual(sum(p["bytes_read"] for p in passes), last["bytes_read"])
+                    self.assertNotIn("scratch", os.listdir(self.path / "run"))
+
+    def test_a_budget_too_small_names_one_that_works(self):
+        result = self.fail_with(
+            *(4, r"the least that works is \d+ MiB", "ooc-train", "x.ooc", "--hidden", 32),
+            *("--host-memory", "16MiB", "--threads", 2),
+        )
+        least = int(re.search(r"the least that works is (\d+) MiB", result.stderr)[1])
+        self.assertEqual(os.listdir(self.path), ["x.ooc"])
+        for _ in range(3):
+            summary = self.train(f"{least}MiB", epochs=2)
+            self.assertLessEqual(summary["peak_host_bytes"], least * MIB)
+
+    def test_a_run_goes_on_under_another_budget(self):
+        self.train("auto", run="whole", epochs=6)
+        self.train("72MiB", "--cache-policy", "none", epochs=2)
+        junk = self.path / "run" / "scratch"
+        junk.mkdir()  # as a kill leaves it
+        (junk / "junk").write_text("x")
+        (self.path / "elsewhere").mkdir()
+        self.succeed(
+            *("ooc-train", "--resume", "run", "--epochs", 4, "--host-memory", "90MiB"),
+            *("--cache-policy", "lp", "--scratch", "elsewhere", "--quiet"),
+        )
+        self.assertEqual(os.listdir(self.path / "elsewhere"), [])
+        self.succeed(
+            *("ooc-train", "--resume", "run", "--epochs", 6, "--scratch", "", "--quiet"),
+            *("--host-memory", "auto"),
+        )
+        self.assertEqual(curve(self.path / "run"), curve(self.path / "whole"))
+        self.assertNotIn("scratch", os.listdir(self.path / "run"))
+
+    def test_inference_keeps_a_budget_too(self):
+        self.train("auto", "--model", "sage")
+        infer = ("ooc-infer", "x.ooc", "--run", "run", "--threads", 2)
+        self.succeed(*infer, "-o", "all.npy")
+        self.succeed(*infer, "-o", "little.npy", "--host-memory", "72MiB")
+        everything, little = (np.load(self.path / f"{name}.npy") for name in ("all", "little"))
+        self.assertTrue(np.array_equal(everything, little))
+        self.fail_with(4, "the least that works", *infer, "-o", "x.npy", "--host-memory", "8MiB")
+        self.assertNotIn("x.npy", os.listdir(self.path))
+
+    def test_a_wrong_size_says_what_is_taken(self):
+        self.fail_with(
+            *(2, "it takes a size such as 512MiB, 4GiB or 1.5G, or auto", "ooc-train", "x.ooc"),
+            *("--host-memory", "lots"),
+        )
+
+
+class AbsentGraphTest(ProgramTest):
+    COUNTS = "vertices=50M,edges=1.5G,features=128,classes=64"
+
+    def test_a_graph_that_is_not_there_is_planned_for(self):
+        plan = json.loads(
+            self.succeed(
+                *("ooc-train", "--plan", "--json", "--graph", self.COUNTS, "--host-memory", "4GiB"),
+            ).stdout
+        )
+        self.assertLess(plan["arena_bytes"], 4 << 30)
+        # At least the features, once, and what two layers keep.
+        self.assertGreater(plan["bytes_read_per_epoch"], 50e6 * 128 * 4)
+        text = self.succeed("ooc-train", "--plan", "--graph", self.COUNTS).stdout
+        self.assertIn("Once, before the first epoch", text)
+        self.assertEqual(os.listdir(self.path), [])
+
+    def test_what_is_no_count_is_refused(self):
+        for counts in ("vertices=50M", self.COUNTS + ",edges=-1", self.COUNTS + ",colour=3"):
+            with self.subTest(counts):
+                self.fail_with(
+                    *(2, "it takes vertices=N,edges=N", "ooc-train", "--plan", "--graph", counts)
+                )
+        self.fail_with(2, "--graph without --plan", "ooc-train", "--graph", self.COUNTS)
+
+
+if __name__ == "__main__":
+    programs.main()
