@@ -15,7 +15,6 @@ bench/results/strategies.json at once, and what is there of the same programs is
 (--again does). About 10 minutes on two cores and 3 GB of disk; with --plan-only one.
 """
 
-import math
 import sys
 
 import training
@@ -52,10 +51,9 @@ def bytes_of(result, options):
     return result[prefix + "_read"] + result[prefix + "_written"]
 
 
-def ratio(part, whole):
-    if whole is None or part is None:
-        return None
-    return part / whole if whole else (1.0 if part == 0 else math.inf)
+def ratio(bytes_moved, bytes_base):
+    """None where nothing moves: then the budget is none that caching matters at."""
+    return bytes_moved / bytes_base if bytes_moved is not None and bytes_base else None
 
 
 def print_budget(budget, results, options):
@@ -81,12 +79,14 @@ def print_budget(budget, results, options):
     return figures
 
 
-def print_seconds(budget, results):
-    for policy, result in results.items():
-        if result["exit_code"] == 0:
-            print(f"| {budget} | {policy} | {result['epoch_seconds']:.2f} "
-                  f"| {result['plan_predicted_seconds']:.2f} "
-                  f"| {result['peak_host_bytes'] / MIB:.0f} |")
+def print_seconds(table):
+    print("\n| --host-memory | policy | epoch, s | predicted, s | peak, MiB |\n|---|---|---|---|---|")
+    for budget, results in table.items():
+        for policy, result in results.items():
+            if result["exit_code"] == 0:
+                print(f"| {budget} | {policy} | {result['epoch_seconds']:.2f} "
+                      f"| {result['plan_predicted_seconds']:.2f} "
+                      f"| {result['peak_host_bytes'] / MIB:.0f} |")
 
 
 def reached(figures):
@@ -133,9 +133,7 @@ def main():
             table[budget][policy] = result
         figures.append(print_budget(budget, table[budget], options))
     if not options.plan_only:
-        print("\n| --host-memory | policy | epoch, s | predicted, s | peak, MiB |\n|---|---|---|---|---|")
-        for budget, results in table.items():
-            print_seconds(budget, results)
+        print_seconds(table)
     good = reached(figures)
     training.finish(options)
     return not good
