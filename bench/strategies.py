@@ -80,7 +80,8 @@ def print_budget(budget, results, options):
 
 
 def print_seconds(table):
-    print("\n| --host-memory | policy | epoch, s | predicted, s | peak, MiB |\n|---|---|---|---|---|")
+    print("\n| --host-memory | policy | epoch, s | predicted, s | peak, MiB |")
+    print("|---|---|---|---|---|")
     for budget, results in table.items():
         for policy, result in results.items():
             if result["exit_code"] == 0:
