@@ -190,7 +190,7 @@ class OutOfCoreTest(ProgramTest):
     def test_killed_at_random_moments_and_resumed_it_is_the_same_run(self):
         least, _ = self.least_budget()
         budget = ("--host-memory", f"{least}MiB")
-        epochs = ("--epochs", 30, "--eval-every", 5, "--checkpoint-every", 1)
+        epochs = ("--epochs", 50, "--eval-every", 5, "--checkpoint-every", 1)
         whole = self.train("whole", *epochs)
         seconds = max(line["seconds"] for line in metrics(whole))
         scratch = self.path / "scratch"
@@ -208,7 +208,7 @@ class OutOfCoreTest(ProgramTest):
             killed += process.wait() == -signal.SIGKILL
             if (self.path / "run" / "config.toml").exists():
                 arguments = ("--resume", "run")
-        self.assertGreater(killed, KILLS // 2, f"moments {moments}")
+        self.assertGreater(killed, KILLS * 3 // 4, f"moments {moments}")
         self.succeed("ooc-train", *arguments)
         self.assertEqual(curve(self.path / "run"), curve(whole), f"moments {moments}")
         self.assert_spilled(self.path / "run")
