@@ -138,13 +138,15 @@ def read_run(run_dir):
 
 
 def plan_figures(document):
-    """Bytes of an epoch by the plan, of its lower bound and of all vertex tensors."""
+    """Bytes of an epoch by the plan, by the optimum of its linear program, and of all the vertex
+    tensors that an epoch's passes share."""
+    epoch = document["epoch"]
     return {
-        "plan_bytes_read": document["bytes_read"],
-        "plan_bytes_written": document["bytes_written"],
-        "plan_bound_bytes": document["bound_bytes"],
-        "plan_seconds": document["seconds"],
-        "vertex_tensor_bytes": sum(tensor["bytes"] for tensor in document["tensors"]),
+        "plan_bytes_read": document["bytes_read_per_epoch"],
+        "plan_bytes_written": document["bytes_written_per_epoch"],
+        "plan_bound_bytes": epoch["bound_bytes"],
+        "plan_remark": epoch.get("remark"),
+        "vertex_tensor_bytes": sum(tensor["bytes"] for tensor in epoch["tensors"]),
     }
 
 
