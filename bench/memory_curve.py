@@ -117,7 +117,7 @@ def curve(options, results):
         if limited["curve"] != unlimited["curve"]:
             sys.exit(f"{name}: losses differ from those without a limit")
         to_bound.append(print_case(f"{ratio:g}", vertices, limited, unlimited["epoch_seconds"]))
-    steps = [after / before for before, after in zip(to_bound, to_bound[1:])]
+    steps = [after / max(before, 1) for before, after in zip(to_bound, to_bound[1:])]
     step = max(steps, default=1.0)
     print(f"\nto bound {min(to_bound):.2f} to {max(to_bound):.2f}; the largest step from a graph "
           f"to the next is {step:.2f} times: {'a cliff' if step > CLIFF else 'no cliff'}")
