@@ -11,9 +11,9 @@ larger of bytes / fio's rate at the run's mix of reads and writes, and the epoch
 The curve follows bytes where that ratio stays the same from graph to graph: a step by more than
 1.5 times is a cliff, and exit code 1.
 
---large trains once for three epochs on a graph whose tensors are 16 times --host-memory, inside a
-cgroup of 1.5 times that. Memory for a run without a limit is not assumed: the bound's compute is
-that of a graph a 16th as large, times 16. The default of 2 GiB makes 32 GiB of tensors.
+--large trains once for three epochs on a graph whose tensors are 16 times --host-memory or more,
+inside a cgroup of 1.5 times that. Memory for a run without a limit is not assumed: the bound's
+compute is scaled up from a smaller graph's. The default of 2 GiB makes more than 32 GiB of tensors.
 
 Each case goes to bench/results/memory-curve.json at once, and what is there of the same programs is
 not measured again (--again does). Needs fio and disk for the largest graph and its scratch: 8 GB,
@@ -31,6 +31,7 @@ EPOCHS = training.WARM_UP + 2
 CLIFF = 1.5
 CGROUP = 1.5
 CLASSES = 16
+LARGE = 16
 
 
 def arguments_of(options):
@@ -38,13 +39,23 @@ def arguments_of(options):
             "--epochs", EPOCHS]
 
 
-def bytes_per_vertex(options):
-    """Of all vertex tensors of a plan, made from counts alone."""
-    vertices = 1 << 20
-    counts = f"vertices={vertices},edges={2 * options.degree * vertices}," \
-             f"features={options.features},classes={CLASSES}"
-    document = training.plan(options, "--graph", counts, *arguments_of(options))
-    return training.plan_figures(document)["vertex_tensor_bytes"] / vertices
+def vertices_for(options, ratio):
+    """How many vertices make the tensors of the plan within --host-memory `ratio` times as large;
+    from plans made from counts alone, since a plan may compute again what another one keeps."""
+    wanted = ratio * parse_size(options.host_memory)
+    vertices = int(wanted / 2048)
+    for _ in range(6):
+        counts = f"vertices={vertices},edges={2 * options.degree * vertices}," \
+                 f"features={options.features},classes={CLASSES}"
+        document = training.plan(options, "--graph", counts, *arguments_of(options),
+                                 "--host-memory", options.host_memory)
+        if document is None:
+            sys.exit(f"--host-memory {options.host_memory} is too small for {vertices:,} vertices")
+        held = training.plan_figures(document)["vertex_tensor_bytes"]
+        if wanted <= held <= 1.02 * wanted:
+            break
+        vertices = int(vertices * 1.01 * wanted / held)
+    return vertices
 
 
 def generate(options, vertices):
@@ -86,11 +97,11 @@ def print_header():
     print("|---|" + "---|" * 9, flush=True)
 
 
-def print_case(label, vertices, limited, in_memory_seconds):
+def print_case(label, limited, in_memory_seconds):
     storage = storage_seconds(limited)
     to_bound = limited["epoch_seconds"] / max(storage, in_memory_seconds)
-    print(f"| {label} | {vertices:,} | {limited['epoch_seconds']:.2f} | {in_memory_seconds:.2f} "
-          f"| {storage:.2f} | {limited['bytes_read'] / 1e9:.2f} "
+    print(f"| {label} | {limited['vertices']:,} | {limited['epoch_seconds']:.2f} "
+          f"| {in_memory_seconds:.2f} | {storage:.2f} | {limited['bytes_read'] / 1e9:.2f} "
           f"| {limited['bytes_written'] / 1e9:.2f} | {limited['plan_predicted_seconds']:.2f} "
           f"| {limited['peak_host_bytes'] / MIB:.0f} | {to_bound:.2f} |", flush=True)
     return to_bound
@@ -98,25 +109,25 @@ def print_case(label, vertices, limited, in_memory_seconds):
 
 def curve(options, results):
     """A graph for each ratio; true where there is no cliff."""
-    budget, settings = parse_size(options.host_memory), settings_of(options)
-    each = bytes_per_vertex(options)
-    arguments = arguments_of(options)
+    settings, arguments = settings_of(options), arguments_of(options)
     to_bound = []
     print_header()
     for ratio in map(float, options.ratios.split(",")):
-        vertices = int(ratio * budget / each)
         name = f"{options.model}-{ratio:g}"
-        missing = [n for n in (name, f"{name}-unlimited") if results.get(n, settings) is None]
-        dataset = generate(options, vertices) if missing else None
-        limited = measure_once(results, name, settings, lambda: measure(
-            options, dataset, [*arguments, "--host-memory", options.host_memory]))
-        unlimited = measure_once(results, f"{name}-unlimited", settings,
-                                 lambda: measure(options, dataset, arguments))
-        if dataset:
+        names = (name, f"{name}-unlimited")
+        limited, unlimited = (results.get(n, settings) for n in names)
+        if limited is None or unlimited is None:
+            vertices = limited["vertices"] if limited else vertices_for(options, ratio)
+            dataset = generate(options, vertices)
+            memory = ["--host-memory", options.host_memory]
+            limited, unlimited = (
+                measure_once(results, n, settings, lambda: {
+                    "vertices": vertices, **measure(options, dataset, [*arguments, *more])})
+                for n, more in zip(names, (memory, [])))
             shutil.rmtree(dataset)
         if limited["curve"] != unlimited["curve"]:
             sys.exit(f"{name}: losses differ from those without a limit")
-        to_bound.append(print_case(f"{ratio:g}", vertices, limited, unlimited["epoch_seconds"]))
+        to_bound.append(print_case(f"{ratio:g}", limited, unlimited["epoch_seconds"]))
     steps = [after / max(before, 1) for before, after in zip(to_bound, to_bound[1:])]
     step = max(steps, default=1.0)
     print(f"\nto bound {min(to_bound):.2f} to {max(to_bound):.2f}; the largest step from a graph "
@@ -125,9 +136,8 @@ def curve(options, results):
 
 
 def large(options, results):
-    """Three epochs of one large graph; true, or the run has failed."""
+    """Three epochs of one large graph; true where it kept what was promised, or the run failed."""
     budget, settings = parse_size(options.host_memory), settings_of(options)
-    vertices = int(options.large_ratio * budget / bytes_per_vertex(options))
     arguments = arguments_of(options)
     needed = options.large_ratio * budget * 1.5
     options.work.mkdir(parents=True, exist_ok=True)
@@ -141,18 +151,19 @@ def large(options, results):
         dataset = generate(options, vertices)
         result = measure(options, dataset, arguments, limit_bytes)
         shutil.rmtree(dataset)
-        return result
+        return {"vertices": vertices, **result}
 
-    part = int(vertices / options.large_ratio)
-    compute = measure_once(results, f"{name}-compute", settings, lambda: run(part, arguments))
     limited = measure_once(results, name, settings, lambda: run(
-        vertices, [*arguments, "--host-memory", options.host_memory], int(CGROUP * budget)))
+        vertices_for(options, options.large_ratio),
+        [*arguments, "--host-memory", options.host_memory], int(CGROUP * budget)))
+    part = int(limited["vertices"] / options.large_ratio)
+    compute = measure_once(results, f"{name}-compute", settings, lambda: run(part, arguments))
+    ratio = limited["vertex_tensor_bytes"] / budget
     print_header()
-    print_case(f"{limited['vertex_tensor_bytes'] / budget:.1f}", vertices, limited,
-               compute["epoch_seconds"] * vertices / part)
+    print_case(f"{ratio:.1f}", limited, compute["epoch_seconds"] * limited["vertices"] / part)
     print(f"\n{EPOCHS} epochs, {limited['vertex_tensor_bytes'] / 1e9:.1f} GB of vertex tensors "
           f"within {options.host_memory}")
-    return limited["vertex_tensor_bytes"] >= 16 * budget and limited["peak_host_bytes"] <= budget
+    return ratio >= LARGE and limited["peak_host_bytes"] <= budget
 
 
 def main():
@@ -165,7 +176,8 @@ def main():
     parser.add_argument("--features", type=int, default=128)
     parser.add_argument("--degree", type=int, default=15, help="undirected edges a vertex")
     parser.add_argument("--large", action="store_true")
-    parser.add_argument("--large-ratio", type=float, default=16.2, help="tensors / memory")
+    parser.add_argument("--large-ratio", type=float, default=17,
+                        help="tensors / memory; plans from counts alone are not exact")
     options = parser.parse_args()
     options.host_memory = options.host_memory or ("2GiB" if options.large else "512MiB")
     results = training.Results("memory-curve", options)
