@@ -126,7 +126,7 @@ class OutOfCoreTest(ProgramTest):
 
     def small_budget(self, model=MODEL):
         """In MiB; most tensors don't fit."""
-        return self.named_budgets(model=model)[0] + 6
+        return self.named_budgets(model=model)[0] + 12
 
     def start(self, *arguments):
         process = subprocess.Popen(
@@ -140,7 +140,9 @@ class OutOfCoreTest(ProgramTest):
         return process
 
     def wait_for_epoch(self, process, run, epoch):
-        while process.poll() is None and len(metrics(self.path / run)) < epoch:
+        """The run must go on at least until then."""
+        while len(metrics(self.path / run)) < epoch:
+            self.assertIsNone(process.poll(), process.poll() and process.stderr.read())
             time.sleep(0.002)
 
     def assert_spilled(self, run):
