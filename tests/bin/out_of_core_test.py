@@ -192,12 +192,13 @@ class OutOfCoreTest(ProgramTest):
                 self.assertGreater(metrics(run)[-1]["bytes_read"], 0)
 
     def test_killed_at_random_moments_and_resumed_it_is_the_same_run(self):
-        budget = ("--host-memory", f"{self.small_budget()}MiB")
+        model = ("--layers", 2, "--hidden", 64, "--input-dropout", 0.1)
+        budget = ("--host-memory", f"{self.small_budget(model=model)}MiB")
         epochs = ("--epochs", 70, "--eval-every", 5, "--checkpoint-every", 1)
-        whole = self.train("whole", *epochs)
+        whole = self.train("whole", *epochs, model=model)
         seconds = max(line["seconds"] for line in metrics(whole))
         scratch = self.path / "scratch"
-        arguments = self.options("run", *epochs, *budget, "--scratch", scratch)
+        arguments = self.options("run", *epochs, *budget, "--scratch", scratch, model=model)
         randomness = random.Random(int.from_bytes(os.urandom(4), "little"))
         killed, moments = 0, []
         while killed < KILLS:
