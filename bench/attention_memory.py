@@ -36,8 +36,16 @@ def measure(dataset, work, model, vertices, features):
     plan = json.loads((run_dir / "plan.json").read_text())
     epochs = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     wide = vertices * WIDTH * 4
-    names = {tensor["value"] for program in ("training", "evaluation")
-             for tensor in plan[program]["resident"] if wide <= tensor["bytes"] < wide + 8192}
+
+    def is_wide(count):
+        return wide <= count < wide + (1 << 20)
+
+    names = {tensor["name"] for tensor in plan["epoch"]["tensors"]
+             if tensor["name"] != "features" and is_wide(tensor["bytes"])}
+    # What is folded into and read by its own pass alone.
+    names |= {use["value"] for section in plan["epoch"]["sections"]
+              for step in section["passes"] for use in step["uses"]
+              if use["role"] == "accumulator" and is_wide(use["bytes"])}
     topology = sum((dataset / name).stat().st_size for name in ("edges.in", "edges.out")
                    if (dataset / name).exists())
     parameters = 3 * sum(path.stat().st_size for path in [run_dir / "best.h5"])

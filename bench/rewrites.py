@@ -37,7 +37,7 @@ def train(dataset, work, model, variant, hidden):
     plan = json.loads((run_dir / "plan.json").read_text())
     return {
         "seconds": min(epoch["train_seconds"] for epoch in epochs),
-        "bytes_moved": plan["training"]["bytes_moved"],
+        "bytes_moved": sum(p["bytes_moved"] for p in plan["epoch"]["sections"][0]["passes"]),
         "peak_host_bytes": epochs[-1]["peak_host_bytes"],
         "loss": epochs[-1]["loss"],
     }

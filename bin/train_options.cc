@@ -51,7 +51,8 @@ void add_model_options(cli::Command& command, TrainOptions& options) {
                  "What the linear layer at the end reads of all layers; none: the last one");
   command.choice("--activation", model.activation, choices(kActivations), "Activation of layers");
   command.choice("--aggr", model.aggr, choices(kAggregations),
-                 "How models that leave it open gather neighbours, such as sage");
+                 "How models that leave it open gather neighbours, such as sage; its max is a "
+                 "max-pooling (sage_pool)");
   command.real("--dropout", model.dropout, {0, 1, true}, "Dropout after each hidden layer");
   command.real("--input-dropout", model.input_dropout, {0, 1, true}, "Dropout on the features");
   command.real("--attn-dropout", model.attn_dropout, {0, 1, true},
@@ -211,6 +212,7 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   if (!config.scratch.empty()) config.scratch = absolute(config.scratch);
   parse_rewrites(config.rewrites);
   apply_recipe(command, options.recipe, model, config.weight_decay);
+  choose_pooling(model);
   model.program = read_program(posix_file_system(), model.model);
   model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
   check_options(model);
@@ -226,6 +228,7 @@ void set_task(RunConfig& config, const TrainOptions& options, Task of_labels) {
 RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,
                          const RunConfig& stored) {
   RunConfig given = options.config;
+  choose_pooling(given.model);
   if (options.heads) given.model.heads = *options.heads;
   if (options.task) given.model.task = *options.task;
   if (options.metric) given.metric = *options.metric;

@@ -258,8 +258,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   const std::int64_t result_bytes = result_memory(budget, dataset.vertices(), cols);
   const Plan plan = plan_inference(program, counts_of(dataset), result_bytes, budget);
-  ProgramRun run(backend, io, dataset, {&program}, plan,
-                 backend.allocate(static_cast<std::size_t>(plan.arena_bytes)), inputs, parameters,
+  ProgramRun run(backend, io, dataset, {&program}, plan, inputs, parameters,
                  {options.scratch, budget.plan.workers});
   if (!run.run(0, {}, stop)) interrupted();
   Classifier classifier(model.task, cols);

@@ -42,6 +42,16 @@ std::string read_program(FileSystem& files, const std::string& model) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+void choose_pooling(ModelOptions& options) {
+  if (options.aggr != Aggregation::kMax) return;
+  for (const EmbeddedModel& embedded : embedded_models()) {
+    if (embedded.name != options.model + "_pool") continue;
+    options.model = embedded.name;
+    options.aggr = Aggregation::kMean;
+    return;
+  }
+}
+
 bool is_program_file(const std::string& model) {
   return model.ends_with(kSuffix) || model.find('/') != std::string::npos;
 }

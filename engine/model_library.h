@@ -22,6 +22,10 @@ std::string embedded_program(const std::string& model);
 // pass through.
 std::string read_program(FileSystem& files, const std::string& model);
 
+// Models whose maximum is a pooling of its own, with parameters: with --aggr max they are the model
+// NAME_pool, as Hamilton et al. 2017 have it.
+void choose_pooling(ModelOptions& options);
+
 // Whether --model gives a file, by its look: it ends in .saga, or has a slash.
 bool is_program_file(const std::string& model);
 

@@ -19,14 +19,13 @@ std::int64_t elements(const ModelParameter& parameter) { return parameter.rows *
 }  // namespace
 
 ProgramRun::ProgramRun(Backend& backend, BlockIo& io, const Dataset& dataset,
-                       std::vector<const ModelProgram*> programs, const Plan& plan, Arena arena,
+                       std::vector<const ModelProgram*> programs, const Plan& plan,
                        const GraphInputs& inputs, ParameterStore& parameters,
                        const ExecutorOptions& options)
     : backend_(backend),
       programs_(std::move(programs)),
       plan_(plan),
-      executor_(backend, io, dataset, programs_of(programs_), plan, std::move(arena),
-                inputs.stores(), options) {
+      executor_(backend, io, dataset, programs_of(programs_), plan, inputs.stores(), options) {
   for (int section = 0; section < static_cast<int>(programs_.size()); ++section) {
     for (const ModelParameter& parameter : program(section).model().parameters) {
       const ValueId value = program(section).value(parameter.tensor);

@@ -29,8 +29,8 @@ class ProgramRun {
   // As Executor's; `programs` are those the plan was made of, in its order. All of it outlives
   // this.
   ProgramRun(Backend& backend, BlockIo& io, const Dataset& dataset,
-             std::vector<const ModelProgram*> programs, const Plan& plan, Arena arena,
-             const GraphInputs& inputs, ParameterStore& parameters, const ExecutorOptions& options);
+             std::vector<const ModelProgram*> programs, const Plan& plan, const GraphInputs& inputs,
+             ParameterStore& parameters, const ExecutorOptions& options);
 
   // As Executor::run.
   bool run(int section, const RunState& state, const std::atomic<bool>* stop) {

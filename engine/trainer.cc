@@ -78,15 +78,14 @@ ExecutorOptions Trainer::executor_options() const {
 
 bool Trainer::prepare(const std::atomic<bool>* stop) {
   if (run_) return true;
-  const Arena arena = backend_.allocate(static_cast<std::size_t>(plan_.arena_bytes()));
-  if (!compute_once(arena, stop)) return false;
-  run_ = std::make_unique<ProgramRun>(
-      backend_, io_, dataset_, std::vector{&plan_.training(), &plan_.evaluation()},
-      plan_.epoch_plan(), arena, inputs_, parameters_, executor_options());
+  if (!compute_once(stop)) return false;
+  run_ = std::make_unique<ProgramRun>(backend_, io_, dataset_,
+                                      std::vector{&plan_.training(), &plan_.evaluation()},
+                                      plan_.epoch_plan(), inputs_, parameters_, executor_options());
   return true;
 }
 
-bool Trainer::compute_once(const Arena& arena, const std::atomic<bool>* stop) {
+bool Trainer::compute_once(const std::atomic<bool>* stop) {
   const Once& once = plan_.once();
   if (once.empty()) return true;
   // What the epochs will store has to find room before anything is computed.
@@ -95,8 +94,8 @@ bool Trainer::compute_once(const Arena& arena, const std::atomic<bool>* stop) {
     room = io_.create_temporary(options_.scratch,
                                 static_cast<std::uint64_t>(plan_.epoch_plan().stored_bytes));
   }
-  Executor executor(backend_, io_, dataset_, once.programs(), plan_.once_plan(), arena,
-                    inputs_.stores(), executor_options());
+  Executor executor(backend_, io_, dataset_, once.programs(), plan_.once_plan(), inputs_.stores(),
+                    executor_options());
   for (int section = 0; section < static_cast<int>(once.programs().size()); ++section) {
     if (!executor.run(section, {}, stop)) return false;
   }

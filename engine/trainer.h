@@ -64,7 +64,7 @@ class Trainer {
   void restore(Checkpoint checkpoint, const std::string& where);
 
  private:
-  bool compute_once(const Arena& arena, const std::atomic<bool>* stop);
+  bool compute_once(const std::atomic<bool>* stop);
   bool train(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
   void update_parameters(std::int64_t epoch, double lr);

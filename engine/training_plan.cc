@@ -62,10 +62,13 @@ std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
   constexpr std::int64_t kProcess = 8 << 20;  // HDF5, the log, the heap's own
   constexpr std::int64_t kWorker = 4 << 20;   // BLAS' buffer, its stack, its heap
   constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
-  constexpr std::int64_t kTileBytes = 64;  // of an entry in the tables of a chunk's tiles
-  const std::int64_t tiles = counts.edges.span_count() * counts.edges.block_count() /
-                             std::max<std::int64_t>(1, counts.edges.panel_count());
-  return kProcess + kWorker * workers + kCopies * parameter_bytes + kTileBytes * tiles;
+  // Of chunks that are there or ahead: their tables of tiles; and of all chunks, sweep by sweep.
+  constexpr std::int64_t kChunks = 48, kChunkBytes = 1024;
+  const std::int64_t panel_tiles = counts.edges.block_count() /
+                                   std::max<std::int64_t>(1, counts.edges.panel_count());
+  return kProcess + kWorker * workers + kCopies * parameter_bytes +
+         kChunks * panel_tiles * static_cast<std::int64_t>(sizeof(PanelTile)) +
+         kChunkBytes * counts.edges.chunk_count();
 }
 
 Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
@@ -138,12 +141,19 @@ void TrainingPlan::choose_epoch(ModelProgram recomputing, const GraphCounts& cou
                           reserved_);
   };
   std::optional<Plan> keeping;
+  std::optional<BudgetError> too_small;
   try {
     keeping = plan_of(training_);
-  } catch (const BudgetError&) {
-    // It may do with less memory, or say what would do.
+  } catch (const BudgetError& error) {
+    too_small = error;
   }
-  epoch_ = plan_of(recomputing);
+  try {
+    epoch_ = plan_of(recomputing);
+  } catch (const BudgetError& error) {
+    if (!keeping) throw error.least_bytes < too_small->least_bytes ? error : *too_small;
+    epoch_ = std::move(*keeping);
+    return;
+  }
   if (keeping && keeping->seconds <= epoch_.seconds) {
     epoch_ = std::move(*keeping);
   } else {

@@ -80,11 +80,12 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
 bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
                            const std::atomic<bool>* stop, const std::function<void()>& advance) {
   if (tasks_ < most) return true;
+  struct WakeLess {
+    std::int64_t& wake_at;
+    ~WakeLess() { wake_at = kEveryChange; }
+  } const until_here{wake_at_};
   wake_at_ = most / 2;
-  const bool done =
-      wait(lock, WaitCause::kWorkers, stop, advance, [&] { return tasks_ <= most / 2; });
-  wake_at_ = kEveryChange;
-  return done;
+  return wait(lock, WaitCause::kWorkers, stop, advance, [&] { return tasks_ <= most / 2; });
 }
 
 void Driver::drain() {

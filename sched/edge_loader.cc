@@ -11,7 +11,13 @@ alignas(kIoAlignment) std::byte nothing[kIoAlignment];
 EdgeStore::EdgeStore(BlockIo& io, const EdgeFile& file)
     : file_(file),
       reader_(io, file.file()),
-      there_(static_cast<std::size_t>(file.layout().chunk_count()), false) {}
+      states_(static_cast<std::size_t>(file.layout().chunk_count()), State::kAbsent) {}
+
+void EdgeStore::forget() {
+  for (State& state : states_) {
+    if (state == State::kComing) state = State::kAbsent;
+  }
+}
 
 void EdgeStore::keep(std::int64_t end_chunk, std::byte* memory) {
   for (std::int64_t chunk = 0; chunk < end_chunk; ++chunk) {
@@ -37,8 +43,13 @@ std::byte* EdgeLoader::place(std::int64_t item) const {
 void EdgeLoader::load(std::int64_t item, std::byte* data,
                       const std::function<BlockCompletion()>& completion) {
   const std::uint64_t index = chunk(item);
+  const auto at = static_cast<std::int64_t>(index);
   const auto bytes = store_.file().file().entry(index).bytes;
-  if (bytes == 0 || store_.there(static_cast<std::int64_t>(index))) return;
+  if (bytes == 0) return;
+  if (store_.place(at) != nullptr) {
+    if (store_.state(at) == EdgeStore::State::kThere) return;
+    store_.set(at, EdgeStore::State::kComing);
+  }
   bytes_read_ += static_cast<std::int64_t>(bytes);
   store_.reader().read(index, data, completion());
 }
@@ -56,7 +67,12 @@ void EdgeLoader::check(std::int64_t item, const std::byte* data) {
 
 void EdgeLoader::arrived(std::int64_t item) {
   const auto index = static_cast<std::int64_t>(chunk(item));
-  if (store_.place(index) != nullptr) store_.arrived(index);
+  if (store_.place(index) != nullptr) store_.set(index, EdgeStore::State::kThere);
+}
+
+bool EdgeLoader::is_coming(std::int64_t item) const {
+  const auto index = static_cast<std::int64_t>(chunk(item));
+  return store_.place(index) != nullptr && store_.state(index) == EdgeStore::State::kComing;
 }
 
 void EdgeLoader::released(std::int64_t item) { tiles_[static_cast<std::size_t>(item)] = {}; }

@@ -27,8 +27,12 @@ class EdgeStore {
   std::byte* place(std::int64_t chunk) const {
     return chunk < static_cast<std::int64_t>(places_.size()) ? places_[index(chunk)] : nullptr;
   }
-  bool there(std::int64_t chunk) const { return there_[index(chunk)]; }
-  void arrived(std::int64_t chunk) { there_[index(chunk)] = true; }
+  // Of a chunk that is kept.
+  enum class State : std::uint8_t { kAbsent, kComing, kThere };
+  State state(std::int64_t chunk) const { return states_[index(chunk)]; }
+  void set(std::int64_t chunk, State state) { states_[index(chunk)] = state; }
+  // Behind an epoch that was given up.
+  void forget();
 
  private:
   static std::size_t index(std::int64_t chunk) { return static_cast<std::size_t>(chunk); }
@@ -36,7 +40,7 @@ class EdgeStore {
   const EdgeFile& file_;
   DirectChunkReader reader_;
   std::vector<std::byte*> places_;
-  std::vector<bool> there_;
+  std::vector<State> states_;
 };
 
 struct EdgeItem {
@@ -59,6 +63,7 @@ class EdgeLoader final : public ItemLoader {
   bool needs_check(std::int64_t item) const override;
   void check(std::int64_t item, const std::byte* data) override;
   void arrived(std::int64_t item) override;
+  bool is_coming(std::int64_t item) const override;
   bool complete(std::int64_t) const override { return true; }
   void released(std::int64_t item) override;
 

@@ -36,12 +36,14 @@ std::unique_ptr<EdgeStore> open_out(BlockIo& io, const Dataset& dataset) {
 
 struct Executor::State {
   State(Backend& backend, BlockIo& io, const Dataset& dataset, std::vector<const Program*> programs,
-        const Plan& plan, Arena arena, const std::map<std::string, TensorStore*>& inputs,
+        const Plan& plan, const std::map<std::string, TensorStore*>& inputs,
         const ExecutorOptions& options);
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
   void bind_section(const Program& program, const Section& section);
+  // Behind an epoch that was given up; nothing is under way.
+  void forget();
   bool run_passes(int section, const RunState& state, const std::atomic<bool>* stop);
   PassReport take_report();
   int tensor_of(int section, ValueId value) const;
@@ -49,7 +51,7 @@ struct Executor::State {
 
   Backend& backend;
   const Plan& plan;
-  Arena arena;
+  std::unique_ptr<DeviceBuffer> arena;
   Driver driver;
   Residency residency;
   EdgeStore in;
@@ -63,12 +65,12 @@ struct Executor::State {
 };
 
 Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
-                       std::vector<const Program*> programs, const Plan& planned, Arena memory,
+                       std::vector<const Program*> programs, const Plan& planned,
                        const std::map<std::string, TensorStore*>& inputs,
                        const ExecutorOptions& options)
     : backend(device),
       plan(planned),
-      arena(std::move(memory)),
+      arena(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
       driver(options.workers),
       residency(plan, arena->data()),
       in(io, dataset.edge_file(Direction::kIn)),
@@ -79,7 +81,6 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
           backend, dataset.manifest().edges, plan,           arena->data(), driver, residency, {},
           in,      own_out ? *own_out : in,  scratch->data()},
       reports(programs.size()) {
-  OOC_CHECK(static_cast<std::int64_t>(arena->bytes()) >= plan.arena_bytes);
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const EdgePiece& piece : plan.edge_pieces) {
     EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
@@ -147,6 +148,12 @@ bool Executor::State::run_passes(int section, const RunState& state,
   return true;
 }
 
+void Executor::State::forget() {
+  residency.forget();
+  in.forget();
+  if (own_out) own_out->forget();
+}
+
 PassReport Executor::State::take_report() {
   return {0,
           {context.bytes_read.exchange(0), context.bytes_written.exchange(0),
@@ -197,11 +204,11 @@ void copy_block(const PlannedTensor& tensor, const RowsPlace& place, std::int64_
 }  // namespace
 
 Executor::Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
-                   std::vector<const Program*> programs, const Plan& plan, Arena arena,
+                   std::vector<const Program*> programs, const Plan& plan,
                    const std::map<std::string, TensorStore*>& inputs,
                    const ExecutorOptions& options)
-    : state_(std::make_unique<State>(backend, io, dataset, std::move(programs), plan,
-                                     std::move(arena), inputs, options)) {}
+    : state_(std::make_unique<State>(backend, io, dataset, std::move(programs), plan, inputs,
+                                     options)) {}
 
 Executor::~Executor() = default;
 
@@ -215,10 +222,10 @@ bool Executor::run(int section, const RunState& state, const std::atomic<bool>* 
   try {
     if (state_->run_passes(section, state, stop)) return true;
   } catch (...) {
-    state_->residency.forget();
+    state_->forget();
     throw;
   }
-  state_->residency.forget();
+  state_->forget();
   return false;
 }
 

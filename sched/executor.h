@@ -43,9 +43,6 @@ struct PassReport {
   RunCounters counters;
 };
 
-// Memory that several plans' executors share, one of them running at a time.
-using Arena = std::shared_ptr<DeviceBuffer>;
-
 struct ExecutorOptions {
   std::string scratch_directory;  // for what the plan stores
   std::int64_t workers = 1;
@@ -54,11 +51,11 @@ struct ExecutorOptions {
 // One thread drives it.
 class Executor {
  public:
-  // `programs`: those the plan was made of. `inputs` by value name: stores of every input. The
-  // arena has at least plan.arena_bytes. All of it must outlive the executor. IoError where the
-  // scratch directory has no room for plan.stored_bytes.
+  // `programs`: those the plan was made of. `inputs` by value name: stores of every input. All
+  // of it must outlive the executor, which holds the plan's arena. IoError where the scratch
+  // directory has no room for plan.stored_bytes.
   Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
-           std::vector<const Program*> programs, const Plan& plan, Arena arena,
+           std::vector<const Program*> programs, const Plan& plan,
            const std::map<std::string, TensorStore*>& inputs, const ExecutorOptions& options);
   ~Executor();
 

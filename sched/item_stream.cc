@@ -29,7 +29,7 @@ void ItemStream::advance() {
     std::byte* place = loader_->place(next_);
     if (place == nullptr && free_.empty()) return;
     const auto ahead = std::max<std::int64_t>(kAhead, static_cast<std::int64_t>(slots_.size()));
-    if (place != nullptr && next_ > reached_ + ahead) return;
+    if (place != nullptr && (next_ > reached_ + ahead || loader_->is_coming(next_))) return;
     Item& item = at(next_);
     item.data = place;
     if (place == nullptr) {

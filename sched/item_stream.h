@@ -21,6 +21,8 @@ class ItemLoader {
   virtual std::int64_t count() const = 0;
   // Where an item lies by itself; null: it takes a slot.
   virtual std::byte* place(std::int64_t item) const = 0;
+  // Whether an earlier item is bringing all of it: it is loaded when that is there.
+  virtual bool is_coming(std::int64_t item) const = 0;
   // Submits the reads of what isn't there yet into `data`, each with a completion() of its own.
   // Under the driver's lock.
   virtual void load(std::int64_t item, std::byte* data,

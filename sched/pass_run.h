@@ -79,7 +79,8 @@ class PassRun {
   };
   struct BlockOperands;  // where the operands of the steps lie in one block
   struct SpanGroup;      // spans whose tiles are folded at once
-  struct EdgeToken;      // a block's tiles of a span group, all slices or one
+  struct BlockEdges;     // a block, with what its edges read and fold into
+  struct EdgeTask;       // tiles of a few blocks and a span group, all slices or one
 
   // Streams, before the loops.
   void open_uses();
@@ -108,15 +109,16 @@ class PassRun {
   bool begin_group(SpanGroup& group);
   bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, SpanGroup& group);
   bool fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel);
-  void finish_token(SpanGroup& group, std::int64_t block, std::int64_t first_item,
-                    std::int64_t& panel_left);
+  std::int64_t blocks_a_task() const;
+  void finish_task(const EdgeTask& task);
   std::shared_ptr<const BlockLoops> loops_of(const SpanGroup& group, std::int64_t block) const;
   const Use& use_of(ValueId value, UseRole role) const;
-  void bind_block(EdgeToken& token) const;
-  void zero_accumulators(const EdgeToken& token, std::int64_t rows) const;
-  void fold(const EdgeToken& token);
+  BlockEdges bind_block(const SpanGroup& group, std::int64_t block) const;
+  void zero_accumulators(const BlockEdges& block, std::int64_t rows, std::int64_t slice) const;
+  std::vector<TileGroup::Entry> tiles_of(const EdgeTask& task, const BlockEdges& block) const;
+  void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
   std::byte* row_address(const Use& use, std::int64_t block, std::int64_t slice) const;
-  std::int64_t tokens_per_block() const;
+  std::int64_t slices_per_block() const;
   bool folded(std::int64_t block, std::int64_t groups) const;
 
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
@@ -141,7 +143,7 @@ class PassRun {
   std::int64_t first_slice_ = 0, end_slice_ = 0;  // of the slice-local tensors
   std::int64_t sweep_ = 0;                        // parts begun before it, in all slice groups
   std::int64_t edge_item_ = 0;                    // the next one
-  std::vector<std::int64_t> folded_;              // tokens done, by block of the part
+  std::vector<std::int64_t> folded_;              // slices done, by block of the part
   std::int64_t blocks_left_ = 0;                  // of the part, to be finished by the steps
   // By edge reduction and block of the part: sums so far.
   std::vector<std::vector<ReductionTree::Partial>> partials_;

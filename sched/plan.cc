@@ -29,7 +29,7 @@ class Planner {
     for (const bool kept : {false, true}) {
       if (kept && options_.strategy == Strategy::kNone) break;
       const auto splits = choose_splits(builder_, edges_, kept);
-      if (!splits) return std::nullopt;
+      if (!splits) break;
       PlanProblem problem(builder_, edges_, *splits);
       Plan plan = keep_and_place(problem);
       if (!best || moved(plan) < moved(*best)) best = std::move(plan);
@@ -171,11 +171,29 @@ class Planner {
     return plan;
   }
 
+  // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
+  // which 16 MiB are taken to be there: edges find their rows there. At least one.
+  std::int64_t cached_spans(const Draft& draft, const PassDraft& pass) const {
+    constexpr std::int64_t kCacheBytes = 16 << 20;
+    const EdgeLayout& edges = builder_.graph().edges;
+    std::int64_t row_bytes = 0;
+    for (const UseDraft& use : pass.uses) {
+      if (use.role != UseRole::kStreamed) continue;
+      const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
+      const std::int64_t cols =
+          use.sliced ? std::min(tensor.layout.cols, kSliceWidth) : tensor.layout.cols;
+      row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+    }
+    if (row_bytes == 0) return edges.span_count();
+    return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
+                                    std::max<std::int64_t>(1, edges.span_count()));
+  }
+
   void lay_out_pass(const PlanProblem& problem, const Kept& residency, int index,
                     Pass& pass) const {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem.ring(index);
-    std::int64_t group = builder_.graph().edges.span_count();
+    std::int64_t group = cached_spans(problem.draft(), draft);
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       const UseDraft& use = draft.uses[i];
       const std::int64_t during = problem.memory().during(index, use.tensor, residency);

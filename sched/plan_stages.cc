@@ -30,9 +30,10 @@ std::int64_t scratch_bytes(std::int64_t rows, const Value& value) {
   return bytes;
 }
 
-// Rows of a row group, such that a few values of the widest kind fit a worker's scratch. They depend
-// on the program's widths and the block size alone, so that reductions, and with them results,
-// depend neither on the plan, nor on what is computed again, nor on the type inputs are stored in.
+// Rows of a row group, such that a few values of the widest kind fit a worker's scratch. They
+// depend on the program's widths and the block size alone, so that reductions, and with them
+// results, depend neither on the plan, nor on what is computed again, nor on the type that inputs
+// are stored in.
 std::int64_t choose_group_rows(const Program& program, std::int64_t block_rows) {
   constexpr std::int64_t kValues = 8;
   std::int64_t row_bytes = 0;

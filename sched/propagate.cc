@@ -10,28 +10,34 @@ namespace ooc {
 struct PassRun::SpanGroup {
   std::int64_t index = 0;
   std::int64_t first_span = 0, end_span = 0;
-  std::int64_t tokens_left = 0;                             // under the driver's lock
+  std::int64_t slices_left = 0;                             // under the driver's lock
   std::vector<std::pair<ItemStream*, std::int64_t>> items;  // of streamed rows
   // Slice pointers of the streamed tensors, by span, at its first row.
   std::vector<std::vector<const void*>> rows;
 };
 
-struct PassRun::EdgeToken {
-  std::shared_ptr<const SpanGroup> group;
-  std::shared_ptr<const BlockLoops> loops;  // null: none among these spans
-  std::int64_t first_item = 0;              // of the edges: the panel's chunk of the first span
+// A block's part in a task.
+struct PassRun::BlockEdges {
   std::int64_t block = 0;
-  std::int64_t slice = 0;
+  std::shared_ptr<const BlockLoops> loops;  // null: none among these spans
   // Of slices that are not at hand, and of matrices that are summed: null.
   std::vector<void*> resident, accumulators, matrices;
 };
 
-std::int64_t PassRun::tokens_per_block() const {
+// Beside each other in a panel.
+struct PassRun::EdgeTask {
+  std::shared_ptr<SpanGroup> group;
+  std::int64_t first_item = 0;               // of the edges: the panel's chunk of the first span
+  std::shared_ptr<std::int64_t> panel_left;  // blocks x slices, under the driver's lock
+  std::vector<BlockEdges> blocks;
+};
+
+std::int64_t PassRun::slices_per_block() const {
   return pass_.slice_local_cols > 0 ? end_slice_ - first_slice_ : 1;
 }
 
 bool PassRun::folded(std::int64_t block, std::int64_t groups) const {
-  return folded_[static_cast<std::size_t>(block - first_block_)] == groups * tokens_per_block();
+  return folded_[static_cast<std::size_t>(block - first_block_)] == groups * slices_per_block();
 }
 
 bool PassRun::propagate_part() {
@@ -95,7 +101,7 @@ bool PassRun::load_resident() {
 
 // Waits for the group's rows.
 bool PassRun::begin_group(SpanGroup& group) {
-  group.tokens_left = (end_block_ - first_block_) * tokens_per_block();
+  group.slices_left = (end_block_ - first_block_) * slices_per_block();
   group.rows.resize(static_cast<std::size_t>(group.end_span - group.first_span));
   auto lock = context_.driver.lock();
   for (const ValueId id : bound_.edges.streamed) {
@@ -149,35 +155,53 @@ bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t p
   }
   const std::int64_t first = std::max(panel * edges.panel_blocks, first_block_);
   const std::int64_t end = std::min((panel + 1) * edges.panel_blocks, end_block_);
-  const auto left = std::make_shared<std::int64_t>((end - first) * tokens_per_block());
-  for (std::int64_t block = first; block < end; ++block) {
-    const auto in_turn = [&] { return folded(block, group->index); };
-    if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
-    EdgeToken token;
-    token.group = group;
-    token.loops = loops_of(*group, block);
-    token.first_item = first_item;
-    token.block = block;
-    bind_block(token);
-    for (token.slice = first_slice_; token.slice < first_slice_ + tokens_per_block();
-         ++token.slice) {
-      context_.driver.run([this, token] { fold(token); },
-                          [this, group, block, first_item, left] {
-                            finish_token(*group, block, first_item, *left);
-                          });
+  const auto left = std::make_shared<std::int64_t>((end - first) * slices_per_block());
+  const std::int64_t at_once = blocks_a_task();
+  for (std::int64_t block = first; block < end; block += at_once) {
+    auto task = std::make_shared<EdgeTask>();
+    task->group = group;
+    task->first_item = first_item;
+    task->panel_left = left;
+    for (std::int64_t b = block; b < std::min(block + at_once, end); ++b) {
+      const auto in_turn = [&] { return folded(b, group->index); };
+      if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
+      task->blocks.push_back(bind_block(*group, b));
+    }
+    for (std::int64_t slice = first_slice_; slice < first_slice_ + slices_per_block(); ++slice) {
+      context_.driver.run(
+          [this, task, slice] {
+            for (const BlockEdges& edges_of : task->blocks) fold(*task, edges_of, slice);
+          },
+          [this, task] { finish_task(*task); });
     }
   }
   return true;
 }
 
-void PassRun::finish_token(SpanGroup& group, std::int64_t block, std::int64_t first_item,
-                           std::int64_t& panel_left) {
-  ++folded_[static_cast<std::size_t>(block - first_block_)];
-  if (--panel_left == 0) {
-    const std::int64_t spans = group.end_span - group.first_span;
-    for (std::int64_t i = 0; i < spans; ++i) edges_->release(first_item + i);
+// Some ten thousand edges are worth handing out; but every worker should have a few tasks.
+std::int64_t PassRun::blocks_a_task() const {
+  constexpr double kTaskEdges = 16384;
+  const EdgeLayout& edges = context_.edges;
+  const double edges_a_block =
+      static_cast<double>(edges.edges * std::min(pass_.span_group, edges.span_count())) /
+      static_cast<double>(edges.span_count() * edges.block_count());
+  const std::int64_t most =
+      (end_block_ - first_block_) * slices_per_block() / (4 * context_.driver.workers());
+  const auto wanted = static_cast<std::int64_t>(kTaskEdges / std::max(edges_a_block, 1.0));
+  return std::max<std::int64_t>(1, std::min(wanted, most));
+}
+
+void PassRun::finish_task(const EdgeTask& task) {
+  for (const BlockEdges& edges_of : task.blocks) {
+    ++folded_[static_cast<std::size_t>(edges_of.block - first_block_)];
   }
-  if (--group.tokens_left > 0) return;
+  const auto done = static_cast<std::int64_t>(task.blocks.size());
+  SpanGroup& group = *task.group;
+  if ((*task.panel_left -= done) == 0) {
+    const std::int64_t spans = group.end_span - group.first_span;
+    for (std::int64_t i = 0; i < spans; ++i) edges_->release(task.first_item + i);
+  }
+  if ((group.slices_left -= done) > 0) return;
   for (const auto& [stream, item] : group.items) stream->release(item);
 }
 
@@ -200,44 +224,70 @@ const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {
   return *use;
 }
 
-// Where the block's operands lie. Accumulators are zeroed before the first span.
-void PassRun::bind_block(EdgeToken& token) const {
+// Where the block's operands lie.
+PassRun::BlockEdges PassRun::bind_block(const SpanGroup& group, std::int64_t block) const {
+  BlockEdges bound;
+  bound.block = block;
+  bound.loops = loops_of(group, block);
   const auto add = [&](const Use& use, std::vector<void*>& pointers) {
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
       const bool at_hand = slice_begin(use) <= s && s < slice_end(use);
-      pointers.push_back(at_hand ? row_address(use, token.block, s) : nullptr);
+      pointers.push_back(at_hand ? row_address(use, block, s) : nullptr);
     }
   };
   for (const ValueId id : bound_.edges.resident) {
-    add(use_of(id, UseRole::kResident), token.resident);
+    add(use_of(id, UseRole::kResident), bound.resident);
   }
   for (const ValueId id : bound_.edges.accumulators) {
-    add(use_of(id, UseRole::kAccumulator), token.accumulators);
+    add(use_of(id, UseRole::kAccumulator), bound.accumulators);
   }
   for (const ValueId id : bound_.edges.matrices) {
     const auto& sums = bound_.edges.reductions;
     const bool summed = std::find(sums.begin(), sums.end(), id) != sums.end();
-    token.matrices.push_back(summed ? nullptr : section_.matrix(id));
+    bound.matrices.push_back(summed ? nullptr : section_.matrix(id));
   }
+  return bound;
 }
 
-void PassRun::zero_accumulators(const EdgeToken& token, std::int64_t rows) const {
-  auto pointer = token.accumulators.begin();
+// Before the first span.
+void PassRun::zero_accumulators(const BlockEdges& block, std::int64_t rows,
+                                std::int64_t slice) const {
+  auto pointer = block.accumulators.begin();
   for (const ValueId id : bound_.edges.accumulators) {
     const Use& use = use_of(id, UseRole::kAccumulator);
     const TensorLayout& shape = use.access.tensor->layout;
     for (std::int64_t s = 0; s < shape.slice_count(); ++s, ++pointer) {
-      if (*pointer == nullptr || (is_sliced(use) && s != token.slice)) continue;
+      if (*pointer == nullptr || (is_sliced(use) && s != slice)) continue;
       context_.backend.zero(*pointer, static_cast<std::size_t>(rows * shape.slice_stride(s)) *
                                           dtype_bytes(use.access.tensor->dtype));
     }
   }
 }
 
-void PassRun::fold(const EdgeToken& token) {
+// A block's tiles of the task's spans, in order; where the data has no self loop, the added one
+// behind its span's.
+std::vector<TileGroup::Entry> PassRun::tiles_of(const EdgeTask& task,
+                                                const BlockEdges& block) const {
   const EdgeLayout& edges = context_.edges;
-  const auto block = static_cast<std::size_t>(token.block - first_block_);
-  std::vector<void*> matrices = token.matrices;
+  const std::int64_t own_span = block.block * edges.block_rows / edges.span_rows;
+  std::vector<TileGroup::Entry> entries;
+  for (std::int64_t span = task.group->first_span; span < task.group->end_span; ++span) {
+    const std::int64_t at = span - task.group->first_span;
+    const void* const* rows = task.group->rows[static_cast<std::size_t>(at)].data();
+    const std::vector<PanelTile>& tiles = edge_loader_->tiles(task.first_item + at);
+    const auto tile = std::lower_bound(
+        tiles.begin(), tiles.end(), block.block,
+        [](const PanelTile& entry, std::int64_t wanted) { return entry.block < wanted; });
+    if (tile != tiles.end() && tile->block == block.block) entries.push_back({tile->tile, rows});
+    if (block.loops != nullptr && span == own_span) entries.push_back({block.loops->view(), rows});
+  }
+  return entries;
+}
+
+void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_t slice) {
+  const EdgeLayout& edges = context_.edges;
+  const auto block = static_cast<std::size_t>(edges_of.block - first_block_);
+  std::vector<void*> matrices = edges_of.matrices;
   auto sum = matrices.begin();
   for (std::size_t i = 0; i < partials_.size(); ++i) {
     auto& partial = partials_[i][block];
@@ -246,35 +296,21 @@ void PassRun::fold(const EdgeToken& token) {
     *sum = partial->data();
   }
   TileGroup group;
-  group.rows = std::min(edges.block_rows, edges.vertices - token.block * edges.block_rows);
-  group.slice = token.slice;
+  group.rows = std::min(edges.block_rows, edges.vertices - edges_of.block * edges.block_rows);
+  group.slice = slice;
   group.state = state_;
-  group.resident = token.resident.data();
-  group.accumulators = token.accumulators.data();
+  group.resident = edges_of.resident.data();
+  group.accumulators = edges_of.accumulators.data();
   group.matrices = matrices.data();
-  if (token.group->index == 0) zero_accumulators(token, group.rows);
-
-  std::vector<TileGroup::Entry> entries;
-  const std::int64_t own_span = token.block * edges.block_rows / edges.span_rows;
-  for (std::int64_t span = token.group->first_span; span < token.group->end_span; ++span) {
-    const std::int64_t at = span - token.group->first_span;
-    const void* const* rows = token.group->rows[static_cast<std::size_t>(at)].data();
-    const std::vector<PanelTile>& tiles = edge_loader_->tiles(token.first_item + at);
-    const auto tile = std::lower_bound(
-        tiles.begin(), tiles.end(), token.block,
-        [](const PanelTile& entry, std::int64_t wanted) { return entry.block < wanted; });
-    for (auto it = tile; it != tiles.end() && it->block == token.block; ++it) {
-      entries.push_back({it->tile, rows});
-    }
-    if (token.loops != nullptr && span == own_span) entries.push_back({token.loops->view(), rows});
-  }
+  if (task.group->index == 0) zero_accumulators(edges_of, group.rows, slice);
+  const std::vector<TileGroup::Entry> entries = tiles_of(task, edges_of);
   group.entries = entries;
   group.scratch = context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
   bound_.edge_kernel->run(group);
-  if (token.group->end_span < edges.span_count()) return;
+  if (task.group->end_span < edges.span_count()) return;
   for (std::size_t i = 0; i < partials_.size(); ++i) {
     section_.reductions.at(bound_.edges.reductions[i])
-        ->add(token.block, std::move(partials_[i][block]));
+        ->add(edges_of.block, std::move(partials_[i][block]));
   }
 }
 

@@ -44,6 +44,7 @@ class RowsLoader final : public ItemLoader {
 
   std::int64_t count() const override { return static_cast<std::int64_t>(items_.size()); }
   std::byte* place(std::int64_t item) const override;
+  bool is_coming(std::int64_t) const override { return false; }  // unit by unit: complete()
   void load(std::int64_t item, std::byte* data,
             const std::function<BlockCompletion()>& completion) override;
   bool needs_check(std::int64_t item) const override;

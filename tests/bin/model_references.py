@@ -177,9 +177,6 @@ class Reference:
     def sage_mean(self):
         return self.sage(self.mean)
 
-    def sage_max(self):
-        return self.sage(self.largest)
-
     def sage_sum(self):
         return self.sage(lambda messages: self.mean(messages) * self.adjacency.sum(1)[:, None])
 

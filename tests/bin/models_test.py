@@ -69,7 +69,7 @@ class ModelsTest(ProgramTest):
         self.check("sage", reference="sage_mean")
 
     def test_sage_by_max(self):
-        self.check("sage", "--aggr", "max", reference="sage_max")
+        self.check("sage", "--aggr", "max", reference="sage_pool")
 
     def test_sage_by_sum(self):
         self.check("sage", "--aggr", "sum", reference="sage_sum")

@@ -85,8 +85,7 @@ class GraphHarness {
       counts.produced_inputs.insert(name);
     }
     const Plan plan = make_plan({&staged.program}, counts, options);
-    Arena arena = backend_->allocate(static_cast<std::size_t>(plan.arena_bytes));
-    Executor executor(*backend_, io_, dataset_, {&staged.program}, plan, arena, stores,
+    Executor executor(*backend_, io_, dataset_, {&staged.program}, plan, stores,
                       {"/", options.workers});
     for (std::size_t id = 0; id < graph.tensors().size(); ++id) {
       const Tensor& tensor = graph.tensors()[id];

@@ -76,9 +76,7 @@ TEST_CASE("shared parameters: a program sums them, the same on every reading") {
   ParameterStore parameters(*backend, DType::kF64, program.model().parameters);
   parameters.initialise(3);
   const Plan plan = make_plan({&program.program()}, counts_of(dataset));
-  ProgramRun run(*backend, io, dataset, {&program}, plan,
-                 backend->allocate(static_cast<std::size_t>(plan.arena_bytes)), inputs, parameters,
-                 {"/", 1});
+  ProgramRun run(*backend, io, dataset, {&program}, plan, inputs, parameters, {"/", 1});
   const auto loss = [&] {
     REQUIRE(run.run(0, {}, nullptr));
     return run.losses(0)[0].loss;

@@ -156,8 +156,7 @@ class Harness {
     std::map<std::string, TensorStore*> inputs = {
         {"features", const_cast<DatasetTensor*>(&features)},
         {"degrees", const_cast<DatasetTensor*>(&degrees)}};
-    const Arena arena = backend_->allocate(static_cast<std::size_t>(result.plan.arena_bytes));
-    Executor executor(*backend_, faulty_, dataset_, {&hops_.program}, result.plan, arena, inputs,
+    Executor executor(*backend_, faulty_, dataset_, {&hops_.program}, result.plan, inputs,
                       {"/", options.workers});
     for (int i = 0; i < runs; ++i) {
       if (!executor.run(0, {}, stop)) return result;

@@ -1,0 +1,173 @@
+"""What the benches of training out of core share: options, graphs, runs inside a memory limit,
+fio at a run's own mix of reads and writes, and results that outlive an interrupted bench."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from accuracy import ROOT, describe_machine, run  # noqa: E402
+from memory_limit import MemoryCgroup, parse_size  # noqa: E402, F401
+
+MIB = 1 << 20
+# The first epoch warms up: what stays in memory comes in.
+WARM_UP = 1
+KEPT = ("best_valid", "test", "plan_predicted_bytes", "plan_predicted_seconds",
+        "plan_lower_bound_seconds", "peak_host_bytes")
+WAITS = ("compute_busy", "read_wait_seconds", "write_wait_seconds", "compute_wait_seconds")
+
+
+def parser_of(description):
+    """A parser with the options that all these benches have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/bench",
+                        help="where graphs and runs go; graphs stay there")
+    parser.add_argument("--again", action="store_true", help="measure what was measured, too")
+    return parser
+
+
+class Results:
+    """bench/results/<name>.json: cases by name, written as each is done. A case counts only for the
+    programs and the settings that it was measured with."""
+
+    def __init__(self, name, options):
+        self.path = ROOT / "bench/results" / f"{name}.json"
+        self.again = options.again
+        self.programs = hashlib.sha256(
+            (options.programs / "ooc-train").read_bytes()).hexdigest()[:16]
+        self.done = set()
+        self.report = {"cases": {}}
+        if self.path.exists():
+            self.report = json.loads(self.path.read_text())
+
+    def get(self, name, settings):
+        case = self.report["cases"].get(name)
+        if case is None or (self.again and name not in self.done):
+            return None
+        same = case["programs"] == self.programs and case["settings"] == settings
+        return case["result"] if same else None
+
+    def put(self, name, settings, result):
+        self.done.add(name)
+        self.report["machine"] = describe_machine()
+        self.report["cases"][name] = {
+            "programs": self.programs, "settings": settings, "result": result}
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps(self.report, indent=2) + "\n")
+        new.replace(self.path)
+
+
+def generate(options, kind, vertices, edges, features, classes):
+    """The dataset, made unless it is there; `edges` are undirected."""
+    dataset = options.work / f"{kind}-{vertices}-{edges}-{features}-{classes}.ooc"
+    if not dataset.exists():
+        options.work.mkdir(parents=True, exist_ok=True)
+        print(f"generating {dataset.name}", file=sys.stderr, flush=True)
+        run(options.programs / "ooc-prep", "generate", kind, "--vertices", vertices, "--edges",
+            edges, "--features", features, "--classes", classes, "-o", dataset, "--quiet")
+    return dataset
+
+
+def environment(options):
+    """The machine's rates are measured in this bench, not taken from an earlier day."""
+    return {**os.environ, "XDG_CACHE_HOME": str(options.work / "cache")}
+
+
+def forget_rates(options):
+    shutil.rmtree(options.work / "cache", ignore_errors=True)
+
+
+def plan(options, *arguments):
+    """What `ooc-train --plan --json` prints; None where the budget is too small (exit 4)."""
+    command = [options.programs / "ooc-train", *map(str, arguments), "--plan", "--json", "--quiet"]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment(options))
+    if result.returncode == 4:
+        return None
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
+    return json.loads(result.stdout)
+
+
+def train(options, dataset, arguments, limit_bytes=None):
+    """Trains within a cgroup of `limit_bytes`, if given, and says how it went. The run's directory
+    and its scratch lie beside the dataset and are gone afterwards, but for a run that failed."""
+    run_dir = options.work / "run"
+    shutil.rmtree(run_dir, ignore_errors=True)
+    command = [options.programs / "ooc-train", dataset, "--run-dir", run_dir, "--quiet",
+               *map(str, arguments)]
+    how = {"capture_output": True, "text": True, "env": environment(options)}
+    group_peak = None
+    if limit_bytes is None:
+        process = subprocess.run(command, **how)
+    else:
+        with MemoryCgroup(f"ooc-bench-{os.getpid()}", limit_bytes) as group:
+            process = subprocess.run(command, preexec_fn=group.enter, **how)
+            group_peak = group.peak()
+    result = {"exit_code": process.returncode, "error": process.stderr.strip()[-500:],
+              "peak_cgroup_bytes": group_peak}
+    if process.returncode == 0:
+        result.update(read_run(run_dir))
+        shutil.rmtree(run_dir)
+    return result
+
+
+def read_run(run_dir):
+    """What a run that ended well says of itself; means over the epochs behind the warm-up."""
+    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    summary = json.loads((run_dir / "summary.json").read_text())
+    steady = lines[WARM_UP:]
+    curve = ("epoch", "loss", "train", "valid", "test", "valid_loss")
+    return {
+        "curve": [[line[key] for key in curve] for line in lines],
+        "warm_up_seconds": sum(line["seconds"] for line in lines[:WARM_UP]),
+        "epoch_seconds": statistics.mean(line["seconds"] for line in steady),
+        "bytes_read": statistics.mean(line["bytes_read"] for line in steady),
+        "bytes_written": statistics.mean(line["bytes_written"] for line in steady),
+        "most_bytes": max(line["bytes_read"] + line["bytes_written"] for line in steady),
+        **{key: summary.get(key) for key in KEPT},
+        **{key: steady[-1].get(key) for key in WAITS},
+        **plan_figures(json.loads((run_dir / "plan.json").read_text())),
+    }
+
+
+def plan_figures(document):
+    """Bytes of an epoch by the plan, by the optimum of its linear program, and of all the vertex
+    tensors that an epoch's passes share."""
+    epoch = document["epoch"]
+    return {
+        "plan_bytes_read": document["bytes_read_per_epoch"],
+        "plan_bytes_written": document["bytes_written_per_epoch"],
+        "plan_bound_bytes": epoch["bound_bytes"],
+        "plan_remark": epoch.get("remark"),
+        "vertex_tensor_bytes": sum(tensor["bytes"] for tensor in epoch["tensors"]),
+    }
+
+
+def disk_rate(options, bytes_read, bytes_written, seconds=8):
+    """Bytes a second, read and written together, that fio moves past the page cache at this mix:
+    2 MiB a request, 16 at once."""
+    share = round(100 * bytes_read / (bytes_read + bytes_written))
+    mix = {100: ["--rw=read"], 0: ["--rw=write"]}
+    file = options.work / "fio"
+    fio = ["fio", "--name=disk", f"--filename={file}", "--size=4G", "--bs=2M", "--direct=1",
+           "--ioengine=io_uring", "--iodepth=16", "--output-format=json"]
+    if not file.exists():  # blocks that were never written are read or written at other rates
+        run(*fio, "--rw=write")
+    report = json.loads(run(*fio, *mix.get(share, ["--rw=rw", f"--rwmixread={share}"]),
+                            "--time_based", f"--runtime={seconds}"))
+    job = report["jobs"][0]
+    return job["read"]["bw_bytes"] + job["write"]["bw_bytes"]
+
+
+def finish(options):
+    (options.work / "fio").unlink(missing_ok=True)
+    print(f"\ngraphs are kept in {options.work}: "
+          f"{sum(p.stat().st_size for p in options.work.rglob('*') if p.is_file()) / 1e9:.1f} GB",
+          file=sys.stderr)
