@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/host_memory.h"
 #include "engine/program_run.h"
 #include "storage/dataset_tensor.h"
 #include "storage/errors.h"
@@ -214,7 +213,7 @@ std::int64_t result_memory(const RunBudget& budget, std::int64_t vertices, std::
 Plan plan_inference(const ModelProgram& program, const GraphCounts& counts,
                     std::int64_t result_bytes, const RunBudget& budget) {
   const std::int64_t reserved =
-      resident_host_bytes() + result_bytes + process_reserve(budget.plan.workers, 0, counts);
+      budget.resident_bytes + result_bytes + process_reserve(budget.plan.workers, 0, counts);
   return plan_in_budget({&program.program()}, counts, budget, reserved);
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "engine/host_memory.h"
 #include "engine/metrics.h"
 #include "engine/program_run.h"
 #include "kernels/blas.h"
@@ -101,7 +100,7 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   budget_.plan.strategy = config.cache_policy;
   budget_.plan.fuse_edges = parse_rewrites(config.rewrites).fusion;
   const std::int64_t metric = metric_reserve(config, counts);
-  reserved_ = resident_host_bytes() + training_.sum_bytes() + metric +
+  reserved_ = budget_.resident_bytes + training_.sum_bytes() + metric +
               process_reserve(budget_.plan.workers, parameter_bytes(training_), counts);
   // Where neither fits, the budget is named that does for both.
   std::optional<BudgetError> too_small;

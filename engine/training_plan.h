@@ -19,14 +19,15 @@ inline constexpr int kEvaluation = 1;
 
 // What a run may take.
 struct RunBudget {
-  std::int64_t host_bytes = 0;  // of the whole process; 0: no limit
+  std::int64_t host_bytes = 0;      // of the whole process; 0: no limit
+  std::int64_t resident_bytes = 0;  // of it the process holds already (engine/host_memory.h)
   // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.
   PlanOptions plan = {};
 };
 
 class TrainingPlan {
  public:
-  // The memory the process holds is charged as it is now. BudgetError as make_plan's.
+  // BudgetError as make_plan's.
   TrainingPlan(const RunConfig& config, const GraphFacts& facts, GraphCounts counts, DType real,
                const RunBudget& budget);
 

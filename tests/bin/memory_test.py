@@ -35,7 +35,7 @@ class MemoryTest(ProgramTest):
         self.train("auto")
         expected = curve(self.path / "run")
         for policy in ("none", "lru", "dp", "lp"):
-            for memory in (72, 112):
+            for memory in (64, 76):
                 with self.subTest(policy=policy, memory=memory):
                     summary = self.train(f"{memory}MiB", "--cache-policy", policy)
                     self.assertLessEqual(summary["peak_host_bytes"], memory * MIB)
