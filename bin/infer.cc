@@ -91,7 +91,7 @@ void infer(const Options& options) {
   inference.output = options.what;
   inference.path = options.output;
   inference.budget.host_bytes = host_memory_of(options.host_memory);
-  inference.budget.resident_bytes = resident_host_bytes();
+  inference.budget.resident_bytes = held_host_bytes();
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());

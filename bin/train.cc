@@ -58,7 +58,7 @@ RunBudget budget_of(BlockIo& io, const RunConfig& config, const std::string& dir
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   const RateOptions rates{existing(config.scratch.empty() ? directory : config.scratch),
                           budget.plan.workers, std::min(kMeasuring, budget.host_bytes / 4)};
-  budget.resident_bytes = resident_host_bytes();
+  budget.resident_bytes = held_host_bytes();
   budget.plan.rates = machine_rates(posix_file_system(), io, rates, rates_cache());
   return budget;
 }

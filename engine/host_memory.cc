@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "storage/byte_size.h"
+#include "storage/types.h"
 
 namespace ooc {
 namespace {
@@ -94,6 +95,11 @@ std::int64_t kibibytes_of(const std::string& path, std::string_view key) {
 
 std::int64_t peak_host_bytes() { return kibibytes_of("/proc/self/status", "VmHWM:"); }
 std::int64_t resident_host_bytes() { return kibibytes_of("/proc/self/status", "VmRSS:"); }
+
+std::int64_t held_host_bytes() {
+  constexpr std::int64_t kLeast = 48 << 20, kStep = 16 << 20;
+  return std::max(kLeast, round_up(resident_host_bytes(), kStep));
+}
 
 std::int64_t host_memory_for_us(const std::string& root) {
   const std::int64_t free =

@@ -10,6 +10,9 @@ namespace ooc {
 // is resident now; 0 where the kernel doesn't say.
 std::int64_t peak_host_bytes();
 std::int64_t resident_host_bytes();
+// The same in steps of 16 MiB, 48 MiB at least: it varies by a few from run to run, and what a
+// budget allows should not.
+std::int64_t held_host_bytes();
 
 // What this process may take in all, as --host-memory auto has it: what it has, and of what is free
 // all but a sixteenth, 64 MiB at least. Free is the least of what the machine has available and
