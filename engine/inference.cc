@@ -209,11 +209,11 @@ std::int64_t result_memory(const RunBudget& budget, std::int64_t vertices, std::
   return std::min(most, std::max(kLeast, vertices * cols * std::int64_t{sizeof(float)}));
 }
 
-// The parameters are there already.
-Plan plan_inference(const ModelProgram& program, const GraphCounts& counts,
-                    std::int64_t result_bytes, const RunBudget& budget) {
+// The parameters are there already; `own_bytes` are what the results and their scores take.
+Plan plan_inference(const ModelProgram& program, const GraphCounts& counts, std::int64_t own_bytes,
+                    const RunBudget& budget) {
   const std::int64_t reserved =
-      budget.resident_bytes + result_bytes + process_reserve(budget.plan.workers, 0, counts);
+      budget.resident_bytes + own_bytes + process_reserve(budget.plan.workers, 0, counts);
   return plan_in_budget({&program.program()}, counts, budget, reserved);
 }
 
@@ -257,7 +257,11 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   RunBudget budget = options.budget;
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   const std::int64_t result_bytes = result_memory(budget, dataset.vertices(), cols);
-  const Plan plan = plan_inference(program, counts_of(dataset), result_bytes, budget);
+  const bool scores_logits = wanted.loss && needs_logits(checkpoint.config.metric, model.task);
+  const std::int64_t score_bytes =
+      scores_logits ? metric_memory(checkpoint.config.metric, model.task, dataset.vertices(), cols)
+                    : 0;
+  const Plan plan = plan_inference(program, counts_of(dataset), result_bytes + score_bytes, budget);
   ProgramRun run(backend, io, dataset, {&program}, plan, inputs, parameters,
                  {options.scratch, budget.plan.workers});
   if (!run.run(0, {}, stop)) interrupted();
