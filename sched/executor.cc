@@ -15,6 +15,8 @@ namespace ooc {
 RunCounters& RunCounters::operator+=(const RunCounters& other) {
   bytes_read += other.bytes_read;
   bytes_written += other.bytes_written;
+  bytes_to_device += other.bytes_to_device;
+  bytes_from_device += other.bytes_from_device;
   compute_seconds += other.compute_seconds;
   read_wait_seconds += other.read_wait_seconds;
   write_wait_seconds += other.write_wait_seconds;
@@ -156,7 +158,7 @@ void Executor::State::forget() {
 
 PassReport Executor::State::take_report() {
   return {0,
-          {context.bytes_read.exchange(0), context.bytes_written.exchange(0),
+          {context.bytes_read.exchange(0), context.bytes_written.exchange(0), 0, 0,
            driver.take_compute_seconds(), driver.take_wait_seconds(WaitCause::kReads),
            driver.take_wait_seconds(WaitCause::kWrites),
            driver.take_wait_seconds(WaitCause::kWorkers)}};

@@ -28,6 +28,8 @@ namespace ooc {
 struct RunCounters {
   std::int64_t bytes_read = 0;  // from storage
   std::int64_t bytes_written = 0;
+  std::int64_t bytes_to_device = 0;  // over the link to a device with memory of its own
+  std::int64_t bytes_from_device = 0;
   double compute_seconds = 0;  // summed over workers
   // Of the driving thread, by cause: for reads, for writes to free a buffer, for the workers.
   double read_wait_seconds = 0;

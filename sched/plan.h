@@ -2,10 +2,12 @@
 // tensors lie from pass to pass. Made before the first epoch from the programs, the graph's counts
 // and a budget; the executor follows it and decides nothing.
 //
-// Two tiers: storage, which holds every input and what the plan stores of produced tensors, and
-// the arena, one allocation of memory whose regions the plan hands out, pass by pass. What a pass
-// works on lies in the arena: in a piece, rows of a tensor that stay there from pass to pass, or in
-// the memory of one of the pass's uses of it, through which rows stream by.
+// Tiers: storage, which holds every input and what the plan stores of produced tensors, and the
+// arena, one allocation of the device's memory whose regions the plan hands out, pass by pass. What
+// a pass works on lies in the arena: in a piece, rows of a tensor that stay there from pass to
+// pass, or in the memory of one of the pass's uses of it, through which rows stream by. On the CPU
+// that is all: the device's memory is the host's. With any other device the host's memory is a tier
+// between the two (HostTier): all that the arena takes in or gives out crosses the link to it.
 //
 // Source: the shape of passes is NGra's (§3.2, §4.1), the residency strategies `dp` and `lru` are
 // ROC's (§5, Algorithm 1); `lp` is ours.
@@ -14,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,8 +49,9 @@ struct PlannedTensor {
   DType dtype = DType::kF32;     // as stored
   bool input = false;            // there before the epoch
   std::int64_t unit_blocks = 1;  // blocks of a unit: what one transfer of a slice moves
-  // Of a produced tensor: blocks from here on are written to storage, those before it never are,
-  // since they stay in memory until their last use. A multiple of unit_blocks, or block_count.
+  // Of a produced tensor: blocks from here on leave the arena, for the host's memory where there is
+  // a HostTier, else for storage; those before it never do, since they stay until their last use. A
+  // multiple of unit_blocks, or block_count.
   std::int64_t stored_from_block = 0;
 };
 
@@ -64,12 +68,30 @@ struct Piece {
   int first_pass = 0, last_pass = 0;
 };
 
-// Edge chunks [0, end_chunk) of a direction's file in memory, each at a multiple of 4 KiB, from the
-// first epoch on.
+// Edge chunks [first_chunk, end_chunk) of a direction's file in memory, each at a multiple of 4
+// KiB, from the first epoch on. In the arena first_chunk is 0.
 struct EdgePiece {
   Direction direction = Direction::kIn;
   std::int64_t end_chunk = 0;
   Region memory;
+  std::int64_t first_chunk = 0;
+};
+
+// The host's memory below a device: an arena of its own. What the device reads comes from a piece
+// here, or from storage: into the piece that holds it in that pass, or through a staging slot. What
+// it gives out goes into a piece, or through a staging slot, and on to storage where the plan says
+// so. Pieces are as the device's (Piece), but begin where the device stops holding rows for good.
+struct HostTier {
+  std::vector<Piece> pieces;
+  std::vector<EdgePiece> edge_pieces;
+  // By tensor, of produced ones: blocks from here on are written to storage; those between
+  // PlannedTensor::stored_from_block and here live in the host's pieces until their last use. A
+  // multiple of unit_blocks, or block_count.
+  std::vector<std::int64_t> stored_from_block;
+  // Slots of the largest unit of a slice or edge chunk that crosses the link.
+  Region staging;
+  std::int64_t staging_slots = 0;
+  std::int64_t arena_bytes = 0;
 };
 
 enum class UseRole {
@@ -130,6 +152,8 @@ struct Pass {
   // Of an epoch behind the first.
   std::int64_t bytes_read = 0;  // from storage
   std::int64_t bytes_written = 0;
+  std::int64_t bytes_to_device = 0;  // over the link; 0 without a HostTier
+  std::int64_t bytes_from_device = 0;
   // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge
   // values that don't stay in cache, rows of vertex tensors in the row-wise work.
   std::int64_t bytes_moved = 0;
@@ -151,6 +175,7 @@ struct Plan {
   std::vector<Piece> pieces;
   std::vector<EdgePiece> edge_pieces;
   std::int64_t arena_bytes = 0;
+  std::optional<HostTier> host;      // below a device with memory of its own
   std::int64_t scratch_bytes = 0;    // per worker: the largest of the passes', of rows or edges
   std::int64_t reduction_bytes = 0;  // of partial sums, at most
   std::int64_t stored_bytes = 0;     // of files for produced tensors
@@ -158,11 +183,15 @@ struct Plan {
   // Of an epoch behind the first that runs every section.
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
+  std::int64_t bytes_to_device = 0;
+  std::int64_t bytes_from_device = 0;
   std::int64_t bytes_moved = 0;
   double seconds = 0;
   // The optimum of the linear program over this pass list: no residency moves fewer bytes, none
-  // takes less time.
+  // takes less time. With a HostTier the bytes are those to and from storage, as if both memories
+  // were one, and bound_link_bytes those over the link.
   std::int64_t bound_bytes = 0;
+  std::int64_t bound_link_bytes = 0;
   double bound_seconds = 0;
   std::string remark;  // such as why a strategy isn't exact here
 };
@@ -187,6 +216,8 @@ struct GraphCounts {
 struct MachineRates {
   double storage_read = 2e9;  // bytes
   double storage_write = 1.5e9;
+  double to_device = 12e9;  // over the link, where there is one
+  double from_device = 12e9;
   double memory = 10e9;         // bytes of Pass::bytes_moved, all workers together
   double multiply_adds = 5e10;  // all workers together
 };
@@ -195,10 +226,16 @@ struct MachineRates {
 struct PlanOptions {
   Strategy strategy = Strategy::kLp;
   // What the arena, the workers' scratch and the partial sums may take together; 0: no limit;
-  // below 0: what is reserved already takes more than the budget.
+  // below 0: what is reserved already takes more than the budget. With `device` it is what the
+  // HostTier's arena may take.
   std::int64_t memory_bytes = 0;
   // What else is charged to the budget, so that errors can name the budget.
   std::int64_t reserved_bytes = 0;
+  // The passes run on a device with memory of its own, of which the arena, the workers' scratch and
+  // the partial sums may take so much, as memory_bytes and reserved_bytes say.
+  bool device = false;
+  std::int64_t device_memory_bytes = 0;
+  std::int64_t device_reserved_bytes = 0;
   std::int64_t workers = 1;
   MachineRates rates = {};
   // Outputs of the programs are stored in full, for other plans to read.
