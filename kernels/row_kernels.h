@@ -116,9 +116,8 @@ namespace ooc {
 
 // What degree_factor makes of a row of degrees (storage/dataset.h).
 enum class DegreeFactor {
-  kIn,                  // (in-degree + 1)^-1/2; self loops aren't counted, here and in the next
-  kOut,                 // (out-degree + 1)^-1/2
-  kLoop,                // 1 - (self loops in the data): so that each vertex has one
+  kIn,                  // (in-edges)^-1/2, each vertex without a self loop having one
+  kOut,                 // (out-edges)^-1/2, likewise
   kInverseIn,           // 1 / (in-edges, self loops in the data among them); 0 where there are none
   kInverseInWithLoops,  // the same, each vertex without a self loop having one
 };

@@ -13,18 +13,18 @@ namespace {
 double inverse(std::int64_t count) { return count > 0 ? 1.0 / static_cast<double>(count) : 0; }
 
 double factor_of(DegreeFactor factor, const std::int32_t* degrees) {
-  const std::int64_t in = degrees[kInDegree], loops = degrees[kSelfLoops];
+  const std::int64_t in = degrees[kInDegree], out = degrees[kOutDegree];
+  const std::int64_t loops = degrees[kSelfLoops];
+  const std::int64_t least_one = std::max<std::int64_t>(loops, 1);
   switch (factor) {
     case DegreeFactor::kIn:
-      return 1 / std::sqrt(degrees[kInDegree] + 1.0);
+      return 1 / std::sqrt(static_cast<double>(in + least_one));
     case DegreeFactor::kOut:
-      return 1 / std::sqrt(degrees[kOutDegree] + 1.0);
-    case DegreeFactor::kLoop:
-      return 1.0 - degrees[kSelfLoops];
+      return 1 / std::sqrt(static_cast<double>(out + least_one));
     case DegreeFactor::kInverseIn:
       return inverse(in + loops);
     case DegreeFactor::kInverseInWithLoops:
-      return inverse(in + std::max<std::int64_t>(loops, 1));
+      return inverse(in + least_one);
   }
   return 0;
 }

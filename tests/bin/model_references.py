@@ -62,7 +62,7 @@ class Reference:
         self.adjacency = np.zeros((self.vertices, self.vertices))  # row: destination
         np.add.at(self.adjacency, (self.target, self.source), 1)
         with_loops = self.adjacency.copy()
-        np.fill_diagonal(with_loops, 1)
+        np.fill_diagonal(with_loops, np.maximum(self.adjacency.diagonal(), 1))
         in_degree, out_degree = with_loops.sum(axis=1), with_loops.sum(axis=0)
         self.normalised = with_loops / np.sqrt(np.outer(in_degree, out_degree))
         without = np.setdiff1d(np.arange(self.vertices), self.source[loops])

@@ -1,6 +1,7 @@
 // A GCN by another method: dense matrices in double, straight from the formula. For tests.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -33,14 +34,14 @@ inline Dense multiply(const Dense& a, const Dense& b) {
   return out;
 }
 
-// D_in^-1/2 (A + I) D_out^-1/2 as a matrix, row = destination: parallel edges add up, a vertex has
-// one loop whatever the data says, degrees count the loop.
+// D_in^-1/2 (A + I) D_out^-1/2 as a matrix, row = destination: parallel edges add up, I adds a loop
+// where the data have none, degrees count loops.
 inline Dense normalised_adjacency(const std::vector<Edge>& edges, std::int64_t vertices) {
   Dense a(vertices, vertices);
   for (const Edge& edge : edges) {
-    if (edge.source != edge.destination) a.at(edge.destination, edge.source) += 1;
+    a.at(edge.destination, edge.source) += 1;
   }
-  for (std::int64_t v = 0; v < vertices; ++v) a.at(v, v) = 1;
+  for (std::int64_t v = 0; v < vertices; ++v) a.at(v, v) = std::max(a.at(v, v), 1.0);
   std::vector<double> in(static_cast<std::size_t>(vertices)), out(in.size());
   for (std::int64_t v = 0; v < vertices; ++v) {
     for (std::int64_t u = 0; u < vertices; ++u) {

@@ -55,14 +55,15 @@ void check_same(GraphHarness& harness, const TensorGraph& old, const Rewritten& 
   }
 }
 
-// D (A + L) D X W: what GCN propagates, written as the model writes it.
+// D (A + L) D X W: what a GCN propagates that has its loops behind the gather.
 TensorId convolution(TensorGraph& graph, TensorId x, std::int64_t out) {
   const TensorId w = graph.parameter("w", graph.shape(x).cols, out);
   const TensorId factor = degree_factor(graph, DegreeFactor::kOut);
   const TensorId edges = graph.apply(
       "scale_rows", {graph.apply("matmul", {graph.source(x), w}), graph.source(factor)});
   const TensorId own = graph.apply("scale_rows", {graph.apply("matmul", {x, w}), factor});
-  const TensorId loop = graph.apply("scale_rows", {own, degree_factor(graph, DegreeFactor::kLoop)});
+  const TensorId loop =
+      graph.apply("scale_rows", {own, degree_factor(graph, DegreeFactor::kInverseIn)});
   const TensorId sum = graph.apply("add", {gather_sum(graph, edges), loop});
   return graph.apply("scale_rows", {sum, degree_factor(graph, DegreeFactor::kIn)});
 }

@@ -32,9 +32,10 @@ TEMPLATE_TEST_CASE("vertex data: factors of degrees, computed in double", "", fl
     double (*value)(double in, double out, double loops);
   };
   const Case cases[] = {
-      {DegreeFactor::kIn, [](double in, double, double) { return 1 / std::sqrt(in + 1); }},
-      {DegreeFactor::kOut, [](double, double out, double) { return 1 / std::sqrt(out + 1); }},
-      {DegreeFactor::kLoop, [](double, double, double loops) { return 1 - loops; }},
+      {DegreeFactor::kIn,
+       [](double in, double, double loops) { return 1 / std::sqrt(in + std::max(loops, 1.0)); }},
+      {DegreeFactor::kOut,
+       [](double, double out, double loops) { return 1 / std::sqrt(out + std::max(loops, 1.0)); }},
       {DegreeFactor::kInverseIn,
        [](double in, double, double loops) { return in + loops > 0 ? 1 / (in + loops) : 0; }},
       {DegreeFactor::kInverseInWithLoops,
