@@ -4,13 +4,14 @@
 #include <cmath>
 #include <optional>
 
+#include "bin/cli/devices.h"
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
+#include "engine/devices.h"
 #include "engine/host_memory.h"
 #include "engine/inference.h"
 #include "engine/model_words.h"
 #include "engine/run_directory.h"
-#include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "storage/result_file.h"
 
@@ -25,6 +26,7 @@ struct Options {
   Output what = Output::kLogits;
   std::string devices = "auto";
   std::string host_memory = "auto";
+  std::string device_memory = "auto";
   std::string scratch;
   std::optional<std::int64_t> threads;
   bool json = false;
@@ -44,8 +46,7 @@ void add_options(cli::Command& command, Options& options) {
                           {"embeddings", Output::kEmbeddings}},
                          "What to write, a row a vertex in the order of your input; classes of a "
                          "multi-label model are a matrix of 0 and 1 (uint8)");
-  command.choice<std::string>("--devices", options.devices, {{"auto", "auto"}, {"cpu", "cpu"}},
-                              "Where to compute");
+  cli::add_device_options(command, options.devices, options.device_memory);
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
   command.size_or_auto("--host-memory", options.host_memory,
@@ -85,13 +86,16 @@ void infer(const Options& options) {
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
   const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
   if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
-  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  const std::int64_t device_memory = device_memory_of(options.device_memory);
+  const std::unique_ptr<Backend> backend = make_backend(options.devices, device_memory);
   const std::unique_ptr<BlockIo> io = make_block_io();
   InferenceOptions inference;
   inference.output = options.what;
   inference.path = options.output;
   inference.budget.host_bytes = host_memory_of(options.host_memory);
   inference.budget.resident_bytes = held_host_bytes();
+  inference.budget.plan.device = has_own_memory(options.devices);
+  inference.budget.device_bytes = device_memory;
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());

@@ -12,11 +12,11 @@
 #include "bin/cli/threads.h"
 #include "bin/train_graph.h"
 #include "bin/train_options.h"
+#include "engine/devices.h"
 #include "engine/host_memory.h"
 #include "engine/machine_rates.h"
 #include "engine/model_library.h"
 #include "engine/seed_runs.h"
-#include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -59,6 +59,8 @@ RunBudget budget_of(BlockIo& io, const RunConfig& config, const std::string& dir
   const RateOptions rates{existing(config.scratch.empty() ? directory : config.scratch),
                           budget.plan.workers, std::min(kMeasuring, budget.host_bytes / 4)};
   budget.resident_bytes = held_host_bytes();
+  budget.plan.device = has_own_memory(config.devices);
+  budget.device_bytes = device_memory_of(config.device_memory);
   budget.plan.rates = machine_rates(posix_file_system(), io, rates, rates_cache());
   return budget;
 }
@@ -93,8 +95,12 @@ class ScratchDirectory {
 
 // What a program of this kind has once.
 struct Machine {
-  std::unique_ptr<BlockIo> io = make_block_io();
-  std::unique_ptr<Backend> backend = make_cpu_backend();
+  explicit Machine(const RunConfig& config)
+      : io(make_block_io()),
+        backend(make_backend(config.devices, device_memory_of(config.device_memory))) {}
+
+  std::unique_ptr<BlockIo> io;
+  std::unique_ptr<Backend> backend;
 };
 
 std::string metric_text(const nlohmann::ordered_json& value) {
@@ -174,7 +180,7 @@ void start(const cli::Command& command, TrainOptions& options) {
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   set_task(config, options, default_task(dataset.manifest()));
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
-  Machine machine;
+  Machine machine(config);
   const TrainerOptions trainer{budget_of(*machine.io, config, options.run_dir)};
   check_plan(options, machine, config, dataset, trainer);
   if (options.plan) return;
@@ -211,7 +217,7 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = Dataset::open(posix_file_system(), config.dataset, config.verify);
-  Machine machine;
+  Machine machine(config);
   const TrainerOptions trainer{budget_of(*machine.io, config, run.path())};
   check_plan(options, machine, config, dataset, trainer);
   if (options.plan) return;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "bin/cli/devices.h"
 #include "engine/model_library.h"
 #include "engine/model_words.h"
 #include "engine/rewrites.h"
@@ -102,8 +103,7 @@ void add_training_options(cli::Command& command, TrainOptions& options) {
 }
 
 void add_run_options(cli::Command& command, TrainOptions& options) {
-  command.choice<std::string>("--devices", options.devices, {{"auto", "auto"}, {"cpu", "cpu"}},
-                              "Where to compute");
+  cli::add_device_options(command, options.config.devices, options.config.device_memory);
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
   command.size_or_auto("--host-memory", options.config.host_memory,
@@ -156,8 +156,8 @@ void add_examples(cli::Command& command) {
 }
 
 // What no result depends on, and the number of epochs.
-const std::set<std::string> kMayChange{"epochs", "verify", "host-memory", "cache-policy",
-                                       "scratch"};
+const std::set<std::string> kMayChange{"epochs",  "verify",  "host-memory",  "cache-policy",
+                                       "scratch", "devices", "device-memory"};
 
 // config.toml's lines by option name: what an option's value is, as text.
 std::map<std::string, std::string> values_of(const RunConfig& config) {
@@ -256,7 +256,9 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   }
   if (command.given("epochs")) config.epochs = given.epochs;
   if (command.given("verify")) config.verify = given.verify;
+  if (command.given("devices")) config.devices = given.devices;
   if (command.given("host-memory")) config.host_memory = given.host_memory;
+  if (command.given("device-memory")) config.device_memory = given.device_memory;
   if (command.given("cache-policy")) config.cache_policy = given.cache_policy;
   if (command.given("scratch")) config.scratch = given.scratch;
   return config;

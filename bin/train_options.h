@@ -18,7 +18,6 @@ struct TrainOptions {
   std::string run_dir;
   std::string resume;
   std::string graph;  // counts of a graph that isn't there
-  std::string devices = "auto";
   Recipe recipe = Recipe::kNone;
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> heads;

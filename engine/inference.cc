@@ -212,8 +212,9 @@ std::int64_t result_memory(const RunBudget& budget, std::int64_t vertices, std::
 // The parameters are there already; `own_bytes` are what the results and their scores take.
 Plan plan_inference(const ModelProgram& program, const GraphCounts& counts, std::int64_t own_bytes,
                     const RunBudget& budget) {
-  const std::int64_t reserved =
-      budget.resident_bytes + own_bytes + process_reserve(budget.plan.workers, 0, counts);
+  Reserved reserved{budget.resident_bytes + own_bytes +
+                    process_reserve(budget.plan.workers, 0, counts)};
+  if (budget.plan.device) reserved.device_bytes = device_reserve(program);
   return plan_in_budget({&program.program()}, counts, budget, reserved);
 }
 

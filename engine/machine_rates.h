@@ -14,12 +14,13 @@ struct RateOptions {
   std::string directory;  // of the storage
   std::int64_t workers = 1;
   std::int64_t memory_bytes = 64 << 20;  // what measuring may take; it gives them back
-  double seconds = 0.2;                  // of one measurement of four, about
+  double seconds = 0.3;                  // of one measurement of six, about
 };
 
 // Measures writing and reading a file past the page cache and, with as many threads as there are
-// workers, sums of random rows of a tensor and products of matrices. Where there is no room for a
-// file the rates of storage are MachineRates' own. IoError where it cannot be written or read.
+// workers, sums of random rows of a tensor, element-wise operators, products of matrices.
+// Where there is no room for a file the rates of storage are MachineRates' own. IoError where it
+// cannot be written or read.
 MachineRates measure_rates(BlockIo& io, const RateOptions& options);
 
 // The same, measured once for a processor, a number of workers and the device that the directory

@@ -45,6 +45,7 @@ const void* ProgramRun::gradient(int section, const ModelParameter& parameter) {
   if (parts.size() == 1) return part(0);
   const DeviceBuffer& sum = *sums_.at({section, parameter.tensor});
   backend_.copy(sum.data(), part(0), sum.bytes(), CopyKind::kDeviceToDevice);
+  backend_.wait(backend_.record());
   for (std::size_t i = 1; i < parts.size(); ++i) {
     backend_.accumulate(program(section).real(), elements(parameter), sum.data(), part(i));
   }

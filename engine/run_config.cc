@@ -39,7 +39,7 @@ std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 // Keys that files of older versions don't have.
 const std::set<std::string> kLater{"task",         "metric",   "class-weights", "lr-schedule",
                                    "optimizer",    "momentum", "runs",          "host-memory",
-                                   "cache-policy", "scratch"};
+                                   "cache-policy", "scratch",  "devices",       "device-memory"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -75,7 +75,9 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("checkpoint-every", config.checkpoint_every);
   visit("verify", config.verify);
   visit("rewrites", config.rewrites);
+  visit("devices", config.devices);
   visit("host-memory", config.host_memory);
+  visit("device-memory", config.device_memory);
   visit("cache-policy", config.cache_policy);
   visit("scratch", config.scratch);
 }

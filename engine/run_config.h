@@ -35,9 +35,11 @@ struct RunConfig {
   std::int64_t checkpoint_every = 10;
   VerifyPolicy verify = VerifyPolicy::kFirst;
   std::string rewrites;  // engine/rewrites.h: which are not made
-  // How it runs, which changes no result: a size or auto; what stays in memory; where the rest
-  // goes, empty: in the run directory.
+  // How it runs, which changes no result: on what; sizes or auto; what stays in memory; where the
+  // rest goes, empty: in the run directory.
+  std::string devices = "auto";  // engine/devices.h
   std::string host_memory = "auto";
+  std::string device_memory = "auto";
   Strategy cache_policy = Strategy::kDp;
   std::string scratch;
 

@@ -206,6 +206,8 @@ namespace {
 void add_counters(Json& to, const RunCounters& counters) {
   to["bytes_read"] = counters.bytes_read;
   to["bytes_written"] = counters.bytes_written;
+  to["bytes_to_device"] = counters.bytes_to_device;
+  to["bytes_from_device"] = counters.bytes_from_device;
 }
 
 void add_waits(Json& to, const RunCounters& counters) {
@@ -247,13 +249,11 @@ Json metrics_line(const EpochRecord& record, const Plan& plan) {
   line["train_seconds"] = record.train_seconds;
   line["eval_seconds"] = record.eval_seconds;
   add_counters(line, record.counters);
-  line["bytes_to_device"] = 0;
-  line["bytes_from_device"] = 0;
   line["bytes_between_devices"] = 0;
   line["compute_busy"] = record.compute_busy;
   add_waits(line, record.counters);
   line["peak_host_bytes"] = peak_host_bytes();
-  line["peak_device_bytes"] = 0;
+  line["peak_device_bytes"] = record.peak_device_bytes;
   line[kPasses] = passes_of(record, plan);
   return line;
 }

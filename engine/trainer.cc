@@ -135,6 +135,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   record.counters += run_->take_counters();
   record.compute_busy = record.counters.compute_seconds /
                         (seconds_since(begin) * static_cast<double>(options_.budget.plan.workers));
+  record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
   state_.parameters = parameters_.capture();
   if (record.scores) keep_if_best(record, state_.parameters);

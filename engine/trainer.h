@@ -28,6 +28,7 @@ struct EpochRecord {
   double eval_seconds = 0;
   RunCounters counters;                         // of all passes, and of what metrics read
   double compute_busy = 0;                      // share of the workers' time spent in kernels
+  std::int64_t peak_device_bytes = 0;           // so far, of a device with memory of its own
   std::vector<std::vector<PassReport>> passes;  // by section that ran and pass
 };
 
@@ -58,6 +59,7 @@ class Trainer {
   std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop);
 
   const TrainingState& state() const { return state_; }
+  std::int64_t peak_device_bytes() const { return backend_.memory_peak(); }
   Checkpoint checkpoint() const;
   // Continues from a checkpoint; `where` names it in errors. DataError if it is of another dataset
   // or model.

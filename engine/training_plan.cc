@@ -64,28 +64,41 @@ std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
   constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
   // Of chunks that are there or ahead: their tables of tiles; and of all chunks, sweep by sweep.
   constexpr std::int64_t kChunks = 48, kChunkBytes = 1024;
-  const std::int64_t panel_tiles = counts.edges.block_count() /
-                                   std::max<std::int64_t>(1, counts.edges.panel_count());
+  const std::int64_t panel_tiles =
+      counts.edges.block_count() / std::max<std::int64_t>(1, counts.edges.panel_count());
   return kProcess + kWorker * workers + kCopies * parameter_bytes +
          kChunks * panel_tiles * static_cast<std::int64_t>(sizeof(PanelTile)) +
          kChunkBytes * counts.edges.chunk_count();
 }
 
+std::int64_t device_reserve(const ModelProgram& program) {
+  constexpr std::int64_t kPage = 4096;  // that a buffer may take beyond its bytes
+  const auto buffers = static_cast<std::int64_t>(4 * program.model().parameters.size());
+  return parameter_bytes(program) + program.sum_bytes() + buffers * kPage;
+}
+
 Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
-                    const RunBudget& budget, std::int64_t reserved_bytes) {
-  const auto options = [&](std::int64_t reserved) {
+                    const RunBudget& budget, const Reserved& reserved) {
+  // 0 would be no limit.
+  const auto left = [](std::int64_t bytes, std::int64_t taken) {
+    return bytes == 0 || bytes != taken ? std::max<std::int64_t>(bytes - taken, -1) : -1;
+  };
+  const auto options = [&](std::int64_t host_bytes) {
     PlanOptions plan = budget.plan;
-    plan.reserved_bytes = reserved;
-    if (budget.host_bytes > 0) plan.memory_bytes = budget.host_bytes - reserved;
-    if (budget.host_bytes == reserved) plan.memory_bytes = -1;
+    plan.reserved_bytes = host_bytes;
+    if (budget.host_bytes > 0) plan.memory_bytes = left(budget.host_bytes, host_bytes);
+    plan.device_reserved_bytes = reserved.device_bytes;
+    if (budget.device_bytes > 0) {
+      plan.device_memory_bytes = left(budget.device_bytes, reserved.device_bytes);
+    }
     return plan;
   };
   try {
-    return make_plan(programs, counts, options(reserved_bytes));
+    return make_plan(programs, counts, options(reserved.host_bytes));
   } catch (const BudgetError&) {
     // What a process holds varies a little: the least that is named has to work another time.
     constexpr std::int64_t kVariation = 2 << 20;
-    return make_plan(programs, counts, options(reserved_bytes + kVariation));
+    return make_plan(programs, counts, options(reserved.host_bytes + kVariation));
   }
 }
 
@@ -100,8 +113,9 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   budget_.plan.strategy = config.cache_policy;
   budget_.plan.fuse_edges = parse_rewrites(config.rewrites).fusion;
   const std::int64_t metric = metric_reserve(config, counts);
-  reserved_ = budget_.resident_bytes + training_.sum_bytes() + metric +
-              process_reserve(budget_.plan.workers, parameter_bytes(training_), counts);
+  reserved_.host_bytes = budget_.resident_bytes + training_.sum_bytes() + metric +
+                         process_reserve(budget_.plan.workers, parameter_bytes(training_), counts);
+  if (budget_.plan.device) reserved_.device_bytes = device_reserve(training_);
   // Where neither fits, the budget is named that does for both.
   std::optional<BudgetError> too_small;
   try {
@@ -206,14 +220,16 @@ Json TrainingPlan::json() const {
   plan["bytes_read_per_epoch"] = bytes_read();
   plan["bytes_written_per_epoch"] = bytes_written();
   plan["host_memory"] = budget_.host_bytes;
-  plan["reserved_bytes"] = reserved_;
+  plan["device_memory"] = budget_.device_bytes;
+  plan["reserved_bytes"] = reserved_.host_bytes;
+  plan["device_reserved_bytes"] = reserved_.device_bytes;
   plan["arena_bytes"] = arena_bytes();
   plan["workers"] = budget_.plan.workers;
   const MachineRates& rates = budget_.plan.rates;
-  plan["rates"] = {{"storage_read", rates.storage_read},
-                   {"storage_write", rates.storage_write},
-                   {"memory", rates.memory},
-                   {"multiply_adds", rates.multiply_adds}};
+  plan["rates"] = {{"storage_read", rates.storage_read}, {"storage_write", rates.storage_write},
+                   {"storage_both", rates.storage_both}, {"to_device", rates.to_device},
+                   {"from_device", rates.from_device},   {"gather", rates.gather},
+                   {"elementwise", rates.elementwise},   {"multiply_adds", rates.multiply_adds}};
   // Chosen by the machine, and part of what makes results equal to the last bit.
   plan["blas_core"] = blas_core();
   return plan;
@@ -226,13 +242,24 @@ std::string TrainingPlan::text() const {
             "\nEvery epoch:\n";
   }
   text += plan_to_text({&training_.program(), &evaluation_.program()}, epoch_);
-  const auto size = [](std::int64_t bytes) { return format_byte_size(bytes); };
-  text += fmt::format(
-      "host memory: {} for the plan, {} for what else the process holds{}\n",
-      size(arena_bytes() + budget_.plan.workers * epoch_.scratch_bytes + epoch_.reduction_bytes),
-      size(reserved_),
-      budget_.host_bytes > 0 ? fmt::format(", of {}", size(budget_.host_bytes))
-                             : ", without a limit");
+  const auto line = [&](const char* memory, std::int64_t planned, std::int64_t reserved,
+                        std::int64_t limit) {
+    const auto size = [](std::int64_t bytes) { return format_byte_size(bytes); };
+    text += fmt::format("{} memory: {} for the plan, {} for what else the process holds{}\n",
+                        memory, size(planned), size(reserved),
+                        limit > 0 ? fmt::format(", of {}", size(limit)) : ", without a limit");
+  };
+  std::int64_t computing = 0, below = 0;  // memory of the larger plan
+  for (const Plan* plan : {&epoch_, &once_plan_}) {
+    computing = std::max(computing, plan->arena_bytes + plan->reduction_bytes +
+                                        budget_.plan.workers * plan->scratch_bytes);
+    if (plan->host) below = std::max(below, plan->host->arena_bytes);
+  }
+  if (budget_.plan.device) {
+    line("device", computing, reserved_.device_bytes, budget_.device_bytes);
+    computing = below;
+  }
+  line("host", computing, reserved_.host_bytes, budget_.host_bytes);
   return text;
 }
 

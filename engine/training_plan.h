@@ -21,6 +21,7 @@ inline constexpr int kEvaluation = 1;
 struct RunBudget {
   std::int64_t host_bytes = 0;      // of the whole process; 0: no limit
   std::int64_t resident_bytes = 0;  // of it the process holds already (engine/host_memory.h)
+  std::int64_t device_bytes = 0;    // of a device with memory of its own (plan.device); 0: no limit
   // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.
   PlanOptions plan = {};
 };
@@ -44,7 +45,7 @@ class TrainingPlan {
   std::int64_t bytes_written() const { return epoch_.bytes_written; }
   std::int64_t host_bytes() const { return budget_.host_bytes; }
   // Of the budget: what the process holds when it plans, and what it takes beside the plan.
-  std::int64_t reserved_bytes() const { return reserved_; }
+  std::int64_t reserved_bytes() const { return reserved_.host_bytes; }
 
   nlohmann::ordered_json json() const;
   std::string text() const;
@@ -59,15 +60,23 @@ class TrainingPlan {
   ModelProgram evaluation_;
   Once once_;
   RunBudget budget_;
-  std::int64_t reserved_ = 0;
+  Reserved reserved_;
   std::int64_t metric_bytes_ = 0;
   Plan once_plan_;
   Plan epoch_;
 };
 
+// What of the two memories is taken beside what a plan gives out.
+struct Reserved {
+  std::int64_t host_bytes = 0;
+  std::int64_t device_bytes = 0;  // of a device with memory of its own
+};
+// Of parameters with their moments and summed gradients, each in a buffer.
+std::int64_t device_reserve(const ModelProgram& program);
+
 // make_plan() with what the budget leaves where so much of it is taken.
 Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
-                    const RunBudget& budget, std::int64_t reserved_bytes);
+                    const RunBudget& budget, const Reserved& reserved);
 
 // What a process takes beside what it holds already and what a plan gives out: buffers of BLAS,
 // stacks, tables of the executor, copies of `parameter_bytes` (parameters with their moments) that

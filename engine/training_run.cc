@@ -39,12 +39,12 @@ Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
   summary["last_test"] = json_number(state.last.test);
   summary["epochs"] = state.epoch;
   summary["epoch_seconds_median"] = median_of(lines, "seconds");
-  for (const char* key : {"bytes_read", "bytes_written"}) {
+  for (const char* key : {"bytes_read", "bytes_written", "bytes_to_device", "bytes_from_device"}) {
     summary[fmt::format("{}_per_epoch", key)] =
         static_cast<std::int64_t>(std::llround(median_of(lines, key)));
   }
   summary["peak_host_bytes"] = peak_host_bytes();
-  summary["peak_device_bytes"] = 0;
+  summary["peak_device_bytes"] = trainer.peak_device_bytes();
   const TrainingPlan& plan = trainer.plan();
   summary["plan_predicted_bytes"] = plan.bytes_read() + plan.bytes_written();
   summary["plan_predicted_seconds"] = plan.epoch_plan().seconds;

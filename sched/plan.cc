@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sched/plan_cost.h"
 #include "sched/plan_dp.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_lru.h"
@@ -226,7 +227,6 @@ class Planner {
         const PassDraft& draft = problem.draft().passes[index];
         pass.bytes_read = traffic[index].read;
         pass.bytes_written = traffic[index].written;
-        ++index;
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
         double moved = draft.edges ? stage.edge_bytes_moved : 0;
         for (const UseDraft& use : draft.uses) {
@@ -237,10 +237,9 @@ class Planner {
         pass.bytes_moved = static_cast<std::int64_t>(moved);
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
-        const MachineRates& rates = options_.rates;
-        const double storage = static_cast<double>(pass.bytes_read) / rates.storage_read +
-                               static_cast<double>(pass.bytes_written) / rates.storage_write;
-        pass.seconds = std::max(storage, compute_seconds(pass));
+        pass.seconds = std::max(storage_seconds(traffic[index], options_.rates),
+                                compute_seconds(work_of(builder_, draft), options_.rates));
+        ++index;
         plan.bytes_read += pass.bytes_read;
         plan.bytes_written += pass.bytes_written;
         plan.bytes_moved += pass.bytes_moved;
@@ -249,15 +248,10 @@ class Planner {
     }
   }
 
-  double compute_seconds(const Pass& pass) const {
-    return static_cast<double>(pass.bytes_moved) / options_.rates.memory +
-           pass.multiply_adds / options_.rates.multiply_adds;
-  }
-
   void add_bounds(const PlanProblem& problem, Plan& plan) const {
     std::vector<double> seconds;
-    for (const Section& section : plan.sections) {
-      for (const Pass& pass : section.passes) seconds.push_back(compute_seconds(pass));
+    for (const PassDraft& pass : problem.draft().passes) {
+      seconds.push_back(compute_seconds(work_of(builder_, pass), options_.rates));
     }
     plan.bound_bytes = std::min(static_cast<std::int64_t>(least_bytes(problem).value_or(0)),
                                 plan.bytes_read + plan.bytes_written);

@@ -212,14 +212,17 @@ struct GraphCounts {
   std::set<std::string> produced_inputs = {};
 };
 
-// What a machine does in a second; the defaults are a desktop's.
+// What a machine does in a second, all workers together; the defaults are a desktop's.
 struct MachineRates {
   double storage_read = 2e9;  // bytes
   double storage_write = 1.5e9;
   double to_device = 12e9;  // over the link, where there is one
   double from_device = 12e9;
-  double memory = 10e9;         // bytes of Pass::bytes_moved, all workers together
-  double multiply_adds = 5e10;  // all workers together
+  double storage_both = 2e9;  // read and written at once, together
+  double gather = 4e10;       // bytes of rows at the edges
+  double elementwise =
+      1.5e10;  // bytes that row-wise steps other than matrix products read and write
+  double multiply_adds = 5e10;
 };
 
 // Options that shape passes.

@@ -53,14 +53,18 @@ class ResidencyLp {
     for (std::size_t p = 0; p < read_.size(); ++p) {
       const int seconds = program_.add_variable(1, true);
       program_.at_least({{seconds, 1}}, compute_seconds[p]);
-      std::vector<LinearProgram::Term> terms{{seconds, 1}};
+      std::vector<LinearProgram::Term> reads{{seconds, 1}}, writes = reads, both = reads;
       for (const auto& [variable, bytes] : read_[p]) {
-        terms.emplace_back(variable, -bytes * mib / rates.storage_read);
+        reads.emplace_back(variable, -bytes * mib / rates.storage_read);
+        both.emplace_back(variable, -bytes * mib / rates.storage_both);
       }
       for (const auto& [variable, bytes] : written_[p]) {
-        terms.emplace_back(variable, -bytes * mib / rates.storage_write);
+        writes.emplace_back(variable, -bytes * mib / rates.storage_write);
+        both.emplace_back(variable, -bytes * mib / rates.storage_both);
       }
-      program_.at_least(terms, constant_[p] * mib / rates.storage_read);
+      program_.at_least(reads, constant_[p] * mib / rates.storage_read);
+      program_.at_least(writes, 0);
+      program_.at_least(both, constant_[p] * mib / rates.storage_both);
     }
   }
 

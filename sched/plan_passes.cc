@@ -44,6 +44,7 @@ void describe_edges(const Program& program, const Propagation& work, const Graph
   const auto edges = static_cast<double>(graph.edges.edges);
   shape.edge_bytes_moved =
       edges * static_cast<double>(bytes_of_edge(program, work, options.fuse_edges));
+  shape.gather_bytes = edges * gather_bytes_of_edge(program, work, graph.edges);
   shape.edge_multiply_adds = edges * row_multiply_adds(program, work.steps);
 }
 
@@ -66,6 +67,8 @@ void describe_rows(const Program& program, const Stage& stage, const Lifetimes& 
   }
   shape.reads.assign(reads.begin(), reads.end());
   shape.writes.assign(writes.begin(), writes.end());
+  shape.elementwise_bytes =
+      static_cast<double>(graph.edges.vertices) * row_elementwise_bytes(program, stage.steps);
   shape.row_multiply_adds =
       static_cast<double>(graph.edges.vertices) * row_multiply_adds(program, stage.steps);
 }

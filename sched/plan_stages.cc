@@ -1,6 +1,7 @@
 #include "sched/plan_stages.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sched/edge_binding.h"
 #include "storage/errors.h"
@@ -152,17 +153,14 @@ void add_edge_work(const Program& program, const Propagation& propagation,
   pass.edge_scratch_bytes = edge_scratch_bytes(edges);
 }
 
-// Its rows read, its accumulators read and written, and, where a batch is too large for a cache,
-// its values written once and read by every step and fold.
-std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse) {
-  const EdgeProgram edges = bind_edges(program, propagation, 1, 0).program;
+namespace {
+
+// Of an edge's values, written once and read by every step and fold.
+std::int64_t value_bytes_of_edge(const EdgeProgram& edges) {
+  std::int64_t bytes = 0;
   const auto value_bytes = [&](int value) {
     return row_bytes(edges.values[static_cast<std::size_t>(value)]);
   };
-  std::int64_t bytes = 0;
-  for (const EdgeProgram::Load& load : edges.loads) bytes += value_bytes(load.value);
-  for (const EdgeProgram::Shape& shape : edges.accumulators) bytes += 2 * row_bytes(shape);
-  if (fuse || is_plain_sum(edges)) return bytes;
   for (const EdgeProgram::Shape& shape : edges.values) bytes += row_bytes(shape);
   for (const EdgeProgram::Step& step : edges.steps) {
     for (const EdgeProgram::Operand& input : step.inputs) {
@@ -173,6 +171,67 @@ std::int64_t bytes_of_edge(const Program& program, const Propagation& propagatio
     for (const int value : fold.inputs) bytes += value_bytes(value);
   }
   return bytes;
+}
+
+}  // namespace
+
+// Its rows read, its accumulators read and written, and, where a batch is too large for a cache,
+// its values.
+std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse) {
+  const EdgeProgram edges = bind_edges(program, propagation, 1, 0).program;
+  const auto value_bytes = [&](int value) {
+    return row_bytes(edges.values[static_cast<std::size_t>(value)]);
+  };
+  std::int64_t bytes = 0;
+  for (const EdgeProgram::Load& load : edges.loads) bytes += value_bytes(load.value);
+  for (const EdgeProgram::Shape& shape : edges.accumulators) bytes += 2 * row_bytes(shape);
+  return fuse || is_plain_sum(edges) ? bytes : bytes + value_bytes_of_edge(edges);
+}
+
+double gather_bytes_of_edge(const Program& program, const Propagation& propagation,
+                            const EdgeLayout& edges) {
+  constexpr std::int64_t kFetch = 128;  // a cache line comes with its neighbour
+  const EdgeProgram bound = bind_edges(program, propagation, 1, 0).program;
+  const auto tiles = static_cast<double>(edges.block_count() * edges.span_count());
+  const double tile_edges = std::max(1.0, static_cast<double>(edges.edges) / tiles);
+  const auto rows = static_cast<double>(edges.block_rows);
+  // A row that folds is fetched once for all of its edges in a tile.
+  const double folding = rows * (1 - std::exp(-tile_edges / rows)) / tile_edges;
+  const auto fetched = [](const EdgeProgram::Shape& shape) {
+    return static_cast<double>(round_up(row_bytes(shape), kFetch));
+  };
+  double bytes = 0;
+  for (const EdgeProgram::Load& load : bound.loads) {
+    const EdgeProgram::Shape& shape = bound.values[static_cast<std::size_t>(load.value)];
+    if (load.load == EdgeLoad::kStreamed) {
+      bytes += fetched(shape);
+    } else if (load.load == EdgeLoad::kResident) {
+      bytes += fetched(shape) * folding;
+    } else {
+      bytes += static_cast<double>(row_bytes(shape));
+    }
+  }
+  for (const EdgeProgram::Shape& shape : bound.accumulators) bytes += 2 * fetched(shape) * folding;
+  return is_plain_sum(bound) ? bytes : bytes + static_cast<double>(value_bytes_of_edge(bound));
+}
+
+double row_elementwise_bytes(const Program& program, const std::vector<RowStep>& steps) {
+  std::int64_t sum = 0;
+  for (const RowStep& step : steps) {
+    std::int64_t bytes = 0;
+    bool product = false;
+    for (const std::vector<ValueId>* operands : {&step.inputs, &step.outputs}) {
+      for (const ValueId id : *operands) {
+        const Value& value = value_of(program, id);
+        const bool matrix =
+            value.kind == ValueKind::kParameter || value.kind == ValueKind::kReduction;
+        product |= matrix && value.rows > 1;
+        if (!matrix) bytes += value.cols * static_cast<std::int64_t>(dtype_bytes(value.dtype));
+      }
+    }
+    if (!product) sum += bytes;
+  }
+  return static_cast<double>(sum);
 }
 
 double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps) {

@@ -27,6 +27,11 @@ void add_edge_work(const Program& program, const Propagation& propagation,
 std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse);
 // A row's multiply-adds in the steps' matrix products.
 double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
+// What a core fetches and puts back for one edge, if the edges' ends are drawn evenly.
+double gather_bytes_of_edge(const Program& program, const Propagation& propagation,
+                            const EdgeLayout& edges);
+// Read and written of a row by the steps that are no matrix products.
+double row_elementwise_bytes(const Program& program, const std::vector<RowStep>& steps);
 
 bool is_converted(const Value& value, const GraphCounts& graph);
 DType stored_dtype(const Value& value, const GraphCounts& graph);

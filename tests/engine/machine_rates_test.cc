@@ -31,28 +31,28 @@ class Directory {
 }  // namespace
 
 TEST_CASE("machine_rates: measured once, then read; anew where what is kept is broken") {
-  const Directory scratch("scratch"), cache("cache");
+  const Directory scratch("scratch"), cache("gather");
   const auto io = make_block_io();
   const auto rates = [&](std::int64_t workers) {
     return machine_rates(posix_file_system(), *io, {scratch.path(), workers, 32 << 20, 0.01},
                          cache.path());
   };
   const MachineRates measured = rates(1);
-  for (const double rate :
-       {measured.storage_read, measured.storage_write, measured.memory, measured.multiply_adds}) {
+  for (const double rate : {measured.storage_read, measured.storage_write, measured.storage_both,
+                            measured.gather, measured.elementwise, measured.multiply_adds}) {
     CHECK(rate > 1e6);
   }
   CHECK(scratch.files().empty());
   REQUIRE(cache.files().size() == 1);
   const std::filesystem::path kept = cache.files()[0];
-  std::ofstream(kept) << R"({"storage_read": 1, "storage_write": 2, "memory": 3,
-                             "multiply_adds": 4})";
+  std::ofstream(kept) << R"({"storage_read": 1, "storage_write": 2, "storage_both": 3,
+                             "gather": 4, "elementwise": 5, "multiply_adds": 6})";
   const MachineRates read = rates(1);
   CHECK(read.storage_read == 1);
-  CHECK(read.multiply_adds == 4);
+  CHECK(read.multiply_adds == 6);
   for (const char* broken : {"", "no json", R"({"storage_read": 1})",
-                             R"({"storage_read": 0, "storage_write": 2, "memory": 3,
-                                 "multiply_adds": 4})"}) {
+                             R"({"storage_read": 0, "storage_write": 2, "storage_both": 3,
+                                 "gather": 4, "elementwise": 5, "multiply_adds": 6})"}) {
     INFO(broken);
     std::ofstream(kept) << broken;
     CHECK(rates(1).storage_read > 1e6);
@@ -69,7 +69,7 @@ TEST_CASE("machine_rates: where they can't be kept they are measured all the sam
   std::ofstream(scratch.path() + "/file") << "no directory";
   for (const std::string& cache : {nowhere, std::string()}) {
     CHECK(
-        machine_rates(posix_file_system(), *io, {scratch.path(), 1, 32 << 20, 0.01}, cache).memory >
+        machine_rates(posix_file_system(), *io, {scratch.path(), 1, 32 << 20, 0.01}, cache).gather >
         1e6);
   }
 }

@@ -1,0 +1,20 @@
+// --devices and --device-memory.
+#pragma once
+
+#include <string>
+
+#include "bin/cli/command.h"
+
+namespace ooc::cli {
+
+inline void add_device_options(Command& command, std::string& devices, std::string& memory) {
+  command.choice<std::string>("--devices", devices,
+                              {{"auto", "auto"}, {"cpu", "cpu"}, {"cpu:1", "cpu:1"}},
+                              "Where to compute. cpu:1: on the CPU as a device with memory of its "
+                              "own, to try plans for one");
+  command.size_or_auto("--device-memory", memory,
+                       "What may be taken of the memory of a device that has its own, beside "
+                       "--host-memory; auto: all of it");
+}
+
+}  // namespace ooc::cli

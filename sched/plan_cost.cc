@@ -1,0 +1,33 @@
+#include "sched/plan_cost.h"
+
+#include <algorithm>
+
+namespace ooc {
+
+PassWork work_of(const PassBuilder& builder, const PassDraft& pass) {
+  const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
+  PassWork work;
+  if (pass.edges) {
+    work.gather_bytes = stage.gather_bytes;
+    work.multiply_adds += stage.edge_multiply_adds;
+  }
+  if (pass.rows) {
+    work.elementwise_bytes = stage.elementwise_bytes;
+    work.multiply_adds += stage.row_multiply_adds;
+  }
+  return work;
+}
+
+double compute_seconds(const PassWork& work, const MachineRates& rates) {
+  return work.gather_bytes / rates.gather + work.elementwise_bytes / rates.elementwise +
+         work.multiply_adds / rates.multiply_adds;
+}
+
+double storage_seconds(const Traffic& traffic, const MachineRates& rates) {
+  const auto read = static_cast<double>(traffic.read),
+             written = static_cast<double>(traffic.written);
+  return std::max({read / rates.storage_read, written / rates.storage_write,
+                   (read + written) / rates.storage_both});
+}
+
+}  // namespace ooc
