@@ -1,8 +1,11 @@
 // The one interface between sched/ and kernels/: a device's memory, copies, events and kernels.
-// Implementations: CpuBackend (host memory is device memory).
+// Implementations: the CPU, whose memory is the host's (cpu_backend.h); the CPU as a device with
+// memory of its own (virtual_device.h).
 //
 // Threads: all of it may be called from many threads. Copies run in the order they are issued on
-// one stream; kernels of the CPU run when called.
+// one stream, asynchronously: until a later record() has been waited for, nothing may change what
+// they read, or touch what they write. Kernels of the CPU, zero() among them, run when called and
+// wait for no copy.
 // Errors: DeviceError, with the device's name; BudgetError where memory does not suffice.
 #pragma once
 
@@ -66,10 +69,16 @@ class Backend {
   // Whether the host may read and write device memory in place: then nothing is ever copied.
   virtual bool host_accessible() const = 0;
 
+  // Buffers must not outlive the backend.
   virtual std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) = 0;
+  // The most bytes that were allocated at once; 0 if host_accessible(), since that is the process's
+  // own memory and counted there.
+  virtual std::int64_t memory_peak() const = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind) = 0;
   virtual void zero(void* data, std::size_t bytes) = 0;
+  // Behind every copy issued so far.
   virtual Event record() = 0;
+  // Sleeps until the stream has reached it.
   virtual void wait(Event event) = 0;
 
   // The kernel of an operator for a scalar type (fp32 or fp64). Looked up once per program, when

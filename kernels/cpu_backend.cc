@@ -1,7 +1,5 @@
 #include "kernels/cpu_backend.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -10,6 +8,7 @@
 #include "kernels/blas.h"
 #include "kernels/cpu_row_kernels.h"
 #include "kernels/edge_kernel_cpu.h"
+#include "kernels/host_buffer.h"
 #include "kernels/optimizer_cpu.h"
 #include "kernels/row_kernels.h"
 #include "storage/errors.h"
@@ -56,47 +55,6 @@ KernelTable& row_kernels() {
   check_failed(message.c_str(), __FILE__, __LINE__);
 }
 
-constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kHugePageBytes = 2u << 20;
-
-// Anonymous pages, in huge ones where the buffer holds any: random reads of rows are up to twice as
-// fast. The kernel hands pages out zeroed, on first touch.
-class HostBuffer final : public DeviceBuffer {
- public:
-  explicit HostBuffer(std::size_t bytes) : bytes_(bytes) {
-    if (bytes == 0) return;
-    const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
-    mapped_bytes_ = (bytes + alignment - 1) / alignment * alignment;
-    const std::size_t slack = alignment - kPageBytes;
-    void* mapping = mmap(nullptr, mapped_bytes_ + slack, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping == MAP_FAILED) {
-      throw BudgetError("no memory for a buffer of " + std::to_string(bytes) + " bytes", "cpu",
-                        "lower the memory budget or free memory");
-    }
-    auto* begin = static_cast<std::byte*>(mapping);
-    const std::size_t head =
-        (alignment - reinterpret_cast<std::uintptr_t>(begin) % alignment) % alignment;
-    data_ = begin + head;
-    if (head > 0) munmap(begin, head);
-    if (slack > head) munmap(data_ + mapped_bytes_, slack - head);
-    if (alignment == kHugePageBytes) madvise(data_, mapped_bytes_, MADV_HUGEPAGE);
-  }
-  ~HostBuffer() override {
-    if (data_ != nullptr) munmap(data_, mapped_bytes_);
-  }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
-
-  std::byte* data() const override { return data_; }
-  std::size_t bytes() const override { return bytes_; }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
-  std::size_t mapped_bytes_ = 0;
-};
-
 template <class T>
 void add_to(T* __restrict to, const T* __restrict from, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
@@ -110,8 +68,9 @@ class CpuBackend final : public Backend {
   bool host_accessible() const override { return true; }
 
   std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) override {
-    return std::make_unique<HostBuffer>(bytes);
+    return make_host_buffer(bytes, name_);
   }
+  std::int64_t memory_peak() const override { return 0; }
   void copy(void* to, const void* from, std::size_t bytes, CopyKind) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }

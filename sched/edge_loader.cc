@@ -1,5 +1,7 @@
 #include "sched/edge_loader.h"
 
+#include <utility>
+
 namespace ooc {
 namespace {
 
@@ -8,10 +10,9 @@ alignas(kIoAlignment) std::byte nothing[kIoAlignment];
 
 }  // namespace
 
-EdgeStore::EdgeStore(BlockIo& io, const EdgeFile& file)
-    : file_(file),
-      reader_(io, file.file()),
-      states_(static_cast<std::size_t>(file.layout().chunk_count()), State::kAbsent) {}
+EdgeStore::EdgeStore(std::unique_ptr<EdgeSource> source)
+    : source_(std::move(source)),
+      states_(static_cast<std::size_t>(file().layout().chunk_count()), State::kAbsent) {}
 
 void EdgeStore::forget() {
   for (State& state : states_) {
@@ -22,56 +23,53 @@ void EdgeStore::forget() {
 void EdgeStore::keep(std::int64_t end_chunk, std::byte* memory) {
   for (std::int64_t chunk = 0; chunk < end_chunk; ++chunk) {
     places_.push_back(memory);
-    memory += reader_.buffer_bytes(static_cast<std::uint64_t>(chunk));
+    memory += io_aligned(static_cast<std::uint64_t>(bytes(chunk)));
   }
 }
 
 EdgeLoader::EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items,
-                       std::atomic<std::int64_t>& bytes_read)
-    : store_(store), items_(std::move(items)), bytes_read_(bytes_read), tiles_(items_.size()) {}
+                       std::atomic<std::int64_t>& bytes_in)
+    : store_(store), items_(std::move(items)), bytes_in_(bytes_in), tiles_(items_.size()) {}
 
-std::uint64_t EdgeLoader::chunk(std::int64_t item) const {
+std::int64_t EdgeLoader::chunk(std::int64_t item) const {
   const EdgeItem& at = items_[static_cast<std::size_t>(item)];
-  return static_cast<std::uint64_t>(store_.file().chunk_of(at.span, at.panel));
+  return store_.file().chunk_of(at.span, at.panel);
 }
 
 std::byte* EdgeLoader::place(std::int64_t item) const {
-  if (store_.reader().buffer_bytes(chunk(item)) == 0) return nothing;
-  return store_.place(static_cast<std::int64_t>(chunk(item)));
+  if (store_.bytes(chunk(item)) == 0) return nothing;
+  return store_.place(chunk(item));
 }
 
 void EdgeLoader::load(std::int64_t item, std::byte* data,
                       const std::function<BlockCompletion()>& completion) {
-  const std::uint64_t index = chunk(item);
-  const auto at = static_cast<std::int64_t>(index);
-  const auto bytes = store_.file().file().entry(index).bytes;
+  const std::int64_t index = chunk(item);
+  const std::int64_t bytes = store_.bytes(index);
   if (bytes == 0) return;
-  if (store_.place(at) != nullptr) {
-    if (store_.state(at) == EdgeStore::State::kThere) return;
-    store_.set(at, EdgeStore::State::kComing);
+  if (store_.place(index) != nullptr) {
+    if (store_.state(index) == EdgeStore::State::kThere) return;
+    store_.set(index, EdgeStore::State::kComing);
   }
-  bytes_read_ += static_cast<std::int64_t>(bytes);
-  store_.reader().read(index, data, completion());
+  bytes_in_ += bytes;
+  store_.source().read(index, data, completion());
 }
 
-bool EdgeLoader::needs_check(std::int64_t item) const {
-  return store_.reader().buffer_bytes(chunk(item)) > 0;
-}
+bool EdgeLoader::needs_check(std::int64_t item) const { return store_.bytes(chunk(item)) > 0; }
 
+// Tiles are decoded where they lie in the arena: headers by the host, lists by the kernels.
 void EdgeLoader::check(std::int64_t item, const std::byte* data) {
-  const std::uint64_t index = chunk(item);
-  const auto bytes = static_cast<std::size_t>(store_.file().file().entry(index).bytes);
+  const std::int64_t index = chunk(item);
   tiles_[static_cast<std::size_t>(item)] =
-      store_.file().tiles(static_cast<std::int64_t>(index), {data, bytes});
+      store_.source().tiles(index, {data, static_cast<std::size_t>(store_.bytes(index))});
 }
 
 void EdgeLoader::arrived(std::int64_t item) {
-  const auto index = static_cast<std::int64_t>(chunk(item));
+  const std::int64_t index = chunk(item);
   if (store_.place(index) != nullptr) store_.set(index, EdgeStore::State::kThere);
 }
 
 bool EdgeLoader::is_coming(std::int64_t item) const {
-  const auto index = static_cast<std::int64_t>(chunk(item));
+  const std::int64_t index = chunk(item);
   return store_.place(index) != nullptr && store_.state(index) == EdgeStore::State::kComing;
 }
 

@@ -3,26 +3,28 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "sched/edge_source.h"
 #include "sched/item_stream.h"
 #include "sched/plan.h"
-#include "storage/direct_chunk_reader.h"
-#include "storage/edge_file.h"
 
 namespace ooc {
 
-// One direction's file, and the chunks of it that stay in memory. Under the driver's lock.
+// One direction's chunks, and those of them that stay in the arena. Under the driver's lock.
 class EdgeStore {
  public:
-  // `io` and `file` must outlive it.
-  EdgeStore(BlockIo& io, const EdgeFile& file);
+  explicit EdgeStore(std::unique_ptr<EdgeSource> source);
   // Chunks [0, end_chunk) lie in `memory`, each at a multiple of 4 KiB.
   void keep(std::int64_t end_chunk, std::byte* memory);
 
-  const EdgeFile& file() const { return file_; }
-  const DirectChunkReader& reader() const { return reader_; }
+  EdgeSource& source() const { return *source_; }
+  const EdgeFile& file() const { return source_->file(); }
+  std::int64_t bytes(std::int64_t chunk) const {
+    return static_cast<std::int64_t>(file().file().entry(static_cast<std::uint64_t>(chunk)).bytes);
+  }
   // Null: not kept.
   std::byte* place(std::int64_t chunk) const {
     return chunk < static_cast<std::int64_t>(places_.size()) ? places_[index(chunk)] : nullptr;
@@ -37,8 +39,7 @@ class EdgeStore {
  private:
   static std::size_t index(std::int64_t chunk) { return static_cast<std::size_t>(chunk); }
 
-  const EdgeFile& file_;
-  DirectChunkReader reader_;
+  std::unique_ptr<EdgeSource> source_;
   std::vector<std::byte*> places_;
   std::vector<State> states_;
 };
@@ -49,7 +50,8 @@ struct EdgeItem {
 
 class EdgeLoader final : public ItemLoader {
  public:
-  EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items, std::atomic<std::int64_t>& bytes_read);
+  // Counts in `bytes_in` what comes into the arena.
+  EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items, std::atomic<std::int64_t>& bytes_in);
 
   // Of an item that is there, in order of their blocks.
   const std::vector<PanelTile>& tiles(std::int64_t item) const {
@@ -68,11 +70,11 @@ class EdgeLoader final : public ItemLoader {
   void released(std::int64_t item) override;
 
  private:
-  std::uint64_t chunk(std::int64_t item) const;
+  std::int64_t chunk(std::int64_t item) const;
 
   EdgeStore& store_;
   std::vector<EdgeItem> items_;
-  std::atomic<std::int64_t>& bytes_read_;
+  std::atomic<std::int64_t>& bytes_in_;
   std::vector<std::vector<PanelTile>> tiles_;  // by item
 };
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
+#include "sched/output_rows.h"
 #include "sched/pass_run.h"
 #include "storage/dataset_tensor.h"
 #include "storage/errors.h"
@@ -28,10 +28,21 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-std::unique_ptr<EdgeStore> open_out(BlockIo& io, const Dataset& dataset) {
-  const EdgeFile& out = dataset.edge_file(Direction::kOut);
-  if (&out == &dataset.edge_file(Direction::kIn)) return nullptr;
-  return std::make_unique<EdgeStore>(io, out);
+std::unique_ptr<HostCache> make_cache(Backend& backend, Driver& driver, const Plan& plan) {
+  OOC_CHECK(plan.host.has_value() == !backend.host_accessible());
+  return plan.host ? std::make_unique<HostCache>(backend, driver, plan) : nullptr;
+}
+
+std::unique_ptr<EdgeSource> open_edges(HostCache* host, BlockIo& io, const Dataset& dataset,
+                                       Direction direction) {
+  const EdgeFile& file = dataset.edge_file(direction);
+  if (host != nullptr) return host->edges(io, file, direction);
+  return std::make_unique<FileEdges>(io, file);
+}
+
+std::unique_ptr<EdgeStore> open_out(HostCache* host, BlockIo& io, const Dataset& dataset) {
+  if (&dataset.edge_file(Direction::kOut) == &dataset.edge_file(Direction::kIn)) return nullptr;
+  return std::make_unique<EdgeStore>(open_edges(host, io, dataset, Direction::kOut));
 }
 
 }  // namespace
@@ -48,17 +59,21 @@ struct Executor::State {
   void forget();
   bool run_passes(int section, const RunState& state, const std::atomic<bool>* stop);
   PassReport take_report();
+  std::int64_t stored_from(int tensor) const;
   int tensor_of(int section, ValueId value) const;
-  RowsPlace fetch_unit(int tensor, std::int64_t unit, std::byte* buffer);
 
   Backend& backend;
   const Plan& plan;
   std::unique_ptr<DeviceBuffer> arena;
   Driver driver;
   Residency residency;
+  std::unique_ptr<HostCache> host;  // below a device
   EdgeStore in;
-  std::unique_ptr<EdgeStore> own_out;              // null: both directions are one file
-  std::vector<std::unique_ptr<TensorStore>> made;  // by the plan's tensors
+  std::unique_ptr<EdgeStore> own_out;  // null: both directions are one file
+  // By the plan's tensors; null: not stored, or there before.
+  std::vector<std::unique_ptr<TensorStore>> made;
+  std::vector<TensorStore*> stored;                  // inputs too
+  std::vector<std::unique_ptr<TensorStore>> cached;  // above them, in host memory
   std::unique_ptr<DeviceBuffer> scratch;
   PassContext context;
   std::vector<std::unique_ptr<SectionState>> sections;
@@ -74,14 +89,23 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
       plan(planned),
       arena(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
       driver(options.workers),
-      residency(plan, arena->data()),
-      in(io, dataset.edge_file(Direction::kIn)),
-      own_out(open_out(io, dataset)),
+      residency(plan, plan.pieces, arena->data()),
+      host(make_cache(backend, driver, plan)),
+      in(open_edges(host.get(), io, dataset, Direction::kIn)),
+      own_out(open_out(host.get(), io, dataset)),
       scratch(
           backend.allocate(static_cast<std::size_t>(options.workers) * worker_scratch_bytes(plan))),
-      context{
-          backend, dataset.manifest().edges, plan,           arena->data(), driver, residency, {},
-          in,      own_out ? *own_out : in,  scratch->data()},
+      context{backend,
+              dataset.manifest().edges,
+              plan,
+              arena->data(),
+              driver,
+              residency,
+              {},
+              in,
+              own_out ? *own_out : in,
+              scratch->data(),
+              host.get()},
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const EdgePiece& piece : plan.edge_pieces) {
@@ -100,7 +124,7 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
     TensorStore* store = nullptr;
     if (tensor.input) {
       store = inputs.at(tensor.name);
-    } else if (tensor.stored_from_block < tensor.layout.block_count()) {
+    } else if (stored_from(static_cast<int>(i)) < tensor.layout.block_count()) {
       made[i] = std::make_unique<ScratchTensor>(io, scratch_directory, tensor.dtype, tensor.layout);
       store = made[i].get();
     }
@@ -108,6 +132,12 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
       OOC_CHECK(store->unit_blocks() == tensor.unit_blocks && store->dtype() == tensor.dtype &&
                 store->layout().cols == tensor.layout.cols &&
                 store->layout().rows == tensor.layout.rows);
+    }
+    stored.push_back(store);
+    const bool crosses = tensor.input || tensor.stored_from_block < tensor.layout.block_count();
+    if (host && crosses) {
+      cached.push_back(host->tensor(static_cast<int>(i), store));
+      store = cached.back().get();
     }
     context.stores.push_back(store);
   }
@@ -152,16 +182,31 @@ bool Executor::State::run_passes(int section, const RunState& state,
 
 void Executor::State::forget() {
   residency.forget();
+  if (host) host->forget();
   in.forget();
   if (own_out) own_out->forget();
 }
 
 PassReport Executor::State::take_report() {
-  return {0,
-          {context.bytes_read.exchange(0), context.bytes_written.exchange(0), 0, 0,
-           driver.take_compute_seconds(), driver.take_wait_seconds(WaitCause::kReads),
-           driver.take_wait_seconds(WaitCause::kWrites),
-           driver.take_wait_seconds(WaitCause::kWorkers)}};
+  PassReport report;
+  RunCounters& took = report.counters;
+  took.bytes_read = context.bytes_in.exchange(0);
+  took.bytes_written = context.bytes_out.exchange(0);
+  if (host) {
+    took.bytes_to_device = std::exchange(took.bytes_read, host->take_bytes_read());
+    took.bytes_from_device = std::exchange(took.bytes_written, host->take_bytes_written());
+  }
+  took.compute_seconds = driver.take_compute_seconds();
+  took.read_wait_seconds = driver.take_wait_seconds(WaitCause::kReads);
+  took.write_wait_seconds = driver.take_wait_seconds(WaitCause::kWrites);
+  took.compute_wait_seconds = driver.take_wait_seconds(WaitCause::kWorkers);
+  return report;
+}
+
+// The block from which on a tensor is in storage.
+std::int64_t Executor::State::stored_from(int tensor) const {
+  return plan.host ? plan.host->stored_from_block[at(tensor)]
+                   : plan.tensors[at(tensor)].stored_from_block;
 }
 
 int Executor::State::tensor_of(int section, ValueId value) const {
@@ -169,41 +214,6 @@ int Executor::State::tensor_of(int section, ValueId value) const {
   OOC_CHECK(tensor >= 0);
   return tensor;
 }
-
-// A unit's rows in all slices, from storage.
-RowsPlace Executor::State::fetch_unit(int index, std::int64_t unit, std::byte* buffer) {
-  const PlannedTensor& tensor = plan.tensors[at(index)];
-  const std::int64_t first = unit * tensor.unit_blocks;
-  const RowsPlace place{buffer, first,
-                        std::min(first + tensor.unit_blocks, tensor.layout.block_count()), 0};
-  BlockWait wait;
-  for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
-    counters.bytes_read += unit_payload(tensor, unit, slice);
-    context.stores[at(index)]->read(unit, slice, place.at(tensor, first, slice), wait.completion());
-  }
-  wait.wait();
-  return place;
-}
-
-namespace {
-
-// A block's rows without the padding of their slices.
-void copy_block(const PlannedTensor& tensor, const RowsPlace& place, std::int64_t block,
-                std::byte* rows) {
-  const TensorLayout& layout = tensor.layout;
-  const std::size_t element = dtype_bytes(tensor.dtype);
-  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-    const std::byte* from = place.at(tensor, block, slice);
-    std::byte* to = rows + static_cast<std::size_t>(slice * kSliceWidth) * element;
-    for (std::int64_t row = 0; row < layout.rows_of(block); ++row) {
-      std::memcpy(to, from, static_cast<std::size_t>(layout.slice_cols(slice)) * element);
-      from += static_cast<std::size_t>(layout.slice_stride(slice)) * element;
-      to += static_cast<std::size_t>(layout.cols) * element;
-    }
-  }
-}
-
-}  // namespace
 
 Executor::Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
                    std::vector<const Program*> programs, const Plan& plan,
@@ -237,25 +247,14 @@ const DeviceBuffer& Executor::reduction(int section, ValueId value) const {
 
 void Executor::read_output(int section, ValueId value, std::int64_t first_block,
                            std::int64_t end_block, void* rows) {
-  const int index = state_->tensor_of(section, value);
-  const PlannedTensor& tensor = state_->plan.tensors[at(index)];
-  const Section& planned = state_->plan.sections[at(section)];
+  State& state = *state_;
+  const int tensor = state.tensor_of(section, value);
+  const Section& planned = state.plan.sections[at(section)];
   const int last_pass = planned.first_pass + static_cast<int>(planned.passes.size()) - 1;
-  const auto row_bytes = static_cast<std::size_t>(tensor.layout.cols) * dtype_bytes(tensor.dtype);
-  auto* to = static_cast<std::byte*>(rows);
-  std::unique_ptr<DeviceBuffer> buffer;
-  RowsPlace fetched;
-  for (std::int64_t block = first_block; block < end_block; ++block) {
-    const int piece = state_->residency.find(index, block, last_pass);
-    if (piece < 0 && (block < fetched.first_block || block >= fetched.end_block)) {
-      const std::int64_t bytes =
-          rows_bytes(tensor, 0, tensor.unit_blocks, 0, tensor.layout.slice_count());
-      if (!buffer) buffer = state_->backend.allocate(static_cast<std::size_t>(bytes));
-      fetched = state_->fetch_unit(index, block / tensor.unit_blocks, buffer->data());
-    }
-    copy_block(tensor, piece >= 0 ? state_->residency.place(piece) : fetched, block, to);
-    to += static_cast<std::size_t>(tensor.layout.rows_of(block)) * row_bytes;
-  }
+  OutputRows output({state.backend, state.plan, state.residency, state.host.get(),
+                     state.stored[at(tensor)], tensor, last_pass},
+                    state.counters);
+  output.copy(first_block, end_block, static_cast<std::byte*>(rows));
 }
 
 TensorLayout Executor::layout(int section, ValueId value) const {
@@ -265,7 +264,7 @@ TensorLayout Executor::layout(int section, ValueId value) const {
 
 std::unique_ptr<TensorStore> Executor::release_output(int section, ValueId value) {
   const int index = state_->tensor_of(section, value);
-  OOC_CHECK(state_->plan.tensors[at(index)].stored_from_block == 0 && state_->made[at(index)]);
+  OOC_CHECK(state_->stored_from(index) == 0 && state_->made[at(index)]);
   return std::move(state_->made[at(index)]);
 }
 

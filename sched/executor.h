@@ -1,9 +1,9 @@
 // Runs a plan's sections, pass by pass. It decides nothing.
 //
-// Three kinds of threads: those of the BlockIo complete transfers; the caller's thread drives,
-// which means it waits for what the next step of a pass needs and hands the step to the workers;
-// the workers, threads of a TBB arena, check, compute and never wait for transfers. Reads run ahead
-// as far as a use's ring of buffers goes.
+// Three kinds of threads: those of the BlockIo and of a device's link complete transfers; the
+// caller's thread drives, which means it waits for what the next step of a pass needs and hands the
+// step to the workers; the workers, threads of a TBB arena, check, compute and never wait for
+// transfers. Reads run ahead as far as a use's ring of buffers goes.
 //
 // Rows accumulate in (span, tile) order and reductions over a fixed tree, so results do not depend
 // on threads or on the plan.
@@ -54,7 +54,7 @@ struct ExecutorOptions {
 class Executor {
  public:
   // `programs`: those the plan was made of. `inputs` by value name: stores of every input. All
-  // of it must outlive the executor, which holds the plan's arena. IoError where the scratch
+  // of it must outlive the executor, which holds the plan's arenas. IoError where the scratch
   // directory has no room for plan.stored_bytes.
   Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
            std::vector<const Program*> programs, const Plan& plan,
@@ -69,14 +69,15 @@ class Executor {
   // chunk. DataError and IoError pass through from storage; nothing is in flight afterwards.
   bool run(int section, const RunState& state, const std::atomic<bool>* stop);
 
-  // The results of the section's last run: a reduction; the rows of one of the program's outputs.
+  // The results of the section's last run: a reduction, in device memory; the rows of one of the
+  // program's outputs.
   const DeviceBuffer& reduction(int section, ValueId value) const;
   // Copies blocks [first_block, end_block) of an output, row-major without padding.
   void read_output(int section, ValueId value, std::int64_t first_block, std::int64_t end_block,
                    void* rows);
   TensorLayout layout(int section, ValueId value) const;
   // Takes an output's store out of the executor, for another one's input. The output must be stored
-  // in full (PlannedTensor::stored_from_block 0).
+  // in full (stored_from_block 0, the HostTier's where there is one).
   std::unique_ptr<TensorStore> release_output(int section, ValueId value);
 
   RunCounters take_counters();

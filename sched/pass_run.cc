@@ -31,6 +31,7 @@ PassRun::~PassRun() { context_.driver.drain(); }
 
 bool PassRun::run() {
   context_.residency.begin_pass(index_);
+  if (context_.host != nullptr) context_.host->begin_pass(index_);
   const std::int64_t blocks = context_.edges.block_count();
   if (pass_.kind == PassKind::kRow) {
     if (!run_rows()) return false;
@@ -46,7 +47,6 @@ bool PassRun::run() {
       }
     }
   }
-  context_.residency.end_pass(index_);
   return true;
 }
 
@@ -69,8 +69,8 @@ void PassRun::open_uses() {
                   nullptr,
                   &context_.residency,
                   index_,
-                  &context_.bytes_read,
-                  &context_.bytes_written};
+                  &context_.bytes_in,
+                  &context_.bytes_out};
     if (planned.tensor >= 0) {
       use.access.tensor = &context_.plan.tensors[static_cast<std::size_t>(planned.tensor)];
       use.access.store = context_.stores[static_cast<std::size_t>(planned.tensor)];
@@ -188,7 +188,7 @@ void PassRun::open_edges() {
                     }
                   }
                 });
-  auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.bytes_read);
+  auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.bytes_in);
   edge_loader_ = loader.get();
   edges_ = std::make_unique<ItemStream>(context_.driver, std::move(loader),
                                         slots(pass_.edge_ring, pass_.edge_slots));

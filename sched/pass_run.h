@@ -11,6 +11,7 @@
 #include "sched/bound_pass.h"
 #include "sched/driver.h"
 #include "sched/edge_loader.h"
+#include "sched/host_cache.h"
 #include "sched/loop_tile.h"
 #include "sched/reduction_tree.h"
 #include "sched/residency.h"
@@ -36,8 +37,10 @@ struct PassContext {
   EdgeStore& in;
   EdgeStore& out;
   std::byte* scratch = nullptr;  // plan.scratch_bytes for each worker
-  std::atomic<std::int64_t> bytes_read{0};
-  std::atomic<std::int64_t> bytes_written{0};
+  HostCache* host = nullptr;     // below a device; null: the stores are storage's
+  // Into the arena and out of it, unpadded: over the link to a device, else to and from storage.
+  std::atomic<std::int64_t> bytes_in{0};
+  std::atomic<std::int64_t> bytes_out{0};
 };
 
 // What the passes of a section share.

@@ -4,13 +4,21 @@
 
 namespace ooc {
 
-Residency::Residency(const Plan& plan, std::byte* arena)
-    : plan_(plan), arena_(arena), pieces_(plan.tensors.size()), states_(plan.pieces.size()) {
-  for (const Section& section : plan.sections) {
-    pass_count_ += static_cast<int>(section.passes.size());
-  }
-  for (std::size_t i = 0; i < plan.pieces.size(); ++i) {
-    const Piece& piece = plan.pieces[i];
+int pass_count(const Plan& plan) {
+  int passes = 0;
+  for (const Section& section : plan.sections) passes += static_cast<int>(section.passes.size());
+  return passes;
+}
+
+Residency::Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena)
+    : plan_(plan),
+      all_(pieces),
+      arena_(arena),
+      pass_count_(pass_count(plan)),
+      pieces_(plan.tensors.size()),
+      states_(pieces.size()) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
     pieces_[static_cast<std::size_t>(piece.tensor)].push_back(static_cast<int>(i));
     const std::int64_t units = ceil_div(piece.end_block - piece.first_block, tensor.unit_blocks);
@@ -20,7 +28,7 @@ Residency::Residency(const Plan& plan, std::byte* arena)
 }
 
 std::size_t Residency::state_index(int piece, std::int64_t unit, std::int64_t slice) const {
-  const Piece& place = plan_.pieces[index(piece)];
+  const Piece& place = all_[index(piece)];
   const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(place.tensor)];
   const std::int64_t at = unit - place.first_block / tensor.unit_blocks;
   return static_cast<std::size_t>(at * tensor.layout.slice_count() + slice);
@@ -43,22 +51,16 @@ void Residency::clear(int piece) {
 }
 
 void Residency::begin_pass(int pass) {
-  for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
-    const Piece& piece = plan_.pieces[i];
-    if (piece.first_pass == pass && !is_permanent(piece)) clear(static_cast<int>(i));
-  }
-}
-
-void Residency::end_pass(int pass) {
-  for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
-    const Piece& piece = plan_.pieces[i];
-    if (piece.last_pass == pass && !is_permanent(piece)) clear(static_cast<int>(i));
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    const Piece& piece = all_[i];
+    if (is_permanent(piece)) continue;
+    if (piece.first_pass == pass || !is_alive(piece, pass)) clear(static_cast<int>(i));
   }
 }
 
 void Residency::forget() {
-  for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
-    const bool input = plan_.tensors[static_cast<std::size_t>(plan_.pieces[i].tensor)].input;
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    const bool input = plan_.tensors[static_cast<std::size_t>(all_[i].tensor)].input;
     if (!input) clear(static_cast<int>(i));
     for (State& state : states_[i]) {
       if (state == State::kComing) state = State::kAbsent;
@@ -68,14 +70,14 @@ void Residency::forget() {
 
 int Residency::find(int tensor, std::int64_t block, int pass) const {
   for (const int i : pieces_[static_cast<std::size_t>(tensor)]) {
-    const Piece& piece = plan_.pieces[index(i)];
+    const Piece& piece = all_[index(i)];
     if (piece.first_block <= block && block < piece.end_block && is_alive(piece, pass)) return i;
   }
   return -1;
 }
 
 RowsPlace Residency::place(int piece) const {
-  const Piece& place = plan_.pieces[index(piece)];
+  const Piece& place = all_[index(piece)];
   return {arena_ + place.memory.offset, place.first_block, place.end_block, 0};
 }
 

@@ -1,4 +1,4 @@
-// The plan's pieces in the arena: which rows are there, and where.
+// Pieces in an arena, the device's or the host's: which rows are there, and where.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,19 @@ struct RowsPlace {
   }
 };
 
-// Used by the driving thread and, for set(), under the driver's lock.
+int pass_count(const Plan& plan);  // of all sections
+
+// Used by the driving thread and, for state() and set(), under its owner's lock.
 class Residency {
  public:
   enum class State : std::uint8_t { kAbsent, kComing, kThere };
 
-  // The plan and the arena outlive it.
-  Residency(const Plan& plan, std::byte* arena);
+  // `pieces`: the plan's, or those of its HostTier. All of it outlives this.
+  Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena);
 
-  // What pieces hold at the beginning of this pass (counted over all sections), or no longer do
-  // behind it.
+  // Pieces that don't live in this pass (counted over all sections), and those that begin with it,
+  // hold nothing any more.
   void begin_pass(int pass);
-  void end_pass(int pass);
   // Behind an epoch that was given up: rows that a pass made, or that were coming, are gone.
   void forget();
 
@@ -45,6 +46,10 @@ class Residency {
   void set(int piece, std::int64_t unit, std::int64_t slice, State state) {
     states_[index(piece)][state_index(piece, unit, slice)] = state;
   }
+  // Where the state is kept.
+  State& state_at(int piece, std::int64_t unit, std::int64_t slice) {
+    return states_[index(piece)][state_index(piece, unit, slice)];
+  }
 
  private:
   static std::size_t index(int piece) { return static_cast<std::size_t>(piece); }
@@ -54,8 +59,9 @@ class Residency {
   void clear(int piece);
 
   const Plan& plan_;
+  const std::vector<Piece>& all_;
   std::byte* arena_;
-  int pass_count_ = 0;
+  int pass_count_;
   std::vector<std::vector<int>> pieces_;    // by tensor
   std::vector<std::vector<State>> states_;  // by piece
 };

@@ -46,7 +46,7 @@ void RowsLoader::load(std::int64_t index, std::byte* data,
     }
     OOC_CHECK(access_.store != nullptr);
     loaded_[static_cast<std::size_t>(index)].emplace_back(unit, slice);
-    *access_.bytes_read += unit_payload(*access_.tensor, unit, slice);
+    *access_.bytes_in += unit_payload(*access_.tensor, unit, slice);
     const std::int64_t block = unit * access_.tensor->unit_blocks;
     access_.store->read(unit, slice, place.at(*access_.tensor, block, slice), completion());
   });

@@ -1,5 +1,5 @@
-// The rows of a vertex tensor as the items of a stream: from storage into a slot, or into the piece
-// that holds them, once.
+// The rows of a vertex tensor as the items of a stream: from its store into a slot, or into the
+// piece that holds them, once.
 #pragma once
 
 #include <utility>
@@ -24,9 +24,9 @@ struct TensorAccess {
   int index = -1;                // of the plan's tensors; -1: in no piece and no store
   TensorStore* store = nullptr;  // null: in none
   Residency* residency = nullptr;
-  int pass = 0;  // counted over all sections
-  std::atomic<std::int64_t>* bytes_read = nullptr;
-  std::atomic<std::int64_t>* bytes_written = nullptr;
+  int pass = 0;                                    // counted over all sections
+  std::atomic<std::int64_t>* bytes_in = nullptr;   // into the arena
+  std::atomic<std::int64_t>* bytes_out = nullptr;  // and out of it
 
   // Of the piece that holds the block; -1: none.
   int piece(std::int64_t block) const {

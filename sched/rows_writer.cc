@@ -83,7 +83,7 @@ void RowsWriter::write(std::int64_t index) {
   writes_ += unit.writes;
   const std::int64_t block = index * access_.tensor->unit_blocks;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    *access_.bytes_written += unit_payload(*access_.tensor, index, slice);
+    *access_.bytes_out += unit_payload(*access_.tensor, index, slice);
     access_.store->write(index, slice, unit.place.at(*access_.tensor, block, slice),
                          driver_.expect([this, index] {
                            --writes_;

@@ -3,9 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <set>
+#include <thread>
 
+#include "kernels/virtual_device.h"
 #include "storage/errors.h"
 #include "tests/kernels/run_kernel.h"
 
@@ -44,45 +47,117 @@ void twice(const OperatorCall& call) {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::unique_ptr<Backend>> all_backends() {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_cpu_backend());
+  backends.push_back(make_virtual_cpu_device("cpu:0", 0));
+  return backends;
+}
+
+std::vector<std::byte> read_back(Backend& backend, const DeviceBuffer& buffer) {
+  std::vector<std::byte> host(buffer.bytes(), std::byte{0x55});
+  backend.copy(host.data(), buffer.data(), host.size(), CopyKind::kDeviceToHost);
+  backend.wait(backend.record());
+  return host;
+}
+
+}  // namespace
+
 TEST_CASE("backend: memory is zeroed, aligned and as large as asked") {
-  const auto backend = make_cpu_backend();
-  for (const std::size_t bytes :
-       {1UL, 4096UL, 4097UL, (2UL << 20) - 1, 2UL << 20, (5UL << 20) + 3}) {
-    const auto buffer = backend->allocate(bytes);
-    REQUIRE(buffer->bytes() == bytes);
-    CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 4096 == 0);
-    bool zeroed = true;
-    for (std::size_t i = 0; i < bytes; ++i) zeroed = zeroed && buffer->data()[i] == std::byte{0};
-    CHECK(zeroed);
-    std::memset(buffer->data(), 0xff, bytes);
+  for (const auto& backend : all_backends()) {
+    for (const std::size_t bytes :
+         {1UL, 4096UL, 4097UL, (2UL << 20) - 1, 2UL << 20, (5UL << 20) + 3}) {
+      const auto buffer = backend->allocate(bytes);
+      REQUIRE(buffer->bytes() == bytes);
+      CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 4096 == 0);
+      CHECK(read_back(*backend, *buffer) == std::vector<std::byte>(bytes));
+      const std::vector<std::byte> ones(bytes, std::byte{0xff});
+      backend->copy(buffer->data(), ones.data(), bytes, CopyKind::kHostToDevice);
+      CHECK(read_back(*backend, *buffer) == ones);
+      backend->zero(buffer->data(), bytes);
+      CHECK(read_back(*backend, *buffer) == std::vector<std::byte>(bytes));
+    }
+    CHECK(backend->allocate(0)->bytes() == 0);
   }
-  CHECK(backend->allocate(0)->bytes() == 0);
 }
 
 TEST_CASE("backend: more memory than there is is a budget error") {
-  CHECK_THROWS_AS(make_cpu_backend()->allocate(std::size_t{1} << 60), BudgetError);
+  for (const auto& backend : all_backends()) {
+    CHECK_THROWS_AS(backend->allocate(std::size_t{1} << 60), BudgetError);
+    CHECK(backend->allocate(4096)->bytes() == 4096);
+  }
 }
 
 TEST_CASE("backend: copies arrive in every direction, events are in order") {
-  const auto backend = make_cpu_backend();
-  CHECK(backend->name() == "cpu");
-  CHECK(backend->host_accessible());
-  const auto first = backend->allocate(8192);
-  const auto second = backend->allocate(8192);
-  std::vector<std::byte> host(8192);
-  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<std::byte>(i * 7);
-  std::vector<std::byte> back(8192);
-  backend->wait(Event{});
-  backend->copy(first->data(), host.data(), 8192, CopyKind::kHostToDevice);
-  const Event one = backend->record();
-  backend->copy(second->data(), first->data(), 8192, CopyKind::kDeviceToDevice);
-  backend->copy(back.data(), second->data(), 8192, CopyKind::kDeviceToHost);
-  const Event two = backend->record();
-  CHECK(one.value >= 1);
-  CHECK(two.value > one.value);
-  backend->wait(two);
-  backend->wait(one);
-  CHECK(back == host);
+  for (const auto& backend : all_backends()) {
+    const auto first = backend->allocate(8192);
+    const auto second = backend->allocate(8192);
+    std::vector<std::byte> host(8192);
+    for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<std::byte>(i * 7);
+    std::vector<std::byte> back(8192);
+    backend->wait(Event{});
+    backend->copy(first->data(), host.data(), 8192, CopyKind::kHostToDevice);
+    const Event one = backend->record();
+    backend->copy(second->data(), first->data(), 8192, CopyKind::kDeviceToDevice);
+    backend->copy(back.data(), second->data(), 8192, CopyKind::kDeviceToHost);
+    const Event two = backend->record();
+    CHECK(one.value >= 1);
+    CHECK(two.value > one.value);
+    backend->wait(two);
+    backend->wait(one);
+    CHECK(back == host);
+  }
+}
+
+TEST_CASE("backend: many threads copy at once, each sees its own copies in order") {
+  for (const auto& backend : all_backends()) {
+    constexpr std::size_t kBytes = 64 << 10;
+    std::atomic<int> right{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        const auto buffer = backend->allocate(kBytes);
+        std::vector<std::byte> host(kBytes), back(kBytes);
+        for (int round = 0; round < 20; ++round) {
+          std::fill(host.begin(), host.end(), static_cast<std::byte>(16 * t + round));
+          backend->copy(buffer->data(), host.data(), kBytes, CopyKind::kHostToDevice);
+          backend->copy(back.data(), buffer->data(), kBytes, CopyKind::kDeviceToHost);
+          backend->wait(backend->record());
+          right += back == host;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(right == 80);
+  }
+}
+
+TEST_CASE("backend: the CPU's memory is the host's, a virtual device's is its own and limited") {
+  const auto cpu = make_cpu_backend();
+  CHECK(cpu->name() == "cpu");
+  CHECK(cpu->host_accessible());
+  const auto in_host_memory = cpu->allocate(1 << 20);
+  CHECK(cpu->memory_peak() == 0);
+  const auto device = make_virtual_cpu_device("cpu:3", 1 << 20);
+  CHECK(device->name() == "cpu:3");
+  CHECK(!device->host_accessible());
+  auto half = device->allocate(512 << 10);
+  std::string message;
+  try {
+    device->allocate((512 << 10) + 1024);
+  } catch (const BudgetError& error) {
+    message = error.what();
+  }
+  CHECK(message ==
+        "no room for a buffer of 513 KiB in the device's memory: 512 KiB of 1 MiB are "
+        "free, cpu:3; raise --device-memory");
+  const auto rest = device->allocate(512 << 10);
+  CHECK_THROWS_AS(device->allocate(1), BudgetError);
+  half.reset();
+  CHECK(device->allocate(512 << 10)->bytes() == 512 << 10);
+  CHECK(device->memory_peak() == 1 << 20);
 }
 
 TEST_CASE("backend: every built-in operator has a kernel for both scalar types") {

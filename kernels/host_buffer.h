@@ -1,0 +1,18 @@
+// Memory of the host for what is large: the CPU backend's device memory, and what lies below a
+// device with memory of its own.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "kernels/backend.h"
+
+namespace ooc {
+
+// Anonymous pages, in huge ones where the buffer holds any: random reads of rows are up to twice as
+// fast. The kernel hands pages out zeroed, on first touch. BudgetError where there is no memory,
+// naming `owner`.
+std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_view owner);
+
+}  // namespace ooc

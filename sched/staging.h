@@ -1,0 +1,36 @@
+// Slots of the host's memory through which passes what has no place there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace ooc {
+
+// Many threads; nobody waits. Its lock is taken under the driver's, and nothing is called under it.
+class Staging {
+ public:
+  // `count` slots of `slot_bytes`, beside each other; the memory outlives it.
+  Staging(std::byte* memory, std::int64_t count, std::int64_t slot_bytes);
+
+  // Calls `use` with a slot: now, or later from the thread that gives one back, in the order of
+  // requests. The slot is the caller's until release(). `use` must only hand on, and must not
+  // throw.
+  void acquire(std::function<void(std::byte* slot)> use);
+  void release(std::byte* slot);
+
+  std::int64_t slot_bytes() const { return slot_bytes_; }
+  bool idle() const;  // whether every slot is free
+
+ private:
+  std::int64_t slot_bytes_;
+  std::size_t count_;
+  mutable std::mutex mutex_;
+  std::vector<std::byte*> free_;
+  std::deque<std::function<void(std::byte*)>> waiting_;
+};
+
+}  // namespace ooc
