@@ -224,30 +224,31 @@ class BudgetSearch {
       : programs_(programs), graph_(graph), options_(options) {}
 
   [[noreturn]] void fail() {
+    if (!options_.device) fail(Planner(programs_, graph_, options_).least_memory());
     const std::int64_t host_bytes = options_.memory_bytes;
-    if (options_.device) options_.memory_bytes = 0;
+    options_.memory_bytes = 0;
     const std::optional<Plan> roomy = make(options_);
-    if (options_.device && roomy) {
-      options_.memory_bytes = host_bytes;
-      fail(roomy->host->staging.bytes / roomy->host->staging_slots);
-    }
-    if (options_.device) {
-      bytes_ = &PlanOptions::device_memory_bytes;
-      reserved_ = &PlanOptions::device_reserved_bytes;
-    }
+    options_.memory_bytes = host_bytes;
+    if (roomy) fail(roomy->host->staging.bytes / roomy->host->staging_slots);
+    bytes_ = &PlanOptions::device_memory_bytes;
+    reserved_ = &PlanOptions::device_reserved_bytes;
     fail(Planner(programs_, graph_, options_).least_memory());
   }
 
  private:
   // Nothing works with less than `least` bytes.
   [[noreturn]] void fail(std::int64_t least) {
+    const bool device = bytes_ == &PlanOptions::device_memory_bytes;
     const std::int64_t reserved = options_.*reserved_;
     const std::int64_t given = (options_.*bytes_ + reserved) / kMiB;
     std::int64_t works = ceil_div(least + reserved, kMiB);
+    const std::int64_t host_bytes = options_.memory_bytes;
+    if (device) options_.memory_bytes = 0;
     while (!seconds(works)) ++works;
+    if (device) options_.memory_bytes = host_bytes;
+    if (device && !seconds(works)) options_.memory_bytes = 0;  // both are too small
     options_.*bytes_ = 0;
     const double unlimited = make(options_)->seconds;
-    const bool device = bytes_ == &PlanOptions::device_memory_bytes;
     BudgetError error(
         fmt::format("a {}memory budget of {} MiB is too small: the least that works is {} MiB",
                     device ? "device " : "", given, works),

@@ -146,6 +146,24 @@ Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& 
   return residency;
 }
 
+void drop_idle(const std::vector<Timeline>& timelines, Kept& residency) {
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Timeline& timeline = timelines[t];
+    Levels& levels = residency.tensors[t];
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      const Access& access = timeline.accesses[i];
+      if (access.holds || access.sweeps > 1 || access.straddles > 0) continue;
+      std::int64_t level = timeline.first_block;
+      for (int interval = 0; interval < timeline.interval_count(); ++interval) {
+        const auto at = static_cast<std::size_t>(interval);
+        if (at != i && timeline.end_of(interval) != static_cast<int>(i)) continue;
+        level = std::max(level, levels.keep[at]);
+      }
+      levels.during[i] = level;
+    }
+  }
+}
+
 namespace {
 
 std::int64_t stored_from(const Timeline& timeline, const Levels& levels) {

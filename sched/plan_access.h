@@ -70,6 +70,9 @@ std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Time
                                       const Kept& residency);
 // Raises what is free: what both neighbouring passes hold stays between them.
 void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency);
+// Lowers what spares no access anything: blocks that are there for one sweep and stay on neither
+// side.
+void drop_idle(const std::vector<Timeline>& timelines, Kept& residency);
 // By tensor: where it begins to be stored, if passes make it.
 std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
                                       const Kept& residency);

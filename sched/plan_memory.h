@@ -29,6 +29,7 @@ class MemoryModel {
               const std::vector<Timeline>& timelines, bool works = true,
               const std::array<std::int64_t, 2>& first_chunks = {});
 
+  bool works() const { return works_; }
   // `during`: blocks of the use's tensor in pieces.
   UseMemory use(int pass, const UseDraft& use, std::int64_t during, const RingSize& ring) const;
   UseMemory edge_ring(int pass, std::int64_t end_chunk, const RingSize& ring) const;

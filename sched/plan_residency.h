@@ -25,6 +25,8 @@ class PlanProblem {
   const Draft& draft() const { return draft_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
   const MemoryModel& memory() const { return memory_; }
+  // Not: the passes work in the memory above.
+  bool works() const { return memory_.works(); }
   // Bytes of the arena; 0: no limit.
   std::int64_t limit() const { return limit_ - reserve_; }
   void set_limit(std::int64_t bytes) { limit_ = bytes; }

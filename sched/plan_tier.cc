@@ -54,6 +54,7 @@ class TierPlanner {
       if (options_.strategy != Strategy::kNone) {
         join_neighbours(problem_.timelines(), problem_.draft().pass_count(), residency);
       }
+      if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no rings to save
       const std::vector<RingSize> rings = problem_.rings();
       problem_.widen_rings(residency);
       Plan plan = lay_out(residency);
