@@ -6,40 +6,61 @@
 #include <optional>
 
 #include "sched/plan_cost.h"
-#include "sched/plan_dp.h"
 #include "sched/plan_lp.h"
-#include "sched/plan_lru.h"
-#include "sched/plan_residency.h"
 #include "sched/plan_splits.h"
+#include "sched/plan_tier.h"
 #include "storage/errors.h"
 
 namespace ooc {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kPage = 4096;
+
+// The passes work in the device's memory, or in the host's where that is the same.
+PlanOptions working_options(PlanOptions options) {
+  if (options.device) options.memory_bytes = options.device_memory_bytes;
+  return options;
+}
 
 class Planner {
  public:
   Planner(const std::vector<const Program*>& programs, const GraphCounts& graph,
           const PlanOptions& options)
-      : options_(options), builder_(programs, graph, options), edges_(graph) {}
+      : options_(options),
+        working_options_(working_options(options)),
+        builder_(programs, graph, working_options_),
+        edges_(graph) {}
 
   // Nothing: the least working set doesn't fit.
   std::optional<Plan> make() const {
-    std::optional<Plan> best;
+    std::optional<TierPlan> best;
+    std::vector<PassSplit> best_splits;
     for (const bool kept : {false, true}) {
       if (kept && options_.strategy == Strategy::kNone) break;
       const auto splits = choose_splits(builder_, edges_, kept);
       if (!splits) break;
       PlanProblem problem(builder_, edges_, *splits);
-      Plan plan = keep_and_place(problem);
-      if (!best || moved(plan) < moved(*best)) best = std::move(plan);
-      if (moved(*best) == 0) break;
+      TierPlan tier = plan_tier(problem);
+      if (!best || moved_bytes(tier) < moved_bytes(*best)) {
+        best = std::move(tier);
+        best_splits = *splits;
+      }
+      if (moved_bytes(*best) == 0) break;
     }
-    return best;
+    if (!best) return std::nullopt;
+    PlanProblem problem(builder_, edges_, best_splits);
+    Plan plan = std::move(best->plan);
+    if (!options_.device) {
+      predict(problem, plan);
+      add_bounds(problem, plan);
+      return plan;
+    }
+    if (!add_host(problem, best->kept, plan)) return std::nullopt;
+    return plan;
   }
 
-  // The least memory that works.
+  // The least memory in which the passes work.
   std::int64_t least_memory() const {
     const PlanProblem problem(builder_, edges_, smallest_splits(builder_));
     std::int64_t bytes = 0;
@@ -50,183 +71,83 @@ class Planner {
   }
 
  private:
-  Plan keep_and_place(PlanProblem& problem) const {
-    std::optional<Plan> best;
-    for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
-      problem.reserve(problem.limit() * percent / 100);
-      std::string remark;
-      const std::vector<Kept> choices = decide(problem, remark);
-      problem.reserve(0);
-      bool changed = true;
-      for (const Kept& residency : choices) {
-        Plan plan = place_all(problem, residency, changed);
-        plan.remark = remark;
-        if (!best || moved(plan) < moved(*best)) best = std::move(plan);
+  // The plan as it is made as if storage were below the device, and the host's memory in between.
+  // False: that doesn't hold one staging slot.
+  bool add_host(PlanProblem& problem, const Kept& kept, Plan& plan) const {
+    HostTier host;
+    if (!add_staging(problem, plan, host)) return false;
+    std::int64_t limit = 0;
+    if (options_.memory_bytes != 0) {  // 1: nothing fits
+      limit = std::max<std::int64_t>(options_.memory_bytes - host.staging.bytes, 1);
+    }
+    PlanProblem below(problem, kept, limit);
+    TierPlan tier = plan_tier(below);
+    host.pieces = std::move(tier.plan.pieces);
+    host.edge_pieces = std::move(tier.plan.edge_pieces);
+    for (const PlannedTensor& tensor : tier.plan.tensors) {
+      host.stored_from_block.push_back(tensor.stored_from_block);
+    }
+    host.staging.offset = tier.plan.arena_bytes;
+    host.arena_bytes = host.staging.offset + host.staging.bytes;
+    plan.host = std::move(host);
+    plan.stored_bytes = tier.plan.stored_bytes;
+    if (plan.remark.empty()) plan.remark = tier.plan.remark;
+    move_to_link(tier.plan, plan);
+    predict(problem, plan);
+    add_bounds(problem, below, plan);
+    return true;
+  }
+
+  // What passes read and wrote crosses the link; from and to storage goes what `host` says.
+  static void move_to_link(const Plan& host, Plan& plan) {
+    for (std::size_t s = 0; s < plan.sections.size(); ++s) {
+      for (std::size_t p = 0; p < plan.sections[s].passes.size(); ++p) {
+        Pass& pass = plan.sections[s].passes[p];
+        pass.bytes_to_device = pass.bytes_read;
+        pass.bytes_from_device = pass.bytes_written;
+        pass.bytes_read = host.sections[s].passes[p].bytes_read;
+        pass.bytes_written = host.sections[s].passes[p].bytes_written;
       }
-      if (!changed) break;
     }
-    add_bounds(problem, *best);
-    return std::move(*best);
+    plan.bytes_to_device = plan.bytes_read;
+    plan.bytes_from_device = plan.bytes_written;
+    plan.bytes_read = host.bytes_read;
+    plan.bytes_written = host.bytes_written;
   }
 
-  static std::int64_t moved(const Plan& plan) { return plan.bytes_read + plan.bytes_written; }
-
-  // What the strategy keeps; several, where what is better depends on the places that are found.
-  std::vector<Kept> decide(const PlanProblem& problem, std::string& remark) const {
-    if (options_.strategy == Strategy::kNone) return {problem.nothing()};
-    Kept everything = everything_kept(problem.draft(), problem.timelines(), builder_.graph());
-    if (problem.fits(everything)) return {std::move(everything)};
-    if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem)};
-    if (options_.strategy == Strategy::kDp) return {choose_by_dp(problem, remark)};
-    Kept filled = problem.nothing();
-    fill_memory(problem, filled);
-    return {std::move(filled), choose_by_lp(problem)};
+  // As many slots as overlap transfers well, in at most a quarter of the memory.
+  bool add_staging(const PlanProblem& problem, const Plan& plan, HostTier& host) const {
+    constexpr std::int64_t kMostSlots = 16;
+    const std::int64_t slot = staging_slot(problem, plan);
+    const std::int64_t memory = options_.memory_bytes;
+    if (memory != 0 && memory < slot) return false;
+    host.staging_slots = kMostSlots;
+    if (memory != 0) {
+      host.staging_slots = std::clamp<std::int64_t>(memory / 4 / slot, 1, kMostSlots);
+    }
+    host.staging.bytes = host.staging_slots * slot;
+    return true;
   }
 
-  // Gives up what finds no place; then `changed`.
-  Plan place_all(PlanProblem& problem, Kept residency, bool& changed) const {
-    changed = false;
-    trim(problem, residency);
-    while (true) {
-      if (options_.strategy != Strategy::kNone) {
-        join_neighbours(problem.timelines(), problem.draft().pass_count(), residency);
-      }
-      const std::vector<RingSize> rings = problem.rings();
-      problem.widen_rings(residency);
-      Plan plan = lay_out(problem, residency);
-      std::vector<Piece> left = place(problem.timelines(), problem.limit(), plan);
-      problem.set_rings(rings);
-      if (!left.empty()) {
-        plan = lay_out(problem, residency);
-        left = place(problem.timelines(), problem.limit(), plan);
-      }
-      if (left.empty()) {
-        predict(problem, residency, plan);
-        return plan;
-      }
-      changed = true;
-      give_up(problem, left, residency);
+  // The largest of what crosses the link in one transfer, in the first epoch too.
+  std::int64_t staging_slot(const PlanProblem& problem, const Plan& plan) const {
+    std::int64_t bytes = kPage;
+    for (const PlannedTensor& tensor : plan.tensors) {
+      const bool stays = !tensor.input && tensor.stored_from_block == tensor.layout.block_count();
+      if (!stays) bytes = std::max(bytes, unit_bytes(tensor, 0, 0));
     }
+    for (const PassDraft& pass : problem.draft().passes) {
+      const StageShape& stage = builder_.stages()[static_cast<std::size_t>(pass.stage)];
+      if (pass.edges) bytes = std::max(bytes, edges_.largest(stage.edge_file, 0));
+    }
+    return bytes;
   }
 
-  // Lowers levels by what found no place; others, where that is in memory anyway.
-  static void give_up(const PlanProblem& problem, const std::vector<Piece>& left, Kept& residency) {
-    for (const Piece& piece : left) {
-      const Timeline& line = problem.timelines()[static_cast<std::size_t>(piece.tensor)];
-      Levels& levels = residency.tensors[static_cast<std::size_t>(piece.tensor)];
-      const Levels before = levels;
-      lower(line, piece, levels);
-      if (levels.during != before.during || levels.keep != before.keep) continue;
-      if (!lower_pass(problem, piece.first_pass, residency)) residency = problem.nothing();
-    }
-    trim(problem, residency);
-  }
-
-  // Every interval that the piece's passes reach into, and the accesses at their ends.
-  static void lower(const Timeline& line, const Piece& piece, Levels& levels) {
-    const auto inside = [&](int pass) {
-      return piece.first_pass <= piece.last_pass
-                 ? pass >= piece.first_pass && pass <= piece.last_pass
-                 : pass >= piece.first_pass || pass <= piece.last_pass;
-    };
-    for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-      if (!inside(line.accesses[i].pass)) continue;
-      if (levels.during[i] < piece.end_block || line.accesses[i].holds) continue;
-      levels.during[i] -= piece.end_block - piece.first_block;
-      levels.during[i] -= levels.during[i] % line.quantum;
-    }
-    for (int i = 0; i < line.interval_count(); ++i) {
-      std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
-      keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
-      if (line.end_of(i) < 0) continue;
-      keep = std::min(keep, levels.during[static_cast<std::size_t>(line.end_of(i))]);
-    }
-  }
-
-  Plan lay_out(const PlanProblem& problem, const Kept& residency) const {
-    Plan plan;
-    plan.strategy = options_.strategy;
-    plan.scratch_bytes = problem.scratch_bytes();
-    plan.reduction_bytes = problem.reduction_bytes();
-    plan.tensors = problem.draft().tensors;
-    plan.sections = builder_.sections(problem.draft());
-    plan.pieces = make_pieces(problem.draft(), problem.timelines(), residency);
-    for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
-      PlannedTensor& tensor = plan.tensors[t];
-      if (tensor.input) continue;
-      const std::int64_t blocks = tensor.layout.block_count();
-      tensor.stored_from_block = stored_from(problem.timelines()[t], residency.tensors[t], blocks);
-      if (tensor.stored_from_block == blocks) continue;
-      plan.stored_bytes += rows_bytes(tensor, 0, blocks, 0, tensor.layout.slice_count());
-    }
-    for (const Direction direction : {Direction::kIn, Direction::kOut}) {
-      const std::int64_t chunks = residency.edge_chunks[static_cast<std::size_t>(direction)];
-      if (problem.edges().memory(direction, chunks) == 0) continue;
-      plan.edge_pieces.push_back(
-          {direction, chunks, {0, problem.edges().memory(direction, chunks)}});
-    }
-    int index = 0;
-    for (Section& section : plan.sections) {
-      for (Pass& pass : section.passes) lay_out_pass(problem, residency, index++, pass);
-    }
-    return plan;
-  }
-
-  // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
-  // which 16 MiB are taken to be there: edges find their rows there. At least one.
-  std::int64_t cached_spans(const Draft& draft, const PassDraft& pass) const {
-    constexpr std::int64_t kCacheBytes = 16 << 20;
-    const EdgeLayout& edges = builder_.graph().edges;
-    std::int64_t row_bytes = 0;
-    for (const UseDraft& use : pass.uses) {
-      if (use.role != UseRole::kStreamed) continue;
-      const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
-      const std::int64_t cols =
-          use.sliced ? std::min(tensor.layout.cols, kSliceWidth) : tensor.layout.cols;
-      row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
-    }
-    if (row_bytes == 0) return edges.span_count();
-    return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
-                                    std::max<std::int64_t>(1, edges.span_count()));
-  }
-
-  void lay_out_pass(const PlanProblem& problem, const Kept& residency, int index,
-                    Pass& pass) const {
-    const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
-    const RingSize& ring = problem.ring(index);
-    std::int64_t group = cached_spans(problem.draft(), draft);
-    for (std::size_t i = 0; i < pass.uses.size(); ++i) {
-      const UseDraft& use = draft.uses[i];
-      const std::int64_t during = problem.memory().during(index, use.tensor, residency);
-      const UseMemory memory = problem.memory().use(index, use, during, ring);
-      pass.uses[i].memory.bytes = memory.bytes;
-      pass.uses[i].slots = memory.slots;
-      if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
-      const EdgeLayout& edges = builder_.graph().edges;
-      const PlannedTensor& tensor = problem.draft().tensors[static_cast<std::size_t>(use.tensor)];
-      const std::int64_t spans = std::max<std::int64_t>(
-          1, tensor.unit_blocks * edges.block_rows / edges.span_rows);  // of an item
-      group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2 * spans));
-    }
-    if (!draft.edges) return;
-    const auto direction = static_cast<std::size_t>(
-        problem.builder().stages()[static_cast<std::size_t>(draft.stage)].edge_file);
-    const UseMemory memory =
-        problem.memory().edge_ring(index, residency.edge_chunks[direction], ring);
-    pass.edge_ring.bytes = memory.bytes;
-    pass.edge_slots = memory.slots;
-    if (memory.slots > 0) group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2));
-    pass.span_group = options_.span_group > 0 ? std::min(options_.span_group, group) : group;
-  }
-
-  void predict(const PlanProblem& problem, const Kept& residency, Plan& plan) const {
-    const std::vector<Traffic> traffic = problem.traffic(residency);
+  void predict(const PlanProblem& problem, Plan& plan) const {
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
-        const PassDraft& draft = problem.draft().passes[index];
-        pass.bytes_read = traffic[index].read;
-        pass.bytes_written = traffic[index].written;
+        const PassDraft& draft = problem.draft().passes[index++];
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
         double moved = draft.edges ? stage.edge_bytes_moved : 0;
         for (const UseDraft& use : draft.uses) {
@@ -237,37 +158,54 @@ class Planner {
         pass.bytes_moved = static_cast<std::int64_t>(moved);
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
-        pass.seconds = std::max(storage_seconds(traffic[index], options_.rates),
-                                compute_seconds(work_of(builder_, draft), options_.rates));
-        ++index;
-        plan.bytes_read += pass.bytes_read;
-        plan.bytes_written += pass.bytes_written;
+        pass.seconds = std::max(
+            {transfer_seconds({pass.bytes_read, pass.bytes_written}, storage_rates(options_.rates)),
+             transfer_seconds({pass.bytes_to_device, pass.bytes_from_device},
+                              link_rates(options_.rates)),
+             compute_seconds(work_of(builder_, draft), options_.rates)});
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
       }
     }
   }
 
-  void add_bounds(const PlanProblem& problem, Plan& plan) const {
+  std::vector<double> compute_seconds_of(const PlanProblem& problem) const {
     std::vector<double> seconds;
     for (const PassDraft& pass : problem.draft().passes) {
       seconds.push_back(compute_seconds(work_of(builder_, pass), options_.rates));
     }
-    plan.bound_bytes = std::min(static_cast<std::int64_t>(least_bytes(problem).value_or(0)),
-                                plan.bytes_read + plan.bytes_written);
-    plan.bound_seconds = std::min(least_seconds(problem, seconds), plan.seconds);
+    return seconds;
+  }
+
+  static std::int64_t bound(const PlanProblem& problem, std::int64_t moved) {
+    return std::min(static_cast<std::int64_t>(least_bytes(problem).value_or(0)), moved);
+  }
+
+  void add_bounds(const PlanProblem& problem, Plan& plan) const {
+    plan.bound_bytes = bound(problem, plan.bytes_read + plan.bytes_written);
+    plan.bound_seconds =
+        std::min(least_seconds(problem, compute_seconds_of(problem), storage_rates(options_.rates)),
+                 plan.seconds);
+  }
+
+  // For storage, both memories are taken as one.
+  void add_bounds(PlanProblem& problem, const PlanProblem& host, Plan& plan) const {
+    const double seconds =
+        least_seconds(problem, compute_seconds_of(problem), link_rates(options_.rates));
+    plan.bound_link_bytes = bound(problem, plan.bytes_to_device + plan.bytes_from_device);
+    const bool limited = problem.limit() > 0 && host.limit() > 0;
+    problem.set_limit(limited ? problem.limit() + host.limit() : 0);
+    add_bounds(problem, plan);
+    plan.bound_seconds = std::max(plan.bound_seconds, std::min(seconds, plan.seconds));
   }
 
   const PlanOptions& options_;
+  PlanOptions working_options_;
   PassBuilder builder_;
   EdgeTable edges_;
 };
 
-}  // namespace
-
-namespace {
-
-// Budgets are named as users write them, in MiB.
+// Says which budget is too small, and what would do, in MiB as users write it.
 class BudgetSearch {
  public:
   BudgetSearch(const std::vector<const Program*>& programs, const GraphCounts& graph,
@@ -275,17 +213,35 @@ class BudgetSearch {
       : programs_(programs), graph_(graph), options_(options) {}
 
   [[noreturn]] void fail() {
-    const std::int64_t given = (options_.memory_bytes + options_.reserved_bytes) / kMiB;
-    const std::int64_t least = ceil_div(
-        Planner(programs_, graph_, options_).least_memory() + options_.reserved_bytes, kMiB);
-    std::int64_t works = least;
-    while (!seconds(works)) ++works;
+    if (!options_.device) fail(Planner(programs_, graph_, options_).least_memory());
+    const std::int64_t host_bytes = options_.memory_bytes;
     options_.memory_bytes = 0;
-    const double unlimited = Planner(programs_, graph_, options_).make()->seconds;
+    const std::optional<Plan> roomy = make(options_);
+    options_.memory_bytes = host_bytes;
+    if (roomy) fail(roomy->host->staging.bytes / roomy->host->staging_slots);
+    bytes_ = &PlanOptions::device_memory_bytes;
+    reserved_ = &PlanOptions::device_reserved_bytes;
+    fail(Planner(programs_, graph_, options_).least_memory());
+  }
+
+ private:
+  // Nothing works with less than `least` bytes.
+  [[noreturn]] void fail(std::int64_t least) {
+    const bool device = bytes_ == &PlanOptions::device_memory_bytes;
+    const std::int64_t reserved = options_.*reserved_;
+    const std::int64_t given = (options_.*bytes_ + reserved) / kMiB;
+    std::int64_t works = ceil_div(least + reserved, kMiB);
+    const std::int64_t host_bytes = options_.memory_bytes;
+    if (device) options_.memory_bytes = 0;
+    while (!seconds(works)) ++works;
+    if (device) options_.memory_bytes = host_bytes;
+    if (device && !seconds(works)) options_.memory_bytes = 0;  // both are too small
+    options_.*bytes_ = 0;
+    const double unlimited = make(options_)->seconds;
     BudgetError error(
-        fmt::format("a memory budget of {} MiB is too small: the least that works is {} MiB", given,
-                    works),
-        "--host-memory",
+        fmt::format("a {}memory budget of {} MiB is too small: the least that works is {} MiB",
+                    device ? "device " : "", given, works),
+        device ? "--device-memory" : "--host-memory",
         fmt::format("give {} MiB or more; with {} MiB an epoch is predicted to take at most twice "
                     "as long as with all data in memory",
                     works, good(works, 2 * unlimited)));
@@ -293,13 +249,16 @@ class BudgetSearch {
     throw error;
   }
 
- private:
+  std::optional<Plan> make(const PlanOptions& options) const {
+    return Planner(programs_, graph_, options).make();
+  }
+
   // Of a predicted epoch; nothing: it doesn't fit.
   std::optional<double> seconds(std::int64_t budget) const {
     PlanOptions options = options_;
-    options.memory_bytes = budget * kMiB - options.reserved_bytes;
-    if (options.memory_bytes <= 0) return std::nullopt;
-    const std::optional<Plan> plan = Planner(programs_, graph_, options).make();
+    options.*bytes_ = budget * kMiB - options.*reserved_;
+    if (options.*bytes_ <= 0) return std::nullopt;
+    const std::optional<Plan> plan = make(options);
     if (!plan) return std::nullopt;
     return plan->seconds;
   }
@@ -321,6 +280,9 @@ class BudgetSearch {
   const std::vector<const Program*>& programs_;
   const GraphCounts& graph_;
   PlanOptions options_;
+  // The budget that is too small.
+  std::int64_t PlanOptions::*bytes_ = &PlanOptions::memory_bytes;
+  std::int64_t PlanOptions::*reserved_ = &PlanOptions::reserved_bytes;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "sched/plan_access.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <set>
 
 #include "storage/block_file.h"
 
@@ -37,12 +39,12 @@ bool is_output(const PassBuilder& builder, const Draft& draft, int section, int 
                      [&](ValueId id) { return tensors[static_cast<std::size_t>(id)] == tensor; });
 }
 
-// Of the units that lie across the border of two parts, from a block on.
+// Of the units in [first_block, end_block) that lie across the border of two parts.
 std::int64_t straddling_bytes(const PlannedTensor& tensor, std::int64_t part_blocks,
-                              std::int64_t first_block) {
+                              std::int64_t first_block, std::int64_t end_block) {
   if (part_blocks % tensor.unit_blocks == 0) return 0;
   std::int64_t bytes = 0;
-  for (std::int64_t at = part_blocks; at < tensor.layout.block_count(); at += part_blocks) {
+  for (std::int64_t at = part_blocks; at < end_block; at += part_blocks) {
     const std::int64_t unit = at / tensor.unit_blocks * tensor.unit_blocks;
     if (unit == at || unit < first_block) continue;
     bytes += payload_bytes(tensor, unit, unit + tensor.unit_blocks);
@@ -69,6 +71,7 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     timelines[t].tensor = static_cast<int>(t);
     timelines[t].cyclic = draft.tensors[t].input;
+    timelines[t].end_block = draft.tensors[t].layout.block_count();
     timelines[t].quantum = draft.tensors[t].unit_blocks;
   }
   for (int p = 0; p < draft.pass_count(); ++p) {
@@ -94,6 +97,13 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
   return timelines;
 }
 
+const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor,
+                            std::int64_t block) {
+  return *std::find_if(timelines.begin(), timelines.end(), [&](const Timeline& line) {
+    return line.tensor == tensor && line.first_block <= block && block < line.end_block;
+  });
+}
+
 std::vector<int> passes_between(const Timeline& timeline, int interval, int pass_count) {
   std::vector<int> passes;
   const int begin = timeline.accesses[static_cast<std::size_t>(interval)].pass;
@@ -109,32 +119,109 @@ std::vector<int> passes_between(const Timeline& timeline, int interval, int pass
   return passes;
 }
 
-Kept nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines) {
+Kept nothing_kept(const std::vector<Timeline>& timelines,
+                  const std::array<std::int64_t, 2>& first_chunks) {
   Kept residency;
+  residency.edge_chunks = first_chunks;
   for (const Timeline& timeline : timelines) {
+    const std::int64_t none = timeline.first_block;
     residency.tensors.push_back(
-        {std::vector<std::int64_t>(static_cast<std::size_t>(timeline.interval_count())),
-         std::vector<std::int64_t>(timeline.accesses.size())});
-    const auto tensor = static_cast<std::size_t>(timeline.tensor);
+        {std::vector<std::int64_t>(static_cast<std::size_t>(timeline.interval_count()), none),
+         std::vector<std::int64_t>(timeline.accesses.size(), none)});
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
-      if (!timeline.accesses[i].holds) continue;
-      residency.tensors.back().during[i] = draft.tensors[tensor].layout.block_count();
+      if (timeline.accesses[i].holds) residency.tensors.back().during[i] = timeline.end_block;
     }
   }
   return residency;
 }
 
-Kept everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
-                     const GraphCounts& graph) {
-  Kept residency = nothing_kept(draft, timelines);
+Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& graph) {
+  const std::int64_t chunks = graph.edges.chunk_count();
+  Kept residency = nothing_kept(timelines, {chunks, chunks});
   for (std::size_t t = 0; t < timelines.size(); ++t) {
-    const auto tensor = static_cast<std::size_t>(timelines[t].tensor);
-    const std::int64_t blocks = draft.tensors[tensor].layout.block_count();
-    std::fill(residency.tensors[t].keep.begin(), residency.tensors[t].keep.end(), blocks);
-    std::fill(residency.tensors[t].during.begin(), residency.tensors[t].during.end(), blocks);
+    const std::int64_t end = timelines[t].end_block;
+    std::fill(residency.tensors[t].keep.begin(), residency.tensors[t].keep.end(), end);
+    std::fill(residency.tensors[t].during.begin(), residency.tensors[t].during.end(), end);
   }
-  residency.edge_chunks.fill(graph.edges.chunk_count());
   return residency;
+}
+
+void drop_idle(const std::vector<Timeline>& timelines, Kept& residency) {
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Timeline& timeline = timelines[t];
+    Levels& levels = residency.tensors[t];
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      const Access& access = timeline.accesses[i];
+      if (access.holds || access.sweeps > 1 || access.straddles > 0) continue;
+      std::int64_t level = timeline.first_block;
+      for (int interval = 0; interval < timeline.interval_count(); ++interval) {
+        const auto at = static_cast<std::size_t>(interval);
+        if (at != i && timeline.end_of(interval) != static_cast<int>(i)) continue;
+        level = std::max(level, levels.keep[at]);
+      }
+      levels.during[i] = level;
+    }
+  }
+}
+
+namespace {
+
+std::int64_t stored_from(const Timeline& timeline, const Levels& levels) {
+  if (timeline.always_stored) return timeline.first_block;
+  std::int64_t from = timeline.end_block;
+  for (const std::int64_t keep : levels.keep) from = std::min(from, keep);
+  return from;
+}
+
+// What of a timeline's accesses the memory below sees of blocks from `block` on, up to the next
+// level.
+Timeline timeline_below(const Timeline& timeline, const Levels& levels, std::int64_t block) {
+  Timeline below = timeline;
+  below.accesses.clear();
+  for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+    Access access = timeline.accesses[i];
+    access.holds = false;
+    if (access.makes) {
+      if (block < stored_from(timeline, levels)) continue;
+    } else {
+      if (block < (i > 0 ? levels.keep[i - 1] : levels.keep.back())) continue;
+      if (block < levels.during[i]) access = {access.pass, false, false, 1, 0};
+    }
+    below.accesses.push_back(access);
+  }
+  if (timeline.tail_pass >= 0 && block < levels.keep.back()) below.tail_pass = -1;
+  return below;
+}
+
+}  // namespace
+
+std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency) {
+  std::vector<Timeline> out;
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Timeline& timeline = timelines[t];
+    const Levels& levels = residency.tensors[t];
+    std::set<std::int64_t> borders{timeline.first_block, timeline.end_block};
+    borders.insert(levels.keep.begin(), levels.keep.end());
+    borders.insert(levels.during.begin(), levels.during.end());
+    for (auto first = borders.begin(); std::next(first) != borders.end(); ++first) {
+      Timeline below = timeline_below(timeline, levels, *first);
+      if (below.accesses.empty()) continue;
+      below.first_block = *first;
+      below.end_block = *std::next(first);
+      below.quantum = draft.tensors[static_cast<std::size_t>(timeline.tensor)].unit_blocks;
+      const bool same = !out.empty() && out.back().tensor == below.tensor &&
+                        out.back().end_block == below.first_block &&
+                        out.back().accesses == below.accesses &&
+                        out.back().tail_pass == below.tail_pass;
+      if (same) {
+        out.back().end_block = below.end_block;
+      } else {
+        out.push_back(std::move(below));
+      }
+    }
+  }
+  return out;
 }
 
 void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency) {
@@ -150,10 +237,15 @@ void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kep
   }
 }
 
-std::int64_t stored_from(const Timeline& timeline, const Levels& levels, std::int64_t blocks) {
-  if (timeline.always_stored) return 0;
-  std::int64_t from = blocks;
-  for (const std::int64_t keep : levels.keep) from = std::min(from, keep);
+std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency) {
+  std::vector<std::int64_t> from;
+  for (const PlannedTensor& tensor : draft.tensors) from.push_back(tensor.layout.block_count());
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const std::int64_t own = stored_from(timelines[t], residency.tensors[t]);
+    std::int64_t& first = from[static_cast<std::size_t>(timelines[t].tensor)];
+    if (own < timelines[t].end_block) first = std::min(first, own);
+  }
   return from;
 }
 
@@ -178,7 +270,6 @@ EdgeTable::Side EdgeTable::make_side(const EdgeBytes& counts, std::int64_t chunk
   for (const std::int64_t bytes : side.bytes) {
     const auto padded = static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
     side.memory.push_back(side.memory.back() + padded);
-    side.total += bytes;
   }
   for (std::size_t i = side.bytes.size(); i-- > 0;) {
     side.largest[i] = std::max(side.largest[i + 1], side.memory[i + 1] - side.memory[i]);
@@ -192,6 +283,11 @@ std::int64_t EdgeTable::largest(Direction direction, std::int64_t first) const {
 
 std::int64_t EdgeTable::memory(Direction direction, std::int64_t end_chunk) const {
   return side(direction).memory[static_cast<std::size_t>(end_chunk)];
+}
+
+std::int64_t EdgeTable::bytes(Direction direction, std::int64_t first) const {
+  const std::vector<std::int64_t>& bytes = side(direction).bytes;
+  return std::accumulate(bytes.begin() + first, bytes.end(), std::int64_t{0});
 }
 
 std::int64_t EdgeTable::chunks_within(Direction direction, std::int64_t bytes) const {
@@ -221,24 +317,26 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
                                 const Draft& draft, const std::vector<Timeline>& timelines,
                                 const Kept& residency) {
   std::vector<Traffic> traffic(draft.passes.size());
+  const std::vector<std::int64_t> stored = stored_from(draft, timelines, residency);
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const Timeline& timeline = timelines[t];
     const Levels& levels = residency.tensors[t];
     const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
-    const std::int64_t blocks = tensor.layout.block_count();
+    const std::int64_t end = timeline.end_block;
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
       const Access& access = timeline.accesses[i];
       Traffic& out = traffic[static_cast<std::size_t>(access.pass)];
       if (access.makes) {
-        out.written += payload_bytes(tensor, stored_from(timeline, levels, blocks), blocks);
+        const std::int64_t from = stored[static_cast<std::size_t>(timeline.tensor)];
+        out.written += payload_bytes(tensor, std::max(timeline.first_block, from), end);
         continue;
       }
       const std::int64_t before = i > 0 ? levels.keep[i - 1] : levels.keep.back();
       const std::int64_t during = levels.during[i];
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
-      out.read += payload_bytes(tensor, before, blocks) +
-                  (access.sweeps - 1) * payload_bytes(tensor, during, blocks) +
-                  access.straddles * straddling_bytes(tensor, pass.part_blocks, during);
+      out.read += payload_bytes(tensor, before, end) +
+                  (access.sweeps - 1) * payload_bytes(tensor, during, end) +
+                  access.straddles * straddling_bytes(tensor, pass.part_blocks, during, end);
     }
   }
   for (std::size_t p = 0; p < draft.passes.size(); ++p) {

@@ -16,17 +16,20 @@ struct Access {
   bool holds = false;          // all of it lies in memory meanwhile, whatever is kept
   std::int64_t sweeps = 0;     // times that every unit is needed
   std::int64_t straddles = 0;  // times that a unit across the border of two parts is needed again
+
+  bool operator==(const Access&) const = default;
 };
 
-// A tensor's accesses in the order of passes. Interval i goes from access i to the next one; a
-// dataset tensor's last one goes over the end of the epoch to its first access; a program's output
-// has one from its last access to the end of its section's last pass.
+// A tensor's accesses in the order of passes, of all its blocks or of some. Interval i goes from
+// access i to the next one; a dataset tensor's last one goes over the end of the epoch to its first
+// access; a program's output has one from its last access to the end of its section's last pass.
 struct Timeline {
   int tensor = 0;
   bool cyclic = false;
   bool always_stored = false;
-  int tail_pass = -1;        // of an output: its section's last
-  std::int64_t quantum = 1;  // blocks: what levels are multiples of (or all blocks)
+  int tail_pass = -1;  // of an output: its section's last
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t quantum = 1;  // blocks: what levels are multiples of (or end_block)
   std::vector<Access> accesses;
 
   int interval_count() const {
@@ -41,12 +44,14 @@ struct Timeline {
   }
 };
 std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft);
+// The one that has the block.
+const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor, std::int64_t block);
 
 // Passes that an interval spans, between its ends, in order.
 std::vector<int> passes_between(const Timeline& timeline, int interval, int pass_count);
 
-// Blocks of one tensor, from its first one on, that lie in memory: from access to access, and
-// during each. during >= the intervals on both sides.
+// Blocks of one timeline, from its first one up to these, that lie in memory: from access to
+// access, and during each. during >= the intervals on both sides.
 struct Levels {
   std::vector<std::int64_t> keep;    // by interval
   std::vector<std::int64_t> during;  // by access
@@ -55,14 +60,22 @@ struct Kept {
   std::vector<Levels> tensors;                   // by timeline
   std::array<std::int64_t, 2> edge_chunks = {};  // by direction: the first ones, for good
 };
-// What lies in memory anyway is held during its passes.
-Kept nothing_kept(const Draft& draft, const std::vector<Timeline>& timelines);
-Kept everything_kept(const Draft& draft, const std::vector<Timeline>& timelines,
-                     const GraphCounts& graph);
+// What lies in memory anyway is held during its passes. `first_chunks`: where edge chunks begin.
+Kept nothing_kept(const std::vector<Timeline>& timelines,
+                  const std::array<std::int64_t, 2>& first_chunks);
+Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& graph);
+// The accesses that a memory which keeps so much leaves to the one below it: of each tensor a
+// timeline for each run of blocks that it keeps alike.
+std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency);
 // Raises what is free: what both neighbouring passes hold stays between them.
 void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency);
-// Where a made tensor begins to be stored.
-std::int64_t stored_from(const Timeline& timeline, const Levels& levels, std::int64_t blocks);
+// Lowers what spares no access anything: blocks that are there for one sweep and stay on neither
+// side.
+void drop_idle(const std::vector<Timeline>& timelines, Kept& residency);
+// By tensor: where it begins to be stored, if passes make it.
+std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency);
 
 // The edge chunks of both directions.
 class EdgeTable {
@@ -77,12 +90,12 @@ class EdgeTable {
   std::int64_t chunks_within(Direction direction, std::int64_t bytes) const;
   // What one sweep over all parts reads of the chunks from `first` on.
   std::int64_t sweep_bytes(Direction direction, std::int64_t part_blocks, std::int64_t first) const;
-  std::int64_t total(Direction direction) const { return side(direction).total; }
+  // Of the chunks from `first` on.
+  std::int64_t bytes(Direction direction, std::int64_t first) const;
 
  private:
   struct Side {
     std::vector<std::int64_t> bytes, memory, largest;  // by chunk; of those before; from it on
-    std::int64_t total = 0;
   };
   const Side& side(Direction direction) const {
     return sides_[static_cast<std::size_t>(direction)];

@@ -23,11 +23,18 @@ double compute_seconds(const PassWork& work, const MachineRates& rates) {
          work.multiply_adds / rates.multiply_adds;
 }
 
-double storage_seconds(const Traffic& traffic, const MachineRates& rates) {
-  const auto read = static_cast<double>(traffic.read),
-             written = static_cast<double>(traffic.written);
-  return std::max({read / rates.storage_read, written / rates.storage_write,
-                   (read + written) / rates.storage_both});
+TransferRates storage_rates(const MachineRates& rates) {
+  return {rates.storage_read, rates.storage_write, rates.storage_both};
+}
+
+TransferRates link_rates(const MachineRates& rates) {
+  return {rates.to_device, rates.from_device, rates.to_device + rates.from_device};
+}
+
+double transfer_seconds(const Traffic& traffic, const TransferRates& rates) {
+  const auto read = static_cast<double>(traffic.read);
+  const auto written = static_cast<double>(traffic.written);
+  return std::max({read / rates.read, written / rates.write, (read + written) / rates.both});
 }
 
 }  // namespace ooc

@@ -15,7 +15,13 @@ PassWork work_of(const PassBuilder& builder, const PassDraft& pass);
 
 // Of all workers.
 double compute_seconds(const PassWork& work, const MachineRates& rates);
-// Of storage, with many transfers at once in both directions.
-double storage_seconds(const Traffic& traffic, const MachineRates& rates);
+
+// Bytes in a second to and from the memory below: read, written, and together, where both go on.
+struct TransferRates {
+  double read = 0, write = 0, both = 0;
+};
+TransferRates storage_rates(const MachineRates& rates);
+TransferRates link_rates(const MachineRates& rates);  // either direction has its own lanes
+double transfer_seconds(const Traffic& traffic, const TransferRates& rates);
 
 }  // namespace ooc

@@ -51,19 +51,21 @@ class DpSearch {
     const std::size_t count = std::min(problem.timelines().size(), kMaxTensors);
     exact_ = count == problem.timelines().size() && problem.draft().pass_count() <= kExactPasses;
     for (std::size_t t = 0; t < count; ++t) {
-      const PlannedTensor& tensor = problem.tensor(problem.timelines()[t]);
-      const std::int64_t blocks = tensor.layout.block_count();
-      sizes_.push_back(rows_bytes(tensor, 0, blocks, 0, tensor.layout.slice_count()));
-      payloads_.push_back(payload_bytes(tensor, 0, blocks));
-      if (problem.timelines()[t].cyclic) inputs_ |= bit(static_cast<int>(t));
+      const Timeline& line = problem.timelines()[t];
+      const PlannedTensor& tensor = problem.tensor(line);
+      sizes_.push_back(
+          rows_bytes(tensor, line.first_block, line.end_block, 0, tensor.layout.slice_count()));
+      payloads_.push_back(payload_bytes(tensor, line.first_block, line.end_block));
+      if (line.cyclic) inputs_ |= bit(static_cast<int>(t));
     }
     for (int pass = 0; pass < problem.draft().pass_count(); ++pass) add_step(pass);
   }
 
   Kept run(std::string& remark) {
     const std::int64_t chunks = problem_.edges().chunk_count();
+    const std::array<std::int64_t, 2> none = problem_.nothing().edge_chunks;
     for (int edges = 0; edges < 4; ++edges) {
-      set_edges((edges & 1) != 0 ? chunks : 0, (edges & 2) != 0 ? chunks : 0);
+      set_edges((edges & 1) != 0 ? chunks : none[0], (edges & 2) != 0 ? chunks : none[1]);
       search_from_each();
     }
     if (!exact_) {
@@ -115,8 +117,8 @@ class DpSearch {
       const auto at = static_cast<std::size_t>(p);
       const PassDraft& pass = problem_.draft().passes[at];
       edge_saving_ += all[at].read - traffic[at].read;
-      std::int64_t memory = problem_.edges().memory(Direction::kIn, in) +
-                            problem_.edges().memory(Direction::kOut, out) + steps_[at].fixed;
+      std::int64_t memory = problem_.memory().edge_piece(Direction::kIn, in) +
+                            problem_.memory().edge_piece(Direction::kOut, out) + steps_[at].fixed;
       if (pass.edges) {
         const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
         const auto side = static_cast<std::size_t>(stage.edge_file);
@@ -261,12 +263,11 @@ class DpSearch {
     const int passes = problem_.draft().pass_count();
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
-      const std::int64_t blocks = problem_.tensor(line).layout.block_count();
       const auto is_held = [&](int pass) {
         return (held[static_cast<std::size_t>(pass)] & bit(static_cast<int>(t))) != 0;
       };
       for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-        if (is_held(line.accesses[i].pass)) out.tensors[t].during[i] = blocks;
+        if (is_held(line.accesses[i].pass)) out.tensors[t].during[i] = line.end_block;
       }
       for (int i = 0; i < line.interval_count(); ++i) {
         const std::vector<int> between = passes_between(line, i, passes);
@@ -275,7 +276,7 @@ class DpSearch {
         if (line.end_of(i) >= 0) {
           all = all && is_held(line.accesses[static_cast<std::size_t>(line.end_of(i))].pass);
         }
-        if (all) out.tensors[t].keep[static_cast<std::size_t>(i)] = blocks;
+        if (all) out.tensors[t].keep[static_cast<std::size_t>(i)] = line.end_block;
       }
     }
     return out;

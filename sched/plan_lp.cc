@@ -46,25 +46,24 @@ class ResidencyLp {
     return constant;
   }
 
-  // The costs: a pass's time is that of storage or compute, whichever is longer.
-  void minimise_seconds(const std::vector<double>& compute_seconds) {
-    const MachineRates& rates = problem_.builder().options().rates;
+  // The costs: a pass's time is that of transfers or compute, whichever is longer.
+  void minimise_seconds(const std::vector<double>& compute_seconds, const TransferRates& rates) {
     const double mib = 1 << 20;
     for (std::size_t p = 0; p < read_.size(); ++p) {
       const int seconds = program_.add_variable(1, true);
       program_.at_least({{seconds, 1}}, compute_seconds[p]);
       std::vector<LinearProgram::Term> reads{{seconds, 1}}, writes = reads, both = reads;
       for (const auto& [variable, bytes] : read_[p]) {
-        reads.emplace_back(variable, -bytes * mib / rates.storage_read);
-        both.emplace_back(variable, -bytes * mib / rates.storage_both);
+        reads.emplace_back(variable, -bytes * mib / rates.read);
+        both.emplace_back(variable, -bytes * mib / rates.both);
       }
       for (const auto& [variable, bytes] : written_[p]) {
-        writes.emplace_back(variable, -bytes * mib / rates.storage_write);
-        both.emplace_back(variable, -bytes * mib / rates.storage_both);
+        writes.emplace_back(variable, -bytes * mib / rates.write);
+        both.emplace_back(variable, -bytes * mib / rates.both);
       }
-      program_.at_least(reads, constant_[p] * mib / rates.storage_read);
+      program_.at_least(reads, constant_[p] * mib / rates.read);
       program_.at_least(writes, 0);
-      program_.at_least(both, constant_[p] * mib / rates.storage_both);
+      program_.at_least(both, constant_[p] * mib / rates.both);
     }
   }
 
@@ -79,11 +78,10 @@ class ResidencyLp {
     Kept out = problem_.nothing();
     for (std::size_t t = 0; t < out.tensors.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
-      const std::int64_t blocks = problem_.tensor(line).layout.block_count();
+      const auto blocks = static_cast<double>(line.end_block - line.first_block);
       const auto level = [&](int variable) {
         const double share = values_[static_cast<std::size_t>(variable)] + 1e-7;
-        return whole_blocks(line, static_cast<std::int64_t>(share * static_cast<double>(blocks)),
-                            blocks);
+        return whole_blocks(line, line.first_block + static_cast<std::int64_t>(share * blocks));
       };
       for (std::size_t i = 0; i < keep_[t].size(); ++i) {
         out.tensors[t].keep[i] = level(keep_[t][i]);
@@ -97,11 +95,13 @@ class ResidencyLp {
       const auto at = static_cast<std::size_t>(direction);
       const double share = values_[static_cast<std::size_t>(edges_[at])];
       const std::int64_t all = problem_.edges().chunk_count();
-      const auto memory = static_cast<double>(problem_.edges().memory(direction, all));
+      const auto memory = static_cast<double>(problem_.memory().edge_piece(direction, all));
+      const std::int64_t above =
+          problem_.edges().memory(direction, problem_.first_chunk(direction));
       out.edge_chunks[at] = share > 1 - 1e-7
                                 ? all
                                 : problem_.edges().chunks_within(
-                                      direction, static_cast<std::int64_t>(share * memory));
+                                      direction, above + static_cast<std::int64_t>(share * memory));
     }
     return out;
   }
@@ -135,10 +135,10 @@ class ResidencyLp {
   void add_tensor(int t) {
     const Timeline& line = problem_.timelines()[static_cast<std::size_t>(t)];
     const PlannedTensor& tensor = problem_.tensor(line);
-    const std::int64_t blocks = tensor.layout.block_count();
-    const double bytes = scaled(static_cast<double>(payload_bytes(tensor, 0, blocks)));
+    const std::int64_t first = line.first_block, end = line.end_block;
+    const double bytes = scaled(static_cast<double>(payload_bytes(tensor, first, end)));
     const double memory =
-        scaled(static_cast<double>(rows_bytes(tensor, 0, blocks, 0, tensor.layout.slice_count())));
+        scaled(static_cast<double>(rows_bytes(tensor, first, end, 0, tensor.layout.slice_count())));
     std::vector<int>& keep = keep_.emplace_back();
     std::vector<int>& during = during_.emplace_back();
     for (const Access& access : line.accesses) {
@@ -186,7 +186,8 @@ class ResidencyLp {
     const int variable = program_.add_variable(0);
     edges_[static_cast<std::size_t>(direction)] = variable;
     const std::int64_t chunks = problem_.edges().chunk_count();
-    const double bytes = scaled(static_cast<double>(problem_.edges().memory(direction, chunks)));
+    const double bytes =
+        scaled(static_cast<double>(problem_.memory().edge_piece(direction, chunks)));
     for (auto& terms : memory_) terms.emplace_back(variable, bytes);
   }
 
@@ -197,10 +198,8 @@ class ResidencyLp {
     for (const UseDraft& use : pass.uses) {
       const double bytes = scaled(
           static_cast<double>(problem_.memory().use(index, use, 0, problem_.ring(index)).bytes));
-      if (use.tensor < 0) {
-        used_[at] += bytes;
-        continue;
-      }
+      if (use.tensor < 0) used_[at] += bytes;
+      if (use.tensor < 0 || bytes == 0) continue;
       const auto& accesses = problem_.timelines()[static_cast<std::size_t>(use.tensor)].accesses;
       int access = 0;
       while (accesses[static_cast<std::size_t>(access)].pass != index) ++access;
@@ -217,9 +216,10 @@ class ResidencyLp {
     const int variable = edges_[static_cast<std::size_t>(side)];
     const double ring = scaled(
         static_cast<double>(problem_.memory().edge_ring(index, 0, problem_.ring(index)).bytes));
-    add_use(at, ring, variable, {-1, side});
+    if (ring > 0) add_use(at, ring, variable, {-1, side});
+    const std::int64_t first = problem_.first_chunk(direction);
     const double bytes = scaled(static_cast<double>(
-        pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, 0)));
+        pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, first)));
     constant_[at] += bytes;
     read_[at].emplace_back(variable, -bytes);
   }
@@ -254,9 +254,10 @@ std::optional<double> least_bytes(const PlanProblem& problem) {
   return std::max(0.0, (constant + lp.cost()) * (1 << 20));
 }
 
-double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds) {
+double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds,
+                     const TransferRates& rates) {
   ResidencyLp lp(problem, nullptr);
-  lp.minimise_seconds(compute_seconds);
+  lp.minimise_seconds(compute_seconds, rates);
   return lp.solve() ? lp.cost() : 0;
 }
 

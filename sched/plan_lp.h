@@ -5,16 +5,19 @@
 #include <optional>
 #include <vector>
 
+#include "sched/plan_cost.h"
 #include "sched/plan_residency.h"
 
 namespace ooc {
 
 // What no residency goes below for these passes, in fractions of tensors: bytes (nothing: not even
-// the working sets fit), and seconds, given each pass's compute.
+// the working sets fit), and seconds, given each pass's compute and that the memory below is
+// reached at these rates.
 std::optional<double> least_bytes(const PlanProblem& problem);
 // What `lp` is likely to come to, before rounding.
 std::optional<double> likely_bytes(const PlanProblem& problem);
-double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds);
+double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds,
+                     const TransferRates& rates);
 
 // Fewest bytes, in whole units; memory that rounding leaves is filled up.
 Kept choose_by_lp(const PlanProblem& problem);

@@ -64,7 +64,12 @@ class LruWalk {
         blocks_(problem.builder().graph().edges.block_count()),
         parts_(std::min(blocks_, kMaxParts)),
         cache_(part_sizes(), parts_, capacity()),
-        edges_(static_cast<int>(problem.timelines().size())) {}
+        edges_(static_cast<int>(problem.timelines().size())) {
+    for (const Timeline& line : problem.timelines()) {
+      counts_.push_back(0);
+      for (std::int64_t part = 0; part < parts_; ++part) counts_.back() += has(line, part) ? 1 : 0;
+    }
+  }
 
   Kept run() {
     constexpr int kEpochs = 3;  // until it repeats
@@ -86,6 +91,11 @@ class LruWalk {
     std::int64_t sweeps = 0;            // so far
   };
 
+  bool has(const Timeline& line, std::int64_t part) const {
+    const std::int64_t block = part * blocks_ / parts_;
+    return line.first_block <= block && block < line.end_block;
+  }
+
   std::vector<std::int64_t> part_sizes() const {
     std::vector<std::int64_t> sizes;
     for (const Timeline& line : problem_.timelines()) {
@@ -93,7 +103,7 @@ class LruWalk {
       sizes.push_back(rows_bytes(tensor, 0, blocks_, 0, tensor.layout.slice_count()) / parts_);
     }
     for (const Direction direction : {Direction::kIn, Direction::kOut}) {
-      sizes.push_back(problem_.edges().total(direction) / parts_);
+      sizes.push_back(problem_.edges().bytes(direction, 0) / parts_);
     }
     return sizes;
   }
@@ -123,28 +133,30 @@ class LruWalk {
   void walk_spans(int index, const PassDraft& pass, bool first) {
     const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
     const auto side = static_cast<std::size_t>(stage.edge_file);
+    const std::int64_t first_chunk = problem_.first_chunk(stage.edge_file);
     std::int64_t hits = 0;
     for (std::int64_t at = 0; at < parts_; ++at) {
       for (const UseDraft& use : pass.uses) {
         if (use.role == UseRole::kStreamed && (first || !use.sliced)) touch(index, use.tensor, at);
       }
+      if (at * problem_.edges().chunk_count() / parts_ < first_chunk) continue;
       hits += cache_.touch(edges_ + static_cast<int>(side), at) ? 1 : 0;
     }
     edge_hits_[side] = std::min(edge_hits_[side], hits);
   }
 
-  Hits& hits(int pass, int tensor) {
-    const auto at = static_cast<std::size_t>(tensor);
-    const std::vector<Access>& accesses = problem_.timelines()[at].accesses;
-    std::size_t access = 0;
-    while (accesses[access].pass != pass) ++access;
-    return hits_[at][access];
-  }
-
+  // Where it gets here: the memory above may have the part.
   void touch(int pass, int tensor, std::int64_t part) {
-    Hits& counted = hits(pass, tensor);
-    const bool first = counted.sweeps++ < parts_;
-    if (cache_.touch(tensor, part)) ++(first ? counted.first : counted.again);
+    for (std::size_t t = 0; t < hits_.size(); ++t) {
+      const Timeline& line = problem_.timelines()[t];
+      if (line.tensor != tensor || !has(line, part)) continue;
+      for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+        if (line.accesses[i].pass != pass) continue;
+        Hits& counted = hits_[t][i];
+        const bool first = counted.sweeps++ < counts_[t];
+        if (cache_.touch(static_cast<int>(t), part)) ++(first ? counted.first : counted.again);
+      }
+    }
   }
 
   // Made tensors are dropped behind their last use.
@@ -165,7 +177,8 @@ class LruWalk {
     for (std::size_t t = 0; t < hits_.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const auto level = [&](std::int64_t parts) {
-        return whole_blocks(line, parts * blocks_ / parts_, blocks_);
+        if (parts >= counts_[t]) return line.end_block;
+        return whole_blocks(line, line.first_block + parts * blocks_ / parts_);
       };
       Levels& levels = out.tensors[t];
       for (int i = 0; i < line.interval_count(); ++i) {
@@ -187,7 +200,8 @@ class LruWalk {
     }
     const std::int64_t chunks = problem_.edges().chunk_count();
     for (std::size_t side = 0; side < 2; ++side) {
-      out.edge_chunks[side] = edge_hits_[side] * chunks / parts_;
+      const std::int64_t first = out.edge_chunks[side];
+      out.edge_chunks[side] = std::min(first + edge_hits_[side] * chunks / parts_, chunks);
     }
     return out;
   }
@@ -196,6 +210,7 @@ class LruWalk {
   std::int64_t blocks_, parts_;
   Cache cache_;
   int edges_;                            // number of the first edge file
+  std::vector<std::int64_t> counts_;     // by timeline: its parts
   std::vector<std::vector<Hits>> hits_;  // by timeline and access
   std::vector<std::int64_t> tails_;      // by timeline: parts there at the end
   std::array<std::int64_t, 2> edge_hits_ = {};

@@ -6,8 +6,14 @@
 namespace ooc {
 
 MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
-                         const std::vector<Timeline>& timelines)
-    : builder_(builder), edges_(edges), draft_(draft), timelines_(timelines) {}
+                         const std::vector<Timeline>& timelines, bool works,
+                         const std::array<std::int64_t, 2>& first_chunks)
+    : builder_(builder),
+      edges_(edges),
+      draft_(draft),
+      timelines_(timelines),
+      works_(works),
+      first_chunks_(first_chunks) {}
 
 const StageShape& MemoryModel::stage(int pass) const {
   return builder_
@@ -15,7 +21,7 @@ const StageShape& MemoryModel::stage(int pass) const {
 }
 
 std::int64_t MemoryModel::during(int pass, int tensor, const Kept& residency) const {
-  if (tensor < 0) return 0;
+  if (tensor < 0 || !works_) return 0;
   const auto at = static_cast<std::size_t>(tensor);
   const std::vector<Access>& accesses = timelines_[at].accesses;
   const auto found = std::find_if(accesses.begin(), accesses.end(),
@@ -28,7 +34,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   const EdgeLayout& edges = builder_.graph().edges;
   const std::int64_t blocks = edges.block_count();
-  if (during >= blocks) return {};
+  if (during >= blocks || !works_) return {};
   const PlannedTensor tensor =
       use.tensor >= 0 ? draft_.tensors[static_cast<std::size_t>(use.tensor)]
                       : part_tensor(edges, builder_.value(stage(pass_index), use.value));
@@ -59,7 +65,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
 UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
                                  const RingSize& ring) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
-  if (!pass.edges) return {};
+  if (!pass.edges || !works_) return {};
   const std::int64_t item = edges_.largest(stage(pass_index).edge_file, end_chunk);
   if (item == 0) return {};
   const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk,
@@ -71,6 +77,7 @@ std::int64_t MemoryModel::working_set(int pass_index, const Kept& residency,
                                       const RingSize& ring) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   std::int64_t bytes = 0;
+  if (!works_) return bytes;
   for (const UseDraft& at : pass.uses) {
     bytes += use(pass_index, at, during(pass_index, at.tensor, residency), ring).bytes;
   }
@@ -79,23 +86,28 @@ std::int64_t MemoryModel::working_set(int pass_index, const Kept& residency,
   return bytes + edge_ring(pass_index, residency.edge_chunks[direction], ring).bytes;
 }
 
+std::int64_t MemoryModel::edge_piece(Direction direction, std::int64_t end_chunk) const {
+  const std::int64_t first = first_chunks_[static_cast<std::size_t>(direction)];
+  return edges_.memory(direction, end_chunk) - edges_.memory(direction, first);
+}
+
 std::vector<std::int64_t> MemoryModel::kept(const Kept& residency) const {
   const int passes = draft_.pass_count();
   std::vector<std::int64_t> bytes(draft_.passes.size(),
-                                  edges_.memory(Direction::kIn, residency.edge_chunks[0]) +
-                                      edges_.memory(Direction::kOut, residency.edge_chunks[1]));
+                                  edge_piece(Direction::kIn, residency.edge_chunks[0]) +
+                                      edge_piece(Direction::kOut, residency.edge_chunks[1]));
   for (std::size_t t = 0; t < timelines_.size(); ++t) {
     const Timeline& timeline = timelines_[t];
     const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
     const std::int64_t slices = tensor.layout.slice_count();
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
       bytes[static_cast<std::size_t>(timeline.accesses[i].pass)] +=
-          rows_bytes(tensor, 0, residency.tensors[t].during[i], 0, slices);
+          rows_bytes(tensor, timeline.first_block, residency.tensors[t].during[i], 0, slices);
     }
     for (int i = 0; i < timeline.interval_count(); ++i) {
       const std::int64_t keep = residency.tensors[t].keep[static_cast<std::size_t>(i)];
-      if (keep == 0) continue;
-      const std::int64_t held = rows_bytes(tensor, 0, keep, 0, slices);
+      if (keep == timeline.first_block) continue;
+      const std::int64_t held = rows_bytes(tensor, timeline.first_block, keep, 0, slices);
       for (const int pass : passes_between(timeline, i, passes)) {
         bytes[static_cast<std::size_t>(pass)] += held;
       }
@@ -146,7 +158,7 @@ std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& 
     const Levels& levels = residency.tensors[t];
     std::set<std::int64_t> borders(levels.keep.begin(), levels.keep.end());
     borders.insert(levels.during.begin(), levels.during.end());
-    std::int64_t first = 0;
+    std::int64_t first = timelines[t].first_block;
     for (const std::int64_t end : borders) {
       if (end > first) add_band(draft, timelines[t], levels, first, end, pieces);
       first = end;

@@ -23,14 +23,20 @@ struct UseMemory {
 
 class MemoryModel {
  public:
+  // The references must outlive it. Not `works`: the passes' uses lie in another memory, and what
+  // is here are rows and edge chunks from `first_chunks` on.
   MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
-              const std::vector<Timeline>& timelines);
+              const std::vector<Timeline>& timelines, bool works = true,
+              const std::array<std::int64_t, 2>& first_chunks = {});
 
+  bool works() const { return works_; }
   // `during`: blocks of the use's tensor in pieces.
   UseMemory use(int pass, const UseDraft& use, std::int64_t during, const RingSize& ring) const;
   UseMemory edge_ring(int pass, std::int64_t end_chunk, const RingSize& ring) const;
   // All uses and the edge ring of a pass.
   std::int64_t working_set(int pass, const Kept& residency, const RingSize& ring) const;
+  // Of the edge chunks before `end_chunk`.
+  std::int64_t edge_piece(Direction direction, std::int64_t end_chunk) const;
   // By pass: pieces and edge pieces.
   std::vector<std::int64_t> kept(const Kept& residency) const;
   // Blocks of the tensor in pieces during the pass.
@@ -43,6 +49,8 @@ class MemoryModel {
   const EdgeTable& edges_;
   const Draft& draft_;
   const std::vector<Timeline>& timelines_;
+  bool works_;
+  std::array<std::int64_t, 2> first_chunks_;
 };
 
 // Bands of levels as pieces without places.

@@ -146,7 +146,7 @@ class Placer {
       return hole.bytes() >= piece.memory.bytes;
     });
     if (whole != found.end()) return put_part(piece, piece.end_block, *whole, up);
-    const std::int64_t quantum = timelines_[static_cast<std::size_t>(piece.tensor)].quantum;
+    const std::int64_t quantum = timeline_of(timelines_, piece.tensor, piece.first_block).quantum;
     const std::int64_t step =
         bytes_to(piece, std::min(piece.first_block + quantum, piece.end_block));
     for (const Hole& hole : found) {

@@ -29,7 +29,7 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
       draft_(builder.draft(splits)),
       timelines_(make_timelines(builder, draft_)),
       memory_(builder, edges, draft_, timelines_),
-      nothing_(nothing_kept(draft_, timelines_)),
+      nothing_(nothing_kept(timelines_, {})),
       reduction_bytes_(builder.reduction_bytes(draft_)) {
   for (const StageShape& stage : builder.stages()) {
     scratch_bytes_ =
@@ -42,6 +42,16 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
   }
   for (int pass = 0; pass < draft_.pass_count(); ++pass) rings_.push_back(choose_ring(pass));
 }
+
+PlanProblem::PlanProblem(const PlanProblem& above, const Kept& kept, std::int64_t limit)
+    : builder_(above.builder_),
+      edges_(above.edges_),
+      draft_(above.draft_),
+      timelines_(timelines_below(draft_, above.timelines_, kept)),
+      memory_(builder_, edges_, draft_, timelines_, false, kept.edge_chunks),
+      nothing_(nothing_kept(timelines_, kept.edge_chunks)),
+      limit_(limit),
+      rings_(draft_.passes.size()) {}
 
 std::int64_t PlanProblem::least(int pass) const {
   return memory_.kept(nothing())[static_cast<std::size_t>(pass)] +
@@ -97,8 +107,9 @@ std::int64_t PlanProblem::bytes(const Kept& residency) const {
   return sum;
 }
 
-std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::int64_t all) {
-  return blocks >= all ? all : blocks / timeline.quantum * timeline.quantum;
+std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks) {
+  if (blocks >= timeline.end_block) return timeline.end_block;
+  return std::max(timeline.first_block, blocks / timeline.quantum * timeline.quantum);
 }
 
 namespace {
@@ -148,7 +159,6 @@ class Filler {
     const Timeline& line = timeline(t);
     const PlannedTensor& tensor = problem_.tensor(line);
     const int passes = problem_.draft().pass_count();
-    const std::int64_t blocks = tensor.layout.block_count();
     Candidate candidate{t, 0, intervals, {}};
     std::size_t held = 0;
     for (const int i : intervals) {
@@ -166,7 +176,7 @@ class Filler {
     const bool all = static_cast<int>(intervals.size()) == line.interval_count();
     if (!line.cyclic && !line.always_stored && all) candidate.gain += 1;  // not written
     candidate.accesses = std::move(accesses);
-    const auto bytes = static_cast<double>(payload_bytes(tensor, 0, blocks));
+    const auto bytes = static_cast<double>(payload_bytes(tensor, line.first_block, line.end_block));
     candidate.gain *= bytes;
     candidate.cost = bytes * static_cast<double>(held + candidate.accesses.size());
     candidates_.push_back(std::move(candidate));
@@ -175,13 +185,14 @@ class Filler {
   void add_edges(Direction direction) {
     Candidate candidate;
     candidate.direction = static_cast<int>(direction);
+    const std::int64_t first = problem_.first_chunk(direction);
     for (const PassDraft& pass : problem_.draft().passes) {
       const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
       if (!pass.edges || stage.edge_file != direction) continue;
       candidate.gain += static_cast<double>(
-          pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, 0));
+          pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, first));
     }
-    candidate.cost = static_cast<double>(problem_.edges().total(direction)) *
+    candidate.cost = static_cast<double>(problem_.edges().bytes(direction, first)) *
                      static_cast<double>(problem_.draft().pass_count());
     if (candidate.gain > 0) candidates_.push_back(std::move(candidate));
   }
@@ -194,8 +205,7 @@ class Filler {
       return out;
     }
     const Timeline& line = timeline(candidate.timeline);
-    const std::int64_t blocks =
-        whole_blocks(line, level * line.quantum, problem_.tensor(line).layout.block_count());
+    const std::int64_t blocks = whole_blocks(line, line.first_block + level * line.quantum);
     Levels& levels = out.tensors[static_cast<std::size_t>(candidate.timeline)];
     for (const int i : candidate.intervals) {
       std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
@@ -210,18 +220,19 @@ class Filler {
 
   // As high as it fits.
   void raise(const Candidate& candidate) {
+    std::int64_t low = problem_.first_chunk(static_cast<Direction>(candidate.direction));
     std::int64_t high = problem_.edges().chunk_count();
     if (candidate.timeline >= 0) {
       const Timeline& line = timeline(candidate.timeline);
-      high = ceil_div(problem_.tensor(line).layout.block_count(), line.quantum);
+      low = 0;
+      high = ceil_div(line.end_block - line.first_block, line.quantum);
     }
     Kept whole = raised(candidate, high);
     if (problem_.fits(whole)) {
       residency_ = std::move(whole);
       return;
     }
-    std::int64_t low = 0;  // fits; `high` doesn't
-    while (high - low > 1) {
+    while (high - low > 1) {  // `low` fits, `high` doesn't
       const std::int64_t middle = (low + high) / 2;
       (problem_.fits(raised(candidate, middle)) ? low : high) = middle;
     }
@@ -240,19 +251,19 @@ void fill_memory(const PlanProblem& problem, Kept& residency) { Filler(problem, 
 namespace {
 
 // About a percent less of a tensor in a pass; false: it has none there.
-bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels& levels) {
-  const std::int64_t step = problem.tensor(line).layout.block_count() / 100 + 1;
+bool lower_in(const Timeline& line, int pass, int pass_count, Levels& levels) {
+  const std::int64_t step = (line.end_block - line.first_block) / 100 + 1;
   bool lowered = false;
   const auto lower = [&](std::int64_t& level) {
-    if (level == 0) return;
-    level = std::max<std::int64_t>(level - step, 0) / line.quantum * line.quantum;
+    if (level == line.first_block) return;
+    level = whole_blocks(line, level - step);
     lowered = true;
   };
   for (std::size_t i = 0; i < line.accesses.size(); ++i) {
     if (line.accesses[i].pass == pass && !line.accesses[i].holds) lower(levels.during[i]);
   }
   for (int i = 0; i < line.interval_count(); ++i) {
-    const std::vector<int> between = passes_between(line, i, problem.draft().pass_count());
+    const std::vector<int> between = passes_between(line, i, pass_count);
     std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
     if (std::find(between.begin(), between.end(), pass) != between.end()) lower(keep);
     keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
@@ -267,11 +278,12 @@ bool lower_in(const PlanProblem& problem, const Timeline& line, int pass, Levels
 bool lower_pass(const PlanProblem& problem, int pass, Kept& residency) {
   const auto at = static_cast<std::size_t>(pass);
   const std::int64_t before = problem.free(residency)[at];
+  const int passes = problem.draft().pass_count();
   Kept best;
   double best_loss = 0;
   for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
     Kept lower = residency;
-    if (!lower_in(problem, problem.timelines()[t], pass, lower.tensors[t])) continue;
+    if (!lower_in(problem.timelines()[t], pass, passes, lower.tensors[t])) continue;
     const std::int64_t freed = problem.free(lower)[at] - before;
     const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
                         static_cast<double>(std::max<std::int64_t>(freed, 1));
@@ -290,7 +302,7 @@ void trim(const PlanProblem& problem, Kept& residency) {
     const auto fullest = std::min_element(left.begin(), left.end());
     if (*fullest >= 0) return;
     if (lower_pass(problem, static_cast<int>(fullest - left.begin()), residency)) continue;
-    residency.edge_chunks.fill(0);
+    residency.edge_chunks = problem.nothing().edge_chunks;
     if (!problem.fits(residency)) residency = problem.nothing();
     return;
   }

@@ -8,12 +8,15 @@
 
 namespace ooc {
 
-// Passes with their splits, and the memory there is for them.
+// Passes with their splits, and the memory there is for them: the one in which they work, or the
+// one below it.
 class PlanProblem {
  public:
   // The references must outlive it.
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
               const std::vector<PassSplit>& splits);
+  // Of a memory of `limit` bytes (0: no limit) below the one of `above`, which keeps so much.
+  PlanProblem(const PlanProblem& above, const Kept& kept, std::int64_t limit);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 
@@ -22,8 +25,11 @@ class PlanProblem {
   const Draft& draft() const { return draft_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
   const MemoryModel& memory() const { return memory_; }
+  // Not: the passes work in the memory above.
+  bool works() const { return memory_.works(); }
   // Bytes of the arena; 0: no limit.
   std::int64_t limit() const { return limit_ - reserve_; }
+  void set_limit(std::int64_t bytes) { limit_ = bytes; }
   // Of that, so much is to stay free: places in the arena take more than sizes tell.
   void reserve(std::int64_t bytes) { reserve_ = bytes; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }  // per worker
@@ -38,6 +44,9 @@ class PlanProblem {
   }
 
   const Kept& nothing() const { return nothing_; }  // is kept
+  std::int64_t first_chunk(Direction direction) const {
+    return nothing_.edge_chunks[static_cast<std::size_t>(direction)];
+  }
   // The least that the pass works with, when nothing is kept.
   std::int64_t least(int pass) const;
   // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
@@ -62,7 +71,7 @@ class PlanProblem {
 };
 
 // Blocks rounded down to what a level may be.
-std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks, std::int64_t all);
+std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks);
 
 // Raises levels as far as memory goes, first what saves the most bytes for its memory and time.
 void fill_memory(const PlanProblem& problem, Kept& residency);

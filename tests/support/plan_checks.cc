@@ -32,151 +32,61 @@ bool alive(const Piece& piece, int pass) {
 
 bool is_write(UseRole role) { return role == UseRole::kAccumulator || role == UseRole::kOutput; }
 
-}  // namespace
+// Which units of pieces are there, pass by pass.
+class Contents {
+ public:
+  Contents(const Plan& plan, const std::vector<Piece>& pieces)
+      : plan_(plan), pieces_(pieces), loaded_(pieces.size()) {}
 
-ValueId ProgramBuilder::add(const std::string& name, ValueKind kind, std::int64_t cols,
-                            std::int64_t rows, DType dtype) {
-  program.values.push_back({name, kind, kind == ValueKind::kParameter ? rows : 1, cols, dtype});
-  if (kind == ValueKind::kReduction) program.values.back().rows = rows;
-  return static_cast<ValueId>(program.values.size()) - 1;
-}
-
-Stage& ProgramBuilder::stage(const std::string& name) {
-  program.stages.push_back({name, {}, {}});
-  return program.stages.back();
-}
-
-void ProgramBuilder::row(const std::string& op, std::vector<ValueId> inputs,
-                         std::vector<ValueId> outputs) {
-  program.stages.back().steps.push_back({op, std::move(inputs), std::move(outputs), {}});
-}
-
-void ProgramBuilder::propagate(Direction direction, ValueId from, ValueId to, bool loops) {
-  const std::int64_t cols = program.values[static_cast<std::size_t>(from)].cols;
-  const ValueId edge = add("edge", ValueKind::kEdge, cols);
-  program.stages.back().propagation = Propagation{
-      direction, loops, {{EdgeLoad::kStreamed, from, edge}}, {}, {{Fold::kSum, {edge}, {to}}},
-      cols};
-}
-
-Program train_program(int layers, std::int64_t features, std::int64_t hidden,
-                      std::int64_t classes) {
-  ProgramBuilder b;
-  const ValueId x = b.add("features", ValueKind::kInput, features);
-  const ValueId scale = b.add("in_scale", ValueKind::kInput, 1);
-  const ValueId labels = b.add("labels", ValueKind::kInput, 1, 1, DType::kI32);
-  const ValueId splits = b.add("splits", ValueKind::kInput, 1, 1, DType::kU8);
-  std::vector<ValueId> inputs{x}, weights, sums;
-  std::vector<std::int64_t> widths{features};
-  for (int layer = 0; layer < layers; ++layer) {
-    const std::int64_t in = widths.back(), out = layer + 1 == layers ? classes : hidden;
-    const std::string number = std::to_string(layer + 1);
-    const ValueId w = b.add("W" + number, ValueKind::kParameter, out, in);
-    const ValueId z = b.add("z" + number, ValueKind::kVertex, out);
-    const ValueId a = b.add("a" + number, ValueKind::kVertex, out);
-    b.stage("transform " + number);
-    b.row("matmul", {inputs.back(), w}, {z});
-    b.stage("aggregate " + number);
-    b.propagate(Direction::kIn, z, a, true);
-    const ValueId h = b.add("h" + number, ValueKind::kVertex, out);
-    b.row("scale_rows", {a, scale}, {h});
-    weights.push_back(w);
-    inputs.push_back(h);
-    widths.push_back(out);
+  void begin_pass(int pass) {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const bool made = !tensor(pieces_[i]).input && pieces_[i].first_pass == pass;
+      if (!alive(pieces_[i], pass) || made) loaded_[i].clear();
+    }
   }
-  const ValueId loss = b.add("loss", ValueKind::kReduction, 3, 3, DType::kF64);
-  b.row("softmax_cross_entropy", {inputs.back(), labels, splits}, {loss});
-  ValueId gradient = b.add("d_logits", ValueKind::kVertex, classes);
-  b.row("softmax_cross_entropy_gradient", {inputs.back(), labels, splits}, {gradient});
-  for (int layer = layers; layer-- > 0;) {
-    const auto at = static_cast<std::size_t>(layer);
-    const std::string number = std::to_string(layer + 1);
-    const ValueId dz = b.add("dz" + number, ValueKind::kVertex, widths[at + 1]);
-    b.stage("gradient " + number);
-    b.propagate(Direction::kOut, gradient, dz, true);
-    const ValueId dw = b.add("dW" + number, ValueKind::kReduction, widths[at + 1], widths[at]);
-    b.row("matmul_reduce", {inputs[at], dz}, {dw});
-    if (layer == 0) break;
-    gradient = b.add("dh" + number, ValueKind::kVertex, widths[at]);
-    b.row("matmul", {dz, weights[at]}, {gradient});
+
+  // The piece that holds a unit in this pass; -1: none.
+  int find(int index, std::int64_t unit, int pass) const {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const Piece& piece = pieces_[i];
+      if (piece.tensor != index || !alive(piece, pass)) continue;
+      const std::int64_t first = unit * tensor(piece).unit_blocks;
+      if (first >= piece.first_block && first < piece.end_block) return static_cast<int>(i);
+    }
+    return -1;
   }
-  b.program.name = "training";
-  return b.program;
-}
 
-Program hoisted_program(std::int64_t features, std::int64_t hidden, std::int64_t classes) {
-  ProgramBuilder b;
-  const ValueId p = b.add("P", ValueKind::kInput, features);
-  const ValueId scale = b.add("in_scale", ValueKind::kInput, 1);
-  const ValueId labels = b.add("labels", ValueKind::kInput, 1, 1, DType::kI32);
-  const ValueId splits = b.add("splits", ValueKind::kInput, 1, 1, DType::kU8);
-  const ValueId w1 = b.add("W1", ValueKind::kParameter, hidden, features);
-  const ValueId w2 = b.add("W2", ValueKind::kParameter, classes, hidden);
-  const ValueId h1 = b.add("h1", ValueKind::kVertex, hidden);
-  const ValueId z2 = b.add("z2", ValueKind::kVertex, classes);
-  b.stage("transform");
-  b.row("matmul", {p, w1}, {h1});
-  b.row("matmul", {h1, w2}, {z2});
-  const ValueId a2 = b.add("a2", ValueKind::kVertex, classes);
-  const ValueId loss = b.add("loss", ValueKind::kReduction, 3, 3, DType::kF64);
-  const ValueId da2 = b.add("da2", ValueKind::kVertex, classes);
-  b.stage("aggregate");
-  b.propagate(Direction::kIn, z2, a2);
-  const ValueId logits = b.add("logits", ValueKind::kVertex, classes);
-  b.row("scale_rows", {a2, scale}, {logits});
-  b.row("softmax_cross_entropy", {logits, labels, splits}, {loss});
-  b.row("softmax_cross_entropy_gradient", {logits, labels, splits}, {da2});
-  const ValueId s2 = b.add("s2", ValueKind::kVertex, classes);
-  const ValueId dz2 = b.add("dz2", ValueKind::kVertex, classes);
-  b.stage("gradient");
-  b.propagate(Direction::kOut, da2, s2);
-  b.row("scale_rows", {s2, scale}, {dz2});
-  const ValueId again = b.add("h1 again", ValueKind::kVertex, hidden);
-  const ValueId dh1 = b.add("dh1", ValueKind::kVertex, hidden);
-  const ValueId dw1 = b.add("dW1", ValueKind::kReduction, hidden, features);
-  const ValueId dw2 = b.add("dW2", ValueKind::kReduction, classes, hidden);
-  b.stage("weights");
-  b.row("matmul", {p, w1}, {again});
-  b.row("matmul_reduce", {again, dz2}, {dw2});
-  b.row("matmul", {dz2, w2}, {dh1});
-  b.row("matmul_reduce", {p, dh1}, {dw1});
-  b.program.name = "hoisted";
-  return b.program;
-}
-
-GraphCounts graph_counts(std::int64_t vertices, std::int64_t edges, std::int64_t block_rows) {
-  GraphCounts graph;
-  graph.edges = choose_edge_layout(vertices, edges, block_rows);
-  graph.in.bytes = edges * 3 + vertices;
-  graph.out.bytes = edges * 3 + vertices / 2;
-  const std::int64_t chunks = graph.edges.chunk_count();
-  for (EdgeBytes* side : {&graph.in, &graph.out}) {
-    const std::int64_t bytes = side->bytes / chunks;  // the last one has what is left
-    side->chunk_bytes.assign(static_cast<std::size_t>(chunks), bytes);
-    side->chunk_bytes.back() += side->bytes - chunks * bytes;
+  // Whether it was not there already.
+  bool put(int piece, std::int64_t unit, std::int64_t slice) {
+    return loaded_[static_cast<std::size_t>(piece)].insert({unit, slice}).second;
   }
-  return graph;
-}
 
-std::int64_t Counted::bytes() const {
-  std::int64_t sum = 0;
-  for (const std::int64_t bytes : read) sum += bytes;
-  for (const std::int64_t bytes : written) sum += bytes;
-  return sum;
-}
+ private:
+  const PlannedTensor& tensor(const Piece& piece) const {
+    return plan_.tensors[static_cast<std::size_t>(piece.tensor)];
+  }
 
-namespace {
+  const Plan& plan_;
+  const std::vector<Piece>& pieces_;
+  std::vector<std::set<std::pair<std::int64_t, std::int64_t>>> loaded_;  // units by piece
+};
+
+const std::vector<Piece> kNoPieces;
 
 // Walks two epochs of a plan unit by unit.
 class Walker {
  public:
   Walker(const Plan& plan, const GraphCounts& graph)
-      : plan_(plan), graph_(graph), passes_(passes_of(plan)), loaded_(plan.pieces.size()) {}
+      : plan_(plan),
+        graph_(graph),
+        passes_(passes_of(plan)),
+        arena_(plan, plan.pieces),
+        host_(plan, plan.host ? plan.host->pieces : kNoPieces) {}
 
   Counted run() {
     for (int epoch = 0; epoch < 2; ++epoch) {
-      counted_ = {std::vector<std::int64_t>(passes_.size()),
-                  std::vector<std::int64_t>(passes_.size())};
+      const std::vector<std::int64_t> none(passes_.size());
+      counted_ = {none, none, none, none};
       for (const Located& at : passes_) walk(*at.pass, at.index);
     }
     return counted_;
@@ -187,41 +97,45 @@ class Walker {
     return plan_.tensors[static_cast<std::size_t>(index)];
   }
 
-  // The piece that holds a unit in this pass; -1: none.
-  int piece_of(int index, std::int64_t unit, int pass) const {
-    const std::int64_t first = unit * tensor(index).unit_blocks;
-    for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
-      const Piece& piece = plan_.pieces[i];
-      if (piece.tensor != index || !alive(piece, pass)) continue;
-      if (first >= piece.first_block && first < piece.end_block) return static_cast<int>(i);
-    }
-    return -1;
+  // Blocks from here on are in storage.
+  std::int64_t stored_from(int index) const {
+    if (!plan_.host) return tensor(index).stored_from_block;
+    return plan_.host->stored_from_block[static_cast<std::size_t>(index)];
   }
 
   void read(int index, std::int64_t unit, std::int64_t slice, int pass) {
     const PlannedTensor& from = tensor(index);
-    const int piece = piece_of(index, unit, pass);
-    if (piece >= 0) {
-      auto& there = loaded_[static_cast<std::size_t>(piece)];
-      if (!there.insert({unit, slice}).second) return;
+    const auto at = static_cast<std::size_t>(pass);
+    const int piece = arena_.find(index, unit, pass);
+    if (piece >= 0 && !arena_.put(piece, unit, slice)) return;
+    INFO(from.name << " unit " << unit << " is read in pass " << pass);
+    if (plan_.host) {
+      counted_.to_device[at] += unit_payload(from, unit, slice);
+      const int held = host_.find(index, unit, pass);
+      if (held >= 0 && !host_.put(held, unit, slice)) return;
     }
-    if (!from.input) {
-      INFO(from.name << " unit " << unit << " is read in pass " << pass << " but never stored");
-      REQUIRE(unit * from.unit_blocks >= from.stored_from_block);
-    }
-    counted_.read[static_cast<std::size_t>(pass)] += unit_payload(from, unit, slice);
+    if (!from.input) REQUIRE(unit * from.unit_blocks >= stored_from(index));
+    counted_.read[at] += unit_payload(from, unit, slice);
   }
 
   void write(int index, std::int64_t unit, std::int64_t slice, int pass) {
     const PlannedTensor& to = tensor(index);
-    const int piece = piece_of(index, unit, pass);
-    if (piece >= 0) loaded_[static_cast<std::size_t>(piece)].insert({unit, slice});
-    if (unit * to.unit_blocks < to.stored_from_block) {
-      INFO(to.name << " unit " << unit << " is neither kept nor stored");
-      REQUIRE(piece >= 0);
-      return;
+    const auto at = static_cast<std::size_t>(pass);
+    int piece = arena_.find(index, unit, pass);
+    if (piece >= 0) arena_.put(piece, unit, slice);
+    INFO(to.name << " unit " << unit << " is made in pass " << pass);
+    const std::int64_t block = unit * to.unit_blocks;
+    const bool leaves = block >= to.stored_from_block;
+    if (leaves && plan_.host) {
+      counted_.from_device[at] += unit_payload(to, unit, slice);
+      piece = host_.find(index, unit, pass);
+      if (piece >= 0) host_.put(piece, unit, slice);
     }
-    counted_.written[static_cast<std::size_t>(pass)] += unit_payload(to, unit, slice);
+    if (leaves && block >= stored_from(index)) {
+      counted_.written[at] += unit_payload(to, unit, slice);
+    } else {
+      REQUIRE(piece >= 0);  // neither kept nor stored
+    }
   }
 
   void touch(const TensorUse& use, std::int64_t first, std::int64_t end,
@@ -236,11 +150,8 @@ class Walker {
   }
 
   void walk(const Pass& pass, int index) {
-    for (std::size_t i = 0; i < plan_.pieces.size(); ++i) {
-      const Piece& piece = plan_.pieces[i];
-      const bool made = !tensor(piece.tensor).input && piece.first_pass == index;
-      if (!alive(piece, index) || made) loaded_[i].clear();
-    }
+    arena_.begin_pass(index);
+    host_.begin_pass(index);
     const std::int64_t blocks = graph_.edges.block_count();
     const bool edges = pass.kind == PassKind::kPropagate;
     const std::int64_t all = edges ? ceil_div(pass.slice_local_cols, kSliceWidth) : 1;
@@ -268,27 +179,38 @@ class Walker {
     }
   }
 
+  static std::int64_t kept_chunks(const std::vector<EdgePiece>& pieces, Direction direction,
+                                  std::int64_t first) {
+    for (const EdgePiece& piece : pieces) {
+      if (piece.direction != direction) continue;
+      REQUIRE(piece.first_chunk == first);
+      return piece.end_chunk;
+    }
+    return first;
+  }
+
   void walk_edges(const Pass& pass, int index, std::int64_t first, std::int64_t end) {
     const Direction direction = graph_.symmetric ? Direction::kIn : pass.propagation.direction;
     const EdgeBytes& counts = direction == Direction::kIn ? graph_.in : graph_.out;
-    std::int64_t kept = 0;
-    for (const EdgePiece& piece : plan_.edge_pieces) {
-      if (piece.direction == direction) kept = piece.end_chunk;
-    }
+    const auto at = static_cast<std::size_t>(index);
+    const std::int64_t kept = kept_chunks(plan_.edge_pieces, direction, 0);
+    std::int64_t in_host = kept;
+    if (plan_.host) in_host = kept_chunks(plan_.host->edge_pieces, direction, kept);
     const std::int64_t chunks = graph_.edges.chunk_count();
     for (std::int64_t chunk = kept; chunk < chunks; ++chunk) {
       const std::int64_t panel = chunk % graph_.edges.panel_count();
       const std::int64_t begin = panel * graph_.edges.panel_blocks;
       if (begin >= end || begin + graph_.edges.panel_blocks <= first) continue;
-      counted_.read[static_cast<std::size_t>(index)] +=
-          counts.chunk_bytes[static_cast<std::size_t>(chunk)];
+      const std::int64_t bytes = counts.chunk_bytes[static_cast<std::size_t>(chunk)];
+      if (plan_.host) counted_.to_device[at] += bytes;
+      if (chunk >= in_host) counted_.read[at] += bytes;
     }
   }
 
   const Plan& plan_;
   const GraphCounts& graph_;
   std::vector<Located> passes_;
-  std::vector<std::set<std::pair<std::int64_t, std::int64_t>>> loaded_;  // units by piece
+  Contents arena_, host_;
   Counted counted_;
 };
 
@@ -297,31 +219,45 @@ struct Held {
   std::string name;
 };
 
-void check_regions(const Plan& plan, int pass_index, const Pass& pass) {
-  std::vector<Held> held;
-  for (const Piece& piece : plan.pieces) {
-    if (alive(piece, pass_index)) {
-      held.push_back({piece.memory, plan.tensors[static_cast<std::size_t>(piece.tensor)].name});
-    }
-  }
-  for (const EdgePiece& piece : plan.edge_pieces) held.push_back({piece.memory, "edges"});
-  for (const TensorUse& use : pass.uses) held.push_back({use.memory, "use"});
-  held.push_back({pass.edge_ring, "edge ring"});
+void check_regions(std::vector<Held> held, std::int64_t arena_bytes) {
   std::sort(held.begin(), held.end(),
             [](const Held& a, const Held& b) { return a.memory.offset < b.memory.offset; });
   std::int64_t end = 0;
   for (const Held& at : held) {
     if (at.memory.bytes == 0) continue;
-    INFO(at.name << " in pass " << pass_index);
+    INFO(at.name);
     REQUIRE(at.memory.offset % 4096 == 0);
     REQUIRE(at.memory.offset >= end);
     end = at.memory.offset + at.memory.bytes;
   }
-  REQUIRE(end <= plan.arena_bytes);
+  REQUIRE(end <= arena_bytes);
 }
 
-void check_pieces(const Plan& plan, int passes) {
-  for (const Piece& piece : plan.pieces) {
+std::vector<Held> held_in(const Plan& plan, const std::vector<Piece>& pieces,
+                          const std::vector<EdgePiece>& edge_pieces, int pass) {
+  std::vector<Held> held;
+  for (const Piece& piece : pieces) {
+    if (!alive(piece, pass)) continue;
+    held.push_back({piece.memory, plan.tensors[static_cast<std::size_t>(piece.tensor)].name});
+  }
+  for (const EdgePiece& piece : edge_pieces) held.push_back({piece.memory, "edges"});
+  return held;
+}
+
+void check_regions(const Plan& plan, int index, const Pass& pass) {
+  INFO("pass " << index << " " << pass.name);
+  std::vector<Held> held = held_in(plan, plan.pieces, plan.edge_pieces, index);
+  for (const TensorUse& use : pass.uses) held.push_back({use.memory, "use"});
+  held.push_back({pass.edge_ring, "edge ring"});
+  check_regions(std::move(held), plan.arena_bytes);
+  if (!plan.host) return;
+  held = held_in(plan, plan.host->pieces, plan.host->edge_pieces, index);
+  held.push_back({plan.host->staging, "staging"});
+  check_regions(std::move(held), plan.host->arena_bytes);
+}
+
+void check_pieces(const Plan& plan, const std::vector<Piece>& pieces, int passes) {
+  for (const Piece& piece : pieces) {
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
     const std::int64_t blocks = tensor.layout.block_count();
     INFO(tensor.name << " " << piece.first_block << " to " << piece.end_block);
@@ -330,7 +266,7 @@ void check_pieces(const Plan& plan, int passes) {
     REQUIRE((piece.end_block == blocks || piece.end_block % tensor.unit_blocks == 0));
     REQUIRE(piece.memory.bytes ==
             rows_bytes(tensor, piece.first_block, piece.end_block, 0, tensor.layout.slice_count()));
-    for (const Piece& other : plan.pieces) {
+    for (const Piece& other : pieces) {
       if (&other == &piece || other.tensor != piece.tensor) continue;
       for (int pass = 0; pass < passes; ++pass) {
         if (!alive(piece, pass) || !alive(other, pass)) continue;
@@ -338,6 +274,37 @@ void check_pieces(const Plan& plan, int passes) {
       }
     }
   }
+}
+
+// Slots take all that crosses the link, in the first epoch too.
+void check_staging(const Plan& plan, const GraphCounts& graph) {
+  const HostTier& host = *plan.host;
+  REQUIRE(host.staging_slots >= 1);
+  REQUIRE(host.staging_slots <= 16);
+  REQUIRE(host.staging.bytes % host.staging_slots == 0);
+  const std::int64_t slot = host.staging.bytes / host.staging_slots;
+  REQUIRE(slot % 4096 == 0);
+  for (const PlannedTensor& tensor : plan.tensors) {
+    if (!tensor.input && tensor.stored_from_block == tensor.layout.block_count()) continue;
+    for (std::int64_t s = 0; s < tensor.layout.slice_count(); ++s) {
+      REQUIRE(slot >= unit_bytes(tensor, 0, s));
+    }
+  }
+  for (const Located& at : passes_of(plan)) {
+    if (at.pass->kind != PassKind::kPropagate) continue;
+    const bool in = graph.symmetric || at.pass->propagation.direction == Direction::kIn;
+    for (const std::int64_t bytes : (in ? graph.in : graph.out).chunk_bytes) {
+      REQUIRE(slot >= bytes);
+    }
+  }
+}
+
+void check_budgets(const Plan& plan, const PlanOptions& options) {
+  const std::int64_t working =
+      plan.arena_bytes + options.workers * plan.scratch_bytes + plan.reduction_bytes;
+  const std::int64_t limit = options.device ? options.device_memory_bytes : options.memory_bytes;
+  if (limit > 0) CHECK(working <= limit);
+  if (plan.host && options.memory_bytes > 0) CHECK(plan.host->arena_bytes <= options.memory_bytes);
 }
 
 }  // namespace
@@ -349,19 +316,30 @@ Counted count_bytes(const Plan& plan, const GraphCounts& graph) {
 void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
                 const GraphCounts& graph, const PlanOptions& options) {
   REQUIRE(plan.sections.size() == programs.size());
+  REQUIRE(plan.host.has_value() == options.device);
   const std::vector<Located> passes = passes_of(plan);
   for (const Located& at : passes) check_regions(plan, at.index, *at.pass);
-  check_pieces(plan, static_cast<int>(passes.size()));
+  check_pieces(plan, plan.pieces, static_cast<int>(passes.size()));
+  if (plan.host) check_pieces(plan, plan.host->pieces, static_cast<int>(passes.size()));
+  if (plan.host) check_staging(plan, graph);
   const Counted counted = count_bytes(plan, graph);
+  std::int64_t link = 0, storage = 0;
   for (const Located& at : passes) {
     INFO("pass " << at.index << " " << at.pass->name);
-    CHECK(at.pass->bytes_read == counted.read[static_cast<std::size_t>(at.index)]);
-    CHECK(at.pass->bytes_written == counted.written[static_cast<std::size_t>(at.index)]);
+    const auto index = static_cast<std::size_t>(at.index);
+    CHECK(at.pass->bytes_read == counted.read[index]);
+    CHECK(at.pass->bytes_written == counted.written[index]);
+    CHECK(at.pass->bytes_to_device == counted.to_device[index]);
+    CHECK(at.pass->bytes_from_device == counted.from_device[index]);
+    storage += counted.read[index] + counted.written[index];
+    link += counted.to_device[index] + counted.from_device[index];
   }
-  CHECK(plan.bytes_read + plan.bytes_written == counted.bytes());
-  if (options.memory_bytes == 0) return;
-  CHECK(plan.arena_bytes + options.workers * plan.scratch_bytes + plan.reduction_bytes <=
-        options.memory_bytes);
+  CHECK(plan.bytes_read + plan.bytes_written == storage);
+  CHECK(plan.bytes_to_device + plan.bytes_from_device == link);
+  CHECK(plan.bound_bytes <= storage);
+  CHECK(plan.bound_link_bytes <= link);
+  CHECK(plan.bound_seconds <= plan.seconds);
+  check_budgets(plan, options);
 }
 
 }  // namespace ooc::test

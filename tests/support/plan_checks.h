@@ -1,43 +1,25 @@
-// Programs by hand, and what must hold of every plan: checked from the plan alone, unit by unit, by
-// code that shares nothing with the planner.
+// What must hold of every plan: checked from the plan alone, unit by unit, by code that shares
+// nothing with the planner.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "sched/plan.h"
+#include "tests/support/plan_programs.h"
 
 namespace ooc::test {
 
-struct ProgramBuilder {
-  Program program;
-
-  ValueId add(const std::string& name, ValueKind kind, std::int64_t cols, std::int64_t rows = 1,
-              DType dtype = DType::kF32);
-  Stage& stage(const std::string& name);
-  void row(const std::string& op, std::vector<ValueId> inputs, std::vector<ValueId> outputs);
-  // The last stage sums rows of `from` along edges into `to`, in slices where it is wide.
-  void propagate(Direction direction, ValueId from, ValueId to, bool loops = false);
-};
-
-// x -> h1 = x W1 (row); a1 = sum over in-edges; and so on for `layers`, loss, and back. Every layer
-// keeps what its gradient needs.
-Program train_program(int layers, std::int64_t features, std::int64_t hidden, std::int64_t classes);
-// The walk of a two-layer GCN whose first aggregation is an input: four passes.
-Program hoisted_program(std::int64_t features, std::int64_t hidden, std::int64_t classes);
-
-GraphCounts graph_counts(std::int64_t vertices, std::int64_t edges,
-                         std::int64_t block_rows = 16384);
-
+// By pass, of the second epoch.
 struct Counted {
-  std::vector<std::int64_t> read, written;  // by pass, of the second epoch
-  std::int64_t bytes() const;
+  std::vector<std::int64_t> read, written;           // from and to storage
+  std::vector<std::int64_t> to_device, from_device;  // over the link; 0 without a HostTier
 };
 // What an executor that follows the plan moves.
 Counted count_bytes(const Plan& plan, const GraphCounts& graph);
 
-// Catch checks: regions that are there together don't overlap and lie in the arena; pieces of a
-// tensor are disjoint and on units; what is read was stored or is there; the budget holds.
+// Catch checks: regions that are there together don't overlap and lie in their arena; pieces of a
+// tensor are disjoint and on units; what is read was stored or is there; staging slots take what
+// crosses the link; the budgets hold.
 void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
                 const GraphCounts& graph, const PlanOptions& options);
 

@@ -1,0 +1,218 @@
+#include "sched/plan_tier.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sched/plan_dp.h"
+#include "sched/plan_lp.h"
+#include "sched/plan_lru.h"
+
+namespace ooc {
+namespace {
+
+class TierPlanner {
+ public:
+  explicit TierPlanner(PlanProblem& problem)
+      : problem_(problem), builder_(problem.builder()), options_(builder_.options()) {}
+
+  TierPlan run() {
+    std::optional<TierPlan> best;
+    for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
+      problem_.reserve(problem_.limit() * percent / 100);
+      std::string remark;
+      const std::vector<Kept> choices = decide(remark);
+      problem_.reserve(0);
+      bool changed = true;
+      for (const Kept& residency : choices) {
+        TierPlan tier = place_all(residency, changed);
+        tier.plan.remark = remark;
+        if (!best || moved_bytes(tier) < moved_bytes(*best)) best = std::move(tier);
+      }
+      if (!changed) break;
+    }
+    return std::move(*best);
+  }
+
+ private:
+  // What the strategy keeps; several, where what is better depends on the places that are found.
+  std::vector<Kept> decide(std::string& remark) const {
+    if (options_.strategy == Strategy::kNone) return {problem_.nothing()};
+    Kept everything = everything_kept(problem_.timelines(), builder_.graph());
+    if (problem_.fits(everything)) return {std::move(everything)};
+    if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem_)};
+    if (options_.strategy == Strategy::kDp) return {choose_by_dp(problem_, remark)};
+    Kept filled = problem_.nothing();
+    fill_memory(problem_, filled);
+    return {std::move(filled), choose_by_lp(problem_)};
+  }
+
+  // Gives up what finds no place; then `changed`.
+  TierPlan place_all(Kept residency, bool& changed) {
+    changed = false;
+    trim(problem_, residency);
+    while (true) {
+      if (options_.strategy != Strategy::kNone) {
+        join_neighbours(problem_.timelines(), problem_.draft().pass_count(), residency);
+      }
+      if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no rings to save
+      const std::vector<RingSize> rings = problem_.rings();
+      problem_.widen_rings(residency);
+      Plan plan = lay_out(residency);
+      std::vector<Piece> left = place(problem_.timelines(), problem_.limit(), plan);
+      problem_.set_rings(rings);
+      if (!left.empty()) {
+        plan = lay_out(residency);
+        left = place(problem_.timelines(), problem_.limit(), plan);
+      }
+      if (left.empty()) {
+        count_bytes(residency, plan);
+        return {std::move(plan), std::move(residency)};
+      }
+      changed = true;
+      give_up(left, residency);
+    }
+  }
+
+  // Lowers levels by what found no place; others, where that is in memory anyway.
+  void give_up(const std::vector<Piece>& left, Kept& residency) const {
+    for (const Piece& piece : left) {
+      const Timeline& line = timeline_of(problem_.timelines(), piece.tensor, piece.first_block);
+      const auto index = static_cast<std::size_t>(&line - problem_.timelines().data());
+      Levels& levels = residency.tensors[index];
+      const Levels before = levels;
+      lower(line, piece, levels);
+      if (levels.during != before.during || levels.keep != before.keep) continue;
+      if (!lower_pass(problem_, piece.first_pass, residency)) residency = problem_.nothing();
+    }
+    trim(problem_, residency);
+  }
+
+  // Every interval that the piece's passes reach into, and the accesses at their ends.
+  static void lower(const Timeline& line, const Piece& piece, Levels& levels) {
+    const auto inside = [&](int pass) {
+      return piece.first_pass <= piece.last_pass
+                 ? pass >= piece.first_pass && pass <= piece.last_pass
+                 : pass >= piece.first_pass || pass <= piece.last_pass;
+    };
+    for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+      if (!inside(line.accesses[i].pass)) continue;
+      if (levels.during[i] < piece.end_block || line.accesses[i].holds) continue;
+      levels.during[i] -= piece.end_block - piece.first_block;
+      levels.during[i] -= levels.during[i] % line.quantum;
+    }
+    for (int i = 0; i < line.interval_count(); ++i) {
+      std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
+      if (line.end_of(i) < 0) continue;
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(line.end_of(i))]);
+    }
+  }
+
+  Plan lay_out(const Kept& residency) const {
+    Plan plan;
+    plan.strategy = options_.strategy;
+    plan.scratch_bytes = problem_.scratch_bytes();
+    plan.reduction_bytes = problem_.reduction_bytes();
+    plan.tensors = problem_.draft().tensors;
+    plan.sections = builder_.sections(problem_.draft());
+    plan.pieces = make_pieces(problem_.draft(), problem_.timelines(), residency);
+    const std::vector<std::int64_t> stored =
+        stored_from(problem_.draft(), problem_.timelines(), residency);
+    for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+      PlannedTensor& tensor = plan.tensors[t];
+      if (tensor.input) continue;
+      const std::int64_t blocks = tensor.layout.block_count();
+      tensor.stored_from_block = stored[t];
+      if (stored[t] == blocks) continue;
+      plan.stored_bytes += rows_bytes(tensor, 0, blocks, 0, tensor.layout.slice_count());
+    }
+    for (const Direction direction : {Direction::kIn, Direction::kOut}) {
+      const std::int64_t chunks = residency.edge_chunks[static_cast<std::size_t>(direction)];
+      const std::int64_t bytes = problem_.memory().edge_piece(direction, chunks);
+      if (bytes == 0) continue;
+      plan.edge_pieces.push_back({direction, chunks, {0, bytes}, problem_.first_chunk(direction)});
+    }
+    int index = 0;
+    for (Section& section : plan.sections) {
+      for (Pass& pass : section.passes) lay_out_pass(residency, index++, pass);
+    }
+    return plan;
+  }
+
+  // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
+  // which 16 MiB are taken to be there: edges find their rows there. At least one.
+  std::int64_t cached_spans(const PassDraft& pass) const {
+    constexpr std::int64_t kCacheBytes = 16 << 20;
+    const EdgeLayout& edges = builder_.graph().edges;
+    std::int64_t row_bytes = 0;
+    for (const UseDraft& use : pass.uses) {
+      if (use.role != UseRole::kStreamed) continue;
+      const PlannedTensor& tensor = tensor_of(use);
+      const std::int64_t cols =
+          use.sliced ? std::min(tensor.layout.cols, kSliceWidth) : tensor.layout.cols;
+      row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+    }
+    if (row_bytes == 0) return edges.span_count();
+    return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
+                                    std::max<std::int64_t>(1, edges.span_count()));
+  }
+
+  void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
+    const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
+    const RingSize& ring = problem_.ring(index);
+    std::int64_t group = cached_spans(draft);
+    for (std::size_t i = 0; i < pass.uses.size(); ++i) {
+      const UseDraft& use = draft.uses[i];
+      const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
+      const UseMemory memory = problem_.memory().use(index, use, during, ring);
+      pass.uses[i].memory.bytes = memory.bytes;
+      pass.uses[i].slots = memory.slots;
+      if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
+      const EdgeLayout& edges = builder_.graph().edges;
+      const std::int64_t spans = std::max<std::int64_t>(
+          1, tensor_of(use).unit_blocks * edges.block_rows / edges.span_rows);  // of an item
+      group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2 * spans));
+    }
+    if (!draft.edges) return;
+    const auto direction = static_cast<std::size_t>(
+        builder_.stages()[static_cast<std::size_t>(draft.stage)].edge_file);
+    const UseMemory memory =
+        problem_.memory().edge_ring(index, residency.edge_chunks[direction], ring);
+    pass.edge_ring.bytes = memory.bytes;
+    pass.edge_slots = memory.slots;
+    if (memory.slots > 0) group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2));
+    pass.span_group = options_.span_group > 0 ? std::min(options_.span_group, group) : group;
+  }
+
+  const PlannedTensor& tensor_of(const UseDraft& use) const {
+    return problem_.draft().tensors[static_cast<std::size_t>(use.tensor)];
+  }
+
+  void count_bytes(const Kept& residency, Plan& plan) const {
+    const std::vector<Traffic> traffic = problem_.traffic(residency);
+    std::size_t index = 0;
+    for (Section& section : plan.sections) {
+      for (Pass& pass : section.passes) {
+        pass.bytes_read = traffic[index].read;
+        pass.bytes_written = traffic[index].written;
+        plan.bytes_read += pass.bytes_read;
+        plan.bytes_written += pass.bytes_written;
+        ++index;
+      }
+    }
+  }
+
+  PlanProblem& problem_;
+  const PassBuilder& builder_;
+  const PlanOptions& options_;
+};
+
+}  // namespace
+
+TierPlan plan_tier(PlanProblem& problem) { return TierPlanner(problem).run(); }
+
+std::int64_t moved_bytes(const TierPlan& tier) {
+  return tier.plan.bytes_read + tier.plan.bytes_written;
+}
+
+}  // namespace ooc
