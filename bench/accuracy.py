@@ -51,7 +51,7 @@ RECIPES = {
     "sums": {"hidden": 64, "dropout": 0.5, "weight-decay": 5e-4},
     # Shchur et al. 2018's common ground for graphs that aren't citations; features as they are.
     "plain": {"hidden": 64, "dropout": 0.5, "weight-decay": 5e-4},
-    # Sums and maxima of raw features; without a norm these four get 25 to 60 % on the Amazon graphs.
+    # Sums and maxima of raw features; without a norm these get 25 to 60 % on the Amazon graphs.
     "plain norm": {"hidden": 64, "dropout": 0.5, "weight-decay": 5e-4, "norm": "batch"},
     "plain heads": {
         **{"hidden": 8, "heads": 8, "activation": "elu"},

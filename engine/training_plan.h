@@ -26,6 +26,12 @@ struct RunBudget {
   PlanOptions plan = {};
 };
 
+// What of the two memories is taken beside what a plan gives out.
+struct Reserved {
+  std::int64_t host_bytes = 0;
+  std::int64_t device_bytes = 0;  // of a device with memory of its own
+};
+
 class TrainingPlan {
  public:
   // BudgetError as make_plan's.
@@ -66,11 +72,6 @@ class TrainingPlan {
   Plan epoch_;
 };
 
-// What of the two memories is taken beside what a plan gives out.
-struct Reserved {
-  std::int64_t host_bytes = 0;
-  std::int64_t device_bytes = 0;  // of a device with memory of its own
-};
 // Of parameters with their moments and summed gradients, each in a buffer.
 std::int64_t device_reserve(const ModelProgram& program);
 
