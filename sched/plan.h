@@ -80,7 +80,8 @@ struct EdgePiece {
 // The host's memory below a device: an arena of its own. What the device reads comes from a piece
 // here, or from storage: into the piece that holds it in that pass, or through a staging slot. What
 // it gives out goes into a piece, or through a staging slot, and on to storage where the plan says
-// so. Pieces are as the device's (Piece), but begin where the device stops holding rows for good.
+// so. Pieces are as the device's (Piece), but begin above what the device holds for good, often at
+// several places of a tensor at once; their boundaries are multiples of the unit, or its end.
 struct HostTier {
   std::vector<Piece> pieces;
   std::vector<EdgePiece> edge_pieces;
