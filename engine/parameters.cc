@@ -68,8 +68,7 @@ void ParameterStore::set(const std::string& name, std::span<const double> values
   std::vector<std::byte> bytes(entry_bytes(target));
   OOC_CHECK(bytes.size() == values.size() * dtype_bytes(real_));
   for (std::size_t i = 0; i < values.size(); ++i) store(bytes, real_, i, values[i]);
-  backend_.copy(target.value->data(), bytes.data(), bytes.size(), CopyKind::kHostToDevice);
-  backend_.wait(backend_.record());
+  to_device(bytes, *target.value);
 }
 
 void* ParameterStore::data(const std::string& name) { return entry(name).value->data(); }
@@ -87,11 +86,17 @@ void ParameterStore::initialise(std::uint64_t seed) {
       if (p.initial.glorot) value = limit * (2 * uniform_double(key, i) - 1);
       store(values, real_, i, value);
     }
-    backend_.copy(entry.value->data(), values.data(), values.size(), CopyKind::kHostToDevice);
+    to_device(values, *entry.value);
     if (!p.trainable) continue;
     backend_.zero(entry.m->data(), entry.m->bytes());
     backend_.zero(entry.v->data(), entry.v->bytes());
   }
+}
+
+void ParameterStore::to_device(const std::vector<std::byte>& values, DeviceBuffer& buffer) {
+  OOC_CHECK(values.size() == buffer.bytes());
+  backend_.copy(buffer.data(), values.data(), values.size(), CopyKind::kHostToDevice);
+  backend_.wait(backend_.record());
 }
 
 std::vector<std::byte> ParameterStore::to_host(const Entry& entry,
@@ -134,17 +139,12 @@ void ParameterStore::restore(const std::vector<ParameterValues>& values, const s
                                   found->rows, found->cols, p.rows, p.cols),
                       where, "use a checkpoint of the same model and a dataset of the same shape");
     }
-    const auto copy = [&](DeviceBuffer& to, const std::vector<std::byte>& from) {
-      OOC_CHECK(from.size() == entry_bytes(entry));
-      backend_.copy(to.data(), from.data(), from.size(), CopyKind::kHostToDevice);
-    };
-    copy(*entry.value, found->value);
+    to_device(found->value, *entry.value);
     if (p.trainable && !found->m.empty()) {
-      copy(*entry.m, found->m);
-      copy(*entry.v, found->v);
+      to_device(found->m, *entry.m);
+      to_device(found->v, *entry.v);
     }
   }
-  backend_.wait(backend_.record());
 }
 
 void ParameterStore::optimize(const std::string& name, const void* gradient, std::int64_t step,
@@ -171,7 +171,7 @@ void ParameterStore::blend(const std::string& name, std::span<const double> batc
   for (std::size_t i = 0; i < batch.size(); ++i) {
     store(running, real_, i, (1 - kMomentum) * load(running, real_, i) + kMomentum * batch[i]);
   }
-  backend_.copy(target.value->data(), running.data(), running.size(), CopyKind::kHostToDevice);
+  to_device(running, *target.value);
 }
 
 void ParameterStore::update_statistics(const BatchStatistics& statistics, const double* sums,

@@ -60,6 +60,8 @@ class ParameterStore {
   };
   Entry& entry(const std::string& name);
   std::size_t entry_bytes(const Entry& entry) const;
+  // Return when the copy is done.
+  void to_device(const std::vector<std::byte>& values, DeviceBuffer& buffer);
   std::vector<std::byte> to_host(const Entry& entry, const DeviceBuffer& buffer) const;
   void blend(const std::string& name, std::span<const double> batch);
 

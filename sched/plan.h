@@ -197,6 +197,8 @@ struct Plan {
   std::string remark;  // such as why a strategy isn't exact here
 };
 
+int pass_count(const Plan& plan);  // over all sections
+
 // What the plan needs to know of a graph.
 struct EdgeBytes {
   std::int64_t bytes = 0;                   // of all edge chunks

@@ -40,12 +40,6 @@ const std::string& value_name(const Program& program, ValueId id) {
   return program.values[static_cast<std::size_t>(id)].name;
 }
 
-int pass_count(const Plan& plan) {
-  std::size_t count = 0;
-  for (const Section& section : plan.sections) count += section.passes.size();
-  return static_cast<int>(count);
-}
-
 std::int64_t tensor_bytes(const PlannedTensor& tensor) {
   return rows_bytes(tensor, 0, tensor.layout.block_count(), 0, tensor.layout.slice_count());
 }

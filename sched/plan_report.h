@@ -9,7 +9,6 @@ const char* strategy_name(Strategy strategy);
 const char* direction_name(Direction direction);
 const std::string& value_name(const Program& program, ValueId id);
 
-int pass_count(const Plan& plan);
 std::int64_t tensor_bytes(const PlannedTensor& tensor);
 // What of the arena a pass uses, counted over all sections; and of the host's, below a device.
 std::int64_t memory_of(const Plan& plan, int index, const Pass& pass);

@@ -5,6 +5,12 @@
 #include "storage/block_file.h"
 
 namespace ooc {
+
+int pass_count(const Plan& plan) {
+  std::size_t count = 0;
+  for (const Section& section : plan.sections) count += section.passes.size();
+  return static_cast<int>(count);
+}
 namespace {
 
 std::int64_t aligned(std::int64_t bytes) {

@@ -4,12 +4,6 @@
 
 namespace ooc {
 
-int pass_count(const Plan& plan) {
-  int passes = 0;
-  for (const Section& section : plan.sections) passes += static_cast<int>(section.passes.size());
-  return passes;
-}
-
 Residency::Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena)
     : plan_(plan),
       all_(pieces),

@@ -21,8 +21,6 @@ struct RowsPlace {
   }
 };
 
-int pass_count(const Plan& plan);  // of all sections
-
 // Used by the driving thread and, for state() and set(), under its owner's lock.
 class Residency {
  public:
