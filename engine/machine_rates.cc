@@ -26,7 +26,8 @@ struct Rate {
 constexpr Rate kRates[] = {
     {"storage_read", &MachineRates::storage_read}, {"storage_write", &MachineRates::storage_write},
     {"storage_both", &MachineRates::storage_both}, {"gather", &MachineRates::gather},
-    {"elementwise", &MachineRates::elementwise},   {"multiply_adds", &MachineRates::multiply_adds}};
+    {"elementwise", &MachineRates::elementwise},   {"multiply_adds", &MachineRates::multiply_adds},
+    {"row_sums", &MachineRates::row_sums}};
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -81,8 +82,7 @@ MachineRates measure_rates(BlockIo& io, const RateOptions& options) {
   MachineRates rates;
   probe_storage(io, options, rates);
   rates.gather = gather_rate(options);
-  rates.elementwise = elementwise_rate(options);
-  rates.multiply_adds = multiply_rate(options);
+  probe_rows(options, rates);
   return rates;
 }
 

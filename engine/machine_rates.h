@@ -14,7 +14,7 @@ struct RateOptions {
   std::string directory;  // of the storage
   std::int64_t workers = 1;
   std::int64_t memory_bytes = 64 << 20;  // what measuring may take; it gives them back
-  double seconds = 0.3;                  // of one measurement of six, about
+  double seconds = 0.3;                  // of one measurement of seven, about
 };
 
 // Measures writing and reading a file past the page cache and, with as many threads as there are

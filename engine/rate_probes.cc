@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/blas.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/gather_cpu.h"
 #include "storage/aligned_vector.h"
@@ -193,28 +192,28 @@ class GatherProbe {
   std::vector<TileView> tiles_;
 };
 
-// A row group's rows through operators such as stand behind a propagation.
-class ElementwiseProbe {
+// A row group's rows through operators such as stand behind a propagation. Of one worker.
+class RowProbe {
  public:
   static constexpr std::int64_t kRows = 2048, kCols = 128;
   static constexpr std::int64_t kBytes = kRows * kCols * std::int64_t{sizeof(float)};
 
-  ElementwiseProbe(const Backend& backend, std::int64_t groups)
+  RowProbe(const Backend& backend, std::int64_t groups)
       : relu_(backend.row_kernel("relu", DType::kF32)),
         dropout_(backend.row_kernel("dropout", DType::kF32)),
         scale_(backend.row_kernel("scale_rows", DType::kF32)),
         add_(backend.row_kernel("add", DType::kF32)),
+        multiply_(backend.row_kernel("matmul", DType::kF32)),
+        sum_(backend.row_kernel("matmul_reduce", DType::kF32)),
         rows_(static_cast<std::size_t>(groups * kRows * kCols), 1),
         made_(static_cast<std::size_t>(3 * kRows * kCols)),
+        matrix_(static_cast<std::size_t>(kCols * kCols)),
         factor_(kRows, 0.5f),
         ids_(kRows, 1) {}
 
-  // One group; the next one the next time.
-  double run() {
-    const auto groups = static_cast<std::int64_t>(rows_.size()) / (kRows * kCols);
-    const Matrix x(rows_.data() + next_++ % groups * kRows * kCols);
-    const Matrix a(made_.data()), b(made_.data() + kRows * kCols),
-        c(made_.data() + 2 * kRows * kCols);
+  // Bytes read and written.
+  double elementwise() {
+    const Matrix x = next_group(), a = made(0), b = made(1), c = made(2);
     const MatrixView factor = column(DType::kF32, factor_.data(), &factor_slice_);
     const MatrixView ids = column(DType::kI64, ids_.data(), &ids_slice_);
     call(relu_, {x.view()}, a.view(), {});
@@ -222,6 +221,17 @@ class ElementwiseProbe {
     call(scale_, {b.view(), factor}, c.view(), {});
     call(add_, {b.view(), c.view()}, a.view(), {});
     return 9.0 * kBytes;
+  }
+  // Multiply-adds.
+  double multiply() {
+    const Matrix x = next_group(), a = made(0);
+    call(multiply_, {x.view(), parameter()}, a.view(), {});
+    return kRows * kCols * kCols;
+  }
+  double sum() {
+    const Matrix x = next_group(), a = made(0);
+    call(sum_, {x.view(), a.view()}, parameter(), {});
+    return kRows * kCols * kCols;
   }
 
  private:
@@ -237,6 +247,15 @@ class ElementwiseProbe {
     std::array<void*, kCols / kSliceWidth> slices;
   };
 
+  Matrix next_group() {
+    const auto groups = static_cast<std::int64_t>(rows_.size()) / (kRows * kCols);
+    return Matrix(rows_.data() + next_++ % groups * kRows * kCols);
+  }
+  Matrix made(std::int64_t index) { return Matrix(made_.data() + index * kRows * kCols); }
+  MatrixView parameter() {
+    matrix_slice_ = matrix_.data();
+    return {DType::kF32, kCols, kCols, kCols, kCols, 0, &matrix_slice_};
+  }
   static MatrixView column(DType dtype, void* data, void** slice) {
     *slice = data;
     return {dtype, kRows, 1, kSliceWidth, 1, 0, slice};
@@ -246,9 +265,10 @@ class ElementwiseProbe {
     kernel({inputs, {&output, 1}, attributes, {}});
   }
 
-  RowKernel relu_, dropout_, scale_, add_;
-  AlignedVector<float> rows_, made_, factor_;
+  RowKernel relu_, dropout_, scale_, add_, multiply_, sum_;
+  AlignedVector<float> rows_, made_, matrix_, factor_;
   AlignedVector<std::int64_t> ids_;
+  void* matrix_slice_ = nullptr;
   void* factor_slice_ = nullptr;
   void* ids_slice_ = nullptr;
   std::int64_t next_ = 0;
@@ -269,38 +289,22 @@ double gather_rate(const RateOptions& options) {
   return rate_of(options, [&](std::int64_t worker) { return gather.sum(worker); });
 }
 
-double elementwise_rate(const RateOptions& options) {
-  const std::int64_t groups = std::max<std::int64_t>(
-      uncached_bytes(options) / (options.workers * ElementwiseProbe::kBytes), 1);
+void probe_rows(const RateOptions& options, MachineRates& rates) {
+  const std::int64_t groups =
+      std::max<std::int64_t>(uncached_bytes(options) / (options.workers * RowProbe::kBytes), 1);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
-  std::vector<ElementwiseProbe> probes;
+  std::vector<RowProbe> probes;
   for (std::int64_t worker = 0; worker < options.workers; ++worker) {
     probes.emplace_back(*backend, groups);
   }
-  return rate_of(
-      options, [&](std::int64_t worker) { return probes[static_cast<std::size_t>(worker)].run(); });
-}
-
-double multiply_rate(const RateOptions& options) {
-  constexpr std::int64_t kRows = 512, kWidth = 128;
-  struct Operands {
-    AlignedVector<float> a = AlignedVector<float>(kRows * kWidth, 1);
-    AlignedVector<float> b = AlignedVector<float>(kWidth * kWidth, 1);
-    AlignedVector<float> c = AlignedVector<float>(kRows * kWidth);
+  const auto rate = [&](double (RowProbe::*work)()) {
+    return rate_of(options, [&](std::int64_t worker) {
+      return (probes[static_cast<std::size_t>(worker)].*work)();
+    });
   };
-  std::vector<Operands> operands(static_cast<std::size_t>(options.workers));
-  return rate_of(options, [&](std::int64_t worker) {
-    Operands& own = operands[static_cast<std::size_t>(worker)];
-    Gemm<float> call;
-    call.m = kRows;
-    call.n = call.k = kWidth;
-    call.a = own.a.data();
-    call.b = own.b.data();
-    call.c = own.c.data();
-    call.lda = call.ldb = call.ldc = kWidth;
-    gemm(call);
-    return static_cast<double>(kRows * kWidth * kWidth);
-  });
+  rates.elementwise = rate(&RowProbe::elementwise);
+  rates.multiply_adds = rate(&RowProbe::multiply);
+  rates.row_sums = rate(&RowProbe::sum);
 }
 
 }  // namespace ooc

@@ -12,9 +12,8 @@ void probe_storage(BlockIo& io, const RateOptions& options, MachineRates& rates)
 // Bytes as plans count them for the edges of a graph (plan_stages.h: gather_bytes_of_edge), a
 // second, of a small one whose rows no cache holds.
 double gather_rate(const RateOptions& options);
-// Bytes that element-wise operators read and write, row group after row group.
-double elementwise_rate(const RateOptions& options);
-// Multiply-adds of products of rows with a matrix.
-double multiply_rate(const RateOptions& options);
+// Sets the rates of the rows' work: element-wise operators, products with a matrix, products summed
+// over rows.
+void probe_rows(const RateOptions& options, MachineRates& rates);
 
 }  // namespace ooc

@@ -229,7 +229,8 @@ Json TrainingPlan::json() const {
   plan["rates"] = {{"storage_read", rates.storage_read}, {"storage_write", rates.storage_write},
                    {"storage_both", rates.storage_both}, {"to_device", rates.to_device},
                    {"from_device", rates.from_device},   {"gather", rates.gather},
-                   {"elementwise", rates.elementwise},   {"multiply_adds", rates.multiply_adds}};
+                   {"elementwise", rates.elementwise},   {"multiply_adds", rates.multiply_adds},
+                   {"row_sums", rates.row_sums}};
   // Chosen by the machine, and part of what makes results equal to the last bit.
   plan["blas_core"] = blas_core();
   return plan;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "sched/plan_cost.h"
@@ -158,15 +159,26 @@ class Planner {
         pass.bytes_moved = static_cast<std::int64_t>(moved);
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
-        pass.seconds = std::max(
-            {transfer_seconds({pass.bytes_read, pass.bytes_written}, storage_rates(options_.rates)),
-             transfer_seconds({pass.bytes_to_device, pass.bytes_from_device},
-                              link_rates(options_.rates)),
-             compute_seconds(work_of(builder_, draft), options_.rates)});
+        const double transfers = std::max(
+            transfer_seconds({pass.bytes_read, pass.bytes_written}, storage_rates(options_.rates)),
+            transfer_seconds({pass.bytes_to_device, pass.bytes_from_device},
+                             link_rates(options_.rates)));
+        pass.seconds =
+            overlapped_seconds(transfers, compute_seconds(work_of(builder_, draft), options_.rates),
+                               fewest_slots(pass));
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
       }
     }
+  }
+
+  // Of the pass's rings.
+  static std::int64_t fewest_slots(const Pass& pass) {
+    std::int64_t slots = std::numeric_limits<std::int64_t>::max();
+    for (const TensorUse& use : pass.uses) {
+      if (use.slots > 0) slots = std::min(slots, use.slots);
+    }
+    return pass.edge_slots > 0 ? std::min(slots, pass.edge_slots) : slots;
   }
 
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {

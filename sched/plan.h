@@ -225,7 +225,8 @@ struct MachineRates {
   double gather = 4e10;       // bytes of rows at the edges
   double elementwise =
       1.5e10;  // bytes that row-wise steps other than matrix products read and write
-  double multiply_adds = 5e10;
+  double multiply_adds = 5e10;  // of rows with a matrix
+  double row_sums = 2.5e10;     // multiply-adds of products that are summed over rows
 };
 
 // Options that shape passes.

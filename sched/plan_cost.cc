@@ -13,14 +13,20 @@ PassWork work_of(const PassBuilder& builder, const PassDraft& pass) {
   }
   if (pass.rows) {
     work.elementwise_bytes = stage.elementwise_bytes;
-    work.multiply_adds += stage.row_multiply_adds;
+    work.multiply_adds += stage.row_multiply_adds - stage.row_sum_multiply_adds;
+    work.row_sums = stage.row_sum_multiply_adds;
   }
   return work;
 }
 
 double compute_seconds(const PassWork& work, const MachineRates& rates) {
   return work.gather_bytes / rates.gather + work.elementwise_bytes / rates.elementwise +
-         work.multiply_adds / rates.multiply_adds;
+         work.multiply_adds / rates.multiply_adds + work.row_sums / rates.row_sums;
+}
+
+double overlapped_seconds(double transfers, double compute, std::int64_t slots) {
+  const double apart = std::min(transfers, compute) / static_cast<double>(slots);
+  return std::max(transfers, compute) + apart;
 }
 
 TransferRates storage_rates(const MachineRates& rates) {

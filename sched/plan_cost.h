@@ -9,12 +9,16 @@ namespace ooc {
 struct PassWork {
   double gather_bytes = 0;
   double elementwise_bytes = 0;
-  double multiply_adds = 0;
+  double multiply_adds = 0;  // of rows with a matrix
+  double row_sums = 0;       // summed over rows
 };
 PassWork work_of(const PassBuilder& builder, const PassDraft& pass);
 
 // Of all workers.
 double compute_seconds(const PassWork& work, const MachineRates& rates);
+// Of a pass of which so much is transfers and so much compute, with so many places for what comes
+// in: one of them at a time is not overlapped.
+double overlapped_seconds(double transfers, double compute, std::int64_t slots);
 
 // Bytes in a second to and from the memory below: read, written, and together, where both go on.
 struct TransferRates {

@@ -215,6 +215,21 @@ double gather_bytes_of_edge(const Program& program, const Propagation& propagati
   return is_plain_sum(bound) ? bytes : bytes + static_cast<double>(value_bytes_of_edge(bound));
 }
 
+namespace {
+
+// Elements: a row's multiply-adds, one each.
+std::int64_t largest_matrix(const Program& program, const std::vector<ValueId>& operands) {
+  std::int64_t elements = 0;
+  for (const ValueId id : operands) {
+    const Value& value = value_of(program, id);
+    if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kReduction) continue;
+    elements = std::max(elements, value.rows * value.cols);
+  }
+  return elements;
+}
+
+}  // namespace
+
 double row_elementwise_bytes(const Program& program, const std::vector<RowStep>& steps) {
   std::int64_t sum = 0;
   for (const RowStep& step : steps) {
@@ -237,15 +252,16 @@ double row_elementwise_bytes(const Program& program, const std::vector<RowStep>&
 double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps) {
   double sum = 0;
   for (const RowStep& step : steps) {
-    std::int64_t elements = 0;  // of the largest matrix: one a row each
-    for (const std::vector<ValueId>* operands : {&step.inputs, &step.outputs}) {
-      for (const ValueId id : *operands) {
-        const Value& value = value_of(program, id);
-        if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kReduction) continue;
-        elements = std::max(elements, value.rows * value.cols);
-      }
-    }
-    sum += static_cast<double>(elements);
+    sum += static_cast<double>(
+        std::max(largest_matrix(program, step.inputs), largest_matrix(program, step.outputs)));
+  }
+  return sum;
+}
+
+double row_sum_multiply_adds(const Program& program, const std::vector<RowStep>& steps) {
+  double sum = 0;
+  for (const RowStep& step : steps) {
+    sum += static_cast<double>(largest_matrix(program, step.outputs));
   }
   return sum;
 }

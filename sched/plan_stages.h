@@ -27,6 +27,8 @@ void add_edge_work(const Program& program, const Propagation& propagation,
 std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse);
 // A row's multiply-adds in the steps' matrix products.
 double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
+// Those of products that are summed over rows.
+double row_sum_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
 // What a core fetches and puts back for one edge, if the edges' ends are drawn evenly.
 double gather_bytes_of_edge(const Program& program, const Propagation& propagation,
                             const EdgeLayout& edges);
