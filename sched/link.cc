@@ -47,7 +47,7 @@ void Link::serve() {
         copy.error = std::current_exception();
       }
     }
-    copy.done(copy.error);
+    copy.done(std::move(copy.error));
     copy = {};  // what the completion holds is gone before the next one
     lock.lock();
   }
