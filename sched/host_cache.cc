@@ -126,7 +126,9 @@ class HostCache::Edges final : public EdgeSource {
 namespace {
 
 std::int64_t slot_bytes(const HostTier& host) {
-  return host.staging_slots > 0 ? host.staging.bytes / host.staging_slots : 0;
+  const std::int64_t bytes = host.staging_slots > 0 ? host.staging.bytes / host.staging_slots : 0;
+  OOC_CHECK(bytes % static_cast<std::int64_t>(kIoAlignment) == 0);
+  return bytes;
 }
 
 }  // namespace

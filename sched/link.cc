@@ -17,19 +17,18 @@ Link::~Link() {
 
 void Link::copy(void* to, const void* from, std::size_t bytes, CopyKind kind,
                 BlockCompletion done) {
-  {
-    // Held meanwhile, so that events are waited for in the order of the stream.
-    const std::lock_guard lock(mutex_);
-    Copy copy;
-    copy.done = std::move(done);
-    try {
-      backend_.copy(to, from, bytes, kind);
-      copy.event = backend_.record();
-    } catch (...) {
-      copy.error = std::current_exception();
-    }
-    copies_.push_back(std::move(copy));
+  // Held meanwhile, so that events are waited for in the order of the stream. Notified under it:
+  // with the last copy's completion the link may go.
+  const std::lock_guard lock(mutex_);
+  Copy copy;
+  copy.done = std::move(done);
+  try {
+    backend_.copy(to, from, bytes, kind);
+    copy.event = backend_.record();
+  } catch (...) {
+    copy.error = std::current_exception();
   }
+  copies_.push_back(std::move(copy));
   changed_.notify_one();
 }
 
@@ -48,7 +47,7 @@ void Link::serve() {
         copy.error = std::current_exception();
       }
     }
-    copy.done(copy.error);
+    copy.done(std::move(copy.error));
     copy = {};  // what the completion holds is gone before the next one
     lock.lock();
   }

@@ -17,6 +17,32 @@ std::int64_t device_bytes(const Plan& plan, std::int64_t workers) {
   return plan.arena_bytes + workers * round_up(plan.scratch_bytes, std::int64_t{4096});
 }
 
+// Flips a bit of what is read from one file.
+class FlippingBlockIo final : public BlockIo {
+ public:
+  explicit FlippingBlockIo(BlockIo& base) : base_(base) {}
+  std::string flipped;  // the file's name; empty: none
+
+  std::string_view name() const override { return base_.name(); }
+  std::unique_ptr<BlockFile> open(const std::string& path) override { return base_.open(path); }
+  std::unique_ptr<BlockFile> create_temporary(const std::string& directory,
+                                              std::uint64_t bytes) override {
+    return base_.create_temporary(directory, bytes);
+  }
+  void submit(BlockRequest request) override {
+    if (!flipped.empty() && request.file->path().ends_with("/" + flipped)) {
+      request.done = [data = request.data, done = request.done](std::exception_ptr error) {
+        data[40] ^= std::byte{4};
+        done(error);
+      };
+    }
+    base_.submit(std::move(request));
+  }
+
+ private:
+  BlockIo& base_;
+};
+
 class Device {
  public:
   Device() : counts_(counts_of(harness_.dataset())), expected_(harness_.run({.workers = 1})) {}
@@ -96,27 +122,27 @@ TEST_CASE("device: everything in host memory is read from storage once") {
 
 TEST_CASE("device: parts of everything in host memory, below any device plan") {
   Device device;
+  int variant = 0;  // through the rest in turn
   for (const Strategy strategy : {Strategy::kNone, Strategy::kDp, Strategy::kLp}) {
     for (const std::int64_t memory : {1 << 20, 800 << 10}) {
       for (const double share : {0.3, 0.7}) {
         for (const bool for_good : {false, true}) {
-          for (const bool stored_too : {false, true}) {
-            for (const std::int64_t slices : {0, 1}) {
-              INFO("strategy " << static_cast<int>(strategy) << ", memory " << memory << ", share "
-                               << share << (for_good ? ", for good" : "")
-                               << (stored_too ? ", stored too" : "") << ", slices " << slices);
-              device.run({.strategy = strategy,
-                          .memory_bytes = memory,
-                          .workers = 2,
-                          .slices_at_once = slices},
-                         {.rows = share,
-                          .edges = 1 - share,
-                          .for_good = for_good,
-                          .stored_too = stored_too,
-                          .first_unit = stored_too ? 1 : 0,
-                          .slots = 3});
-            }
-          }
+          const bool stored_too = variant % 3 == 1;
+          const std::int64_t slices = variant / 2 % 2;
+          ++variant;
+          INFO("strategy " << static_cast<int>(strategy) << ", memory " << memory << ", share "
+                           << share << (for_good ? ", for good" : "")
+                           << (stored_too ? ", stored too" : "") << ", slices " << slices);
+          device.run({.strategy = strategy,
+                      .memory_bytes = memory,
+                      .workers = 2,
+                      .slices_at_once = slices},
+                     {.rows = share,
+                      .edges = 1 - share,
+                      .for_good = for_good,
+                      .stored_too = stored_too,
+                      .first_unit = stored_too ? 1 : 0,
+                      .slots = 3});
         }
       }
     }
@@ -169,6 +195,55 @@ TEST_CASE("device: a failing read or write ends the run, and the next one is rig
     check_same(result, device.expected());
     device.check_bytes(result, planned);
   }
+}
+
+TEST_CASE("device: what comes from storage is checked on its way through host memory") {
+  for (const double share : {0.0, 1.0}) {
+    for (const char* file : {"features", "edges.in", "edges.out"}) {
+      INFO(file << ", share " << share);
+      Harness harness;  // none of whose chunks has been checked
+      const GraphCounts counts = counts_of(harness.dataset());
+      const PlanOptions options{.strategy = Strategy::kNone, .workers = 2};
+      const Plan planned =
+          HostPlanner(harness.plan(options), counts, {.rows = share, .edges = share}).make();
+      const auto memory = make_virtual_cpu_device("cpu:0", 0);
+      FlippingBlockIo io(harness.io());
+      Session session(*memory, io, harness.dataset(), harness.hops(), planned, 2);
+      for (int again = 0; again < 2; ++again) {
+        io.flipped = file;
+        CHECK_THROWS_AS(session.run(1), DataError);
+      }
+      io.flipped = "";
+      check_same(session.run(2), harness.run({.workers = 1}));
+    }
+  }
+}
+
+TEST_CASE("device: outputs are read from wherever they lie, and given away as stores") {
+  Device device;
+  const std::int64_t bytes = kVertices * kCols * 4;
+  const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .store_outputs = true};
+  const Plan stored = device.plan(options, {});
+  const auto memory = make_virtual_cpu_device("cpu:0", 0);
+  const auto session = device.harness().open(*memory, stored, 2);
+  const Result result = session->run(1);
+  check_same(result, device.expected());
+  CHECK(result.outputs.bytes_read == bytes);         // c
+  CHECK(result.outputs.bytes_from_device == bytes);  // d, of the last pass
+  const auto c = session->executor.release_output(0, session->hops.c);
+  AlignedBuffer unit(static_cast<std::size_t>(c->unit_blocks() * 128 * kSliceWidth) *
+                     sizeof(float));
+  BlockWait wait;
+  c->read(0, 0, unit.data(), wait.completion());
+  wait.wait();
+  const auto* row = reinterpret_cast<const float*>(unit.data());
+  CHECK(std::equal(row, row + kSliceWidth, device.expected().c.begin()));
+
+  const Plan half = device.plan(options, {.rows = 0.5, .stored_too = true});
+  const Result cached = device.harness().open(*memory, half, 2)->run(1);
+  check_same(cached, device.expected());
+  CHECK(cached.outputs.bytes_read > 0);
+  CHECK(cached.outputs.bytes_read < bytes);
 }
 
 TEST_CASE("device: stopped anywhere, the next run is right") {
