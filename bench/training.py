@@ -19,7 +19,7 @@ MIB = 1 << 20
 # The first epoch warms up: what stays in memory comes in.
 WARM_UP = 1
 KEPT = ("best_valid", "test", "plan_predicted_bytes", "plan_predicted_seconds",
-        "plan_lower_bound_seconds", "peak_host_bytes")
+        "plan_lower_bound_seconds", "peak_host_bytes", "peak_device_bytes")
 WAITS = ("compute_busy", "read_wait_seconds", "write_wait_seconds", "compute_wait_seconds")
 
 
@@ -130,6 +130,8 @@ def read_run(run_dir):
         "epoch_seconds": statistics.mean(line["seconds"] for line in steady),
         "bytes_read": statistics.mean(line["bytes_read"] for line in steady),
         "bytes_written": statistics.mean(line["bytes_written"] for line in steady),
+        "link_bytes": statistics.mean(
+            line["bytes_to_device"] + line["bytes_from_device"] for line in steady),
         "most_bytes": max(line["bytes_read"] + line["bytes_written"] for line in steady),
         **{key: summary.get(key) for key in KEPT},
         **{key: steady[-1].get(key) for key in WAITS},
@@ -138,13 +140,16 @@ def read_run(run_dir):
 
 
 def plan_figures(document):
-    """Bytes of an epoch by the plan, by the optimum of its linear program, and of all the vertex
-    tensors that an epoch's passes share."""
+    """Bytes of an epoch by the plan and by the optimum of its linear program, from and to storage
+    and over the link to a device, and of all the vertex tensors that an epoch's passes share."""
     epoch = document["epoch"]
     return {
         "plan_bytes_read": document["bytes_read_per_epoch"],
         "plan_bytes_written": document["bytes_written_per_epoch"],
         "plan_bound_bytes": epoch["bound_bytes"],
+        "plan_link_bytes": document["bytes_to_device_per_epoch"]
+        + document["bytes_from_device_per_epoch"],
+        "plan_bound_link_bytes": epoch.get("bound_link_bytes"),
         "plan_remark": epoch.get("remark"),
         "vertex_tensor_bytes": sum(tensor["bytes"] for tensor in epoch["tensors"]),
     }

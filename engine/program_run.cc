@@ -90,27 +90,40 @@ const PlannedTensor& planned_output(const Plan& plan, int section, ValueId value
   return plan.tensors[static_cast<std::size_t>(tensor)];
 }
 
-std::int64_t output_bytes_read(const Plan& plan, int section, ValueId value) {
+namespace {
+
+// Whether one of a memory's pieces holds the block behind the pass.
+bool is_held(const Plan& plan, const std::vector<Piece>& pieces, const PlannedTensor& tensor,
+             std::int64_t block, int pass) {
+  return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    const bool there = piece.first_pass <= piece.last_pass
+                           ? pass >= piece.first_pass && pass <= piece.last_pass
+                           : pass >= piece.first_pass || pass <= piece.last_pass;
+    return there && &plan.tensors[static_cast<std::size_t>(piece.tensor)] == &tensor &&
+           block >= piece.first_block && block < piece.end_block;
+  });
+}
+
+}  // namespace
+
+OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
   const PlannedTensor& tensor = planned_output(plan, section, value);
   const Section& planned = plan.sections[static_cast<std::size_t>(section)];
   const int pass = planned.first_pass + static_cast<int>(planned.passes.size()) - 1;
-  const auto in_memory = [&](std::int64_t block) {
-    return std::any_of(plan.pieces.begin(), plan.pieces.end(), [&](const Piece& piece) {
-      const bool there = piece.first_pass <= piece.last_pass
-                             ? pass >= piece.first_pass && pass <= piece.last_pass
-                             : pass >= piece.first_pass || pass <= piece.last_pass;
-      return there && &plan.tensors[static_cast<std::size_t>(piece.tensor)] == &tensor &&
-             block >= piece.first_block && block < piece.end_block;
-    });
-  };
-  std::int64_t bytes = 0;
+  OutputTraffic traffic;
   for (std::int64_t unit = 0; unit < unit_count(tensor); ++unit) {
-    if (in_memory(unit * tensor.unit_blocks)) continue;
+    const std::int64_t block = unit * tensor.unit_blocks;
+    std::int64_t bytes = 0;
     for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
       bytes += unit_payload(tensor, unit, slice);
     }
+    if (is_held(plan, plan.pieces, tensor, block, pass)) {
+      if (plan.host) traffic.from_device += bytes;
+    } else if (!plan.host || !is_held(plan, plan.host->pieces, tensor, block, pass)) {
+      traffic.read += bytes;
+    }
   }
-  return bytes;
+  return traffic;
 }
 
 Scores run_scores(ProgramRun& run, int section, const ModelProgram& program,

@@ -62,8 +62,12 @@ class ProgramRun {
 
 // The tensor of a plan that holds a program's output.
 const PlannedTensor& planned_output(const Plan& plan, int section, ValueId value);
-// Bytes that reading all rows of it once reads from storage.
-std::int64_t output_bytes_read(const Plan& plan, int section, ValueId value);
+// What reading all rows of it once moves.
+struct OutputTraffic {
+  std::int64_t read = 0;         // from storage
+  std::int64_t from_device = 0;  // of a device with memory of its own
+};
+OutputTraffic output_traffic(const Plan& plan, int section, ValueId value);
 
 // The metric of a section's last run; its logits are wanted where needs_logits(). Adds what it
 // reads of labels and splits to `bytes_read`.

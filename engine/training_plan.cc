@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/metrics.h"
-#include "engine/program_run.h"
 #include "kernels/blas.h"
 #include "storage/byte_size.h"
 #include "storage/errors.h"
@@ -200,13 +199,15 @@ void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts
   const auto read = [&](const TensorLayout& layout, std::int64_t unit_blocks, std::int64_t bytes) {
     return unit_blocks >= layout.block_count() ? bytes : readings * bytes;
   };
-  const PlannedTensor& planned = planned_output(epoch_, kEvaluation, evaluation_.value(logits));
-  metric_bytes_ = read(files.labels, vertex_blocks_per_chunk(files.labels, files.labels_dtype),
-                       payload_bytes(files.labels, files.labels_dtype)) +
-                  read(files.splits, vertex_blocks_per_chunk(files.splits, DType::kU8),
-                       payload_bytes(files.splits, DType::kU8)) +
-                  read(planned.layout, planned.unit_blocks,
-                       output_bytes_read(epoch_, kEvaluation, evaluation_.value(logits)));
+  const ValueId value = evaluation_.value(logits);
+  const PlannedTensor& planned = planned_output(epoch_, kEvaluation, value);
+  const OutputTraffic once = output_traffic(epoch_, kEvaluation, value);
+  metric_.read = read(files.labels, vertex_blocks_per_chunk(files.labels, files.labels_dtype),
+                      payload_bytes(files.labels, files.labels_dtype)) +
+                 read(files.splits, vertex_blocks_per_chunk(files.splits, DType::kU8),
+                      payload_bytes(files.splits, DType::kU8)) +
+                 read(planned.layout, planned.unit_blocks, once.read);
+  metric_.from_device = read(planned.layout, planned.unit_blocks, once.from_device);
 }
 
 std::int64_t TrainingPlan::arena_bytes() const {
@@ -219,6 +220,8 @@ Json TrainingPlan::json() const {
   if (!once_.empty()) plan["once"] = plan_to_json(once_.programs(), once_plan_);
   plan["bytes_read_per_epoch"] = bytes_read();
   plan["bytes_written_per_epoch"] = bytes_written();
+  plan["bytes_to_device_per_epoch"] = bytes_to_device();
+  plan["bytes_from_device_per_epoch"] = bytes_from_device();
   plan["host_memory"] = budget_.host_bytes;
   plan["device_memory"] = budget_.device_bytes;
   plan["reserved_bytes"] = reserved_.host_bytes;

@@ -9,6 +9,7 @@
 
 #include "engine/model_program.h"
 #include "engine/once.h"
+#include "engine/program_run.h"
 #include "engine/run_config.h"
 
 namespace ooc {
@@ -47,8 +48,11 @@ class TrainingPlan {
   std::int64_t arena_bytes() const;
 
   // Of an epoch with an evaluation, its metric included: from and to storage.
-  std::int64_t bytes_read() const { return epoch_.bytes_read + metric_bytes_; }
+  std::int64_t bytes_read() const { return epoch_.bytes_read + metric_.read; }
   std::int64_t bytes_written() const { return epoch_.bytes_written; }
+  // Over the link to a device with memory of its own.
+  std::int64_t bytes_to_device() const { return epoch_.bytes_to_device; }
+  std::int64_t bytes_from_device() const { return epoch_.bytes_from_device + metric_.from_device; }
   std::int64_t host_bytes() const { return budget_.host_bytes; }
   // Of the budget: what the process holds when it plans, and what it takes beside the plan.
   std::int64_t reserved_bytes() const { return reserved_.host_bytes; }
@@ -67,7 +71,7 @@ class TrainingPlan {
   Once once_;
   RunBudget budget_;
   Reserved reserved_;
-  std::int64_t metric_bytes_ = 0;
+  OutputTraffic metric_;
   Plan once_plan_;
   Plan epoch_;
 };
