@@ -8,7 +8,6 @@
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
 #include "engine/devices.h"
-#include "engine/host_memory.h"
 #include "engine/inference.h"
 #include "engine/model_words.h"
 #include "engine/run_directory.h"
@@ -86,17 +85,13 @@ void infer(const Options& options) {
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
   const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
   if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
-  const std::int64_t device_memory = device_memory_of(options.device_memory);
-  const std::unique_ptr<Backend> backend = make_backend(options.devices, device_memory);
   const std::unique_ptr<BlockIo> io = make_block_io();
   InferenceOptions inference;
   inference.output = options.what;
   inference.path = options.output;
-  inference.budget.host_bytes = host_memory_of(options.host_memory);
-  inference.budget.resident_bytes = held_host_bytes();
-  inference.budget.plan.device = has_own_memory(options.devices);
-  inference.budget.device_bytes = device_memory;
+  inference.budget = budget_of(options.devices, options.host_memory, options.device_memory);
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
+  const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
   nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};

@@ -13,7 +13,6 @@
 #include "bin/train_graph.h"
 #include "bin/train_options.h"
 #include "engine/devices.h"
-#include "engine/host_memory.h"
 #include "engine/machine_rates.h"
 #include "engine/model_library.h"
 #include "engine/seed_runs.h"
@@ -51,16 +50,12 @@ std::string existing(std::string path) {
 }
 
 // What the run may take, and what the machine does in a second where its files lie.
-RunBudget budget_of(BlockIo& io, const RunConfig& config, const std::string& directory) {
+RunBudget measured_budget(BlockIo& io, const RunConfig& config, const std::string& directory) {
   constexpr std::int64_t kMeasuring = 512 << 20;
-  RunBudget budget;
-  budget.host_bytes = host_memory_of(config.host_memory);
+  RunBudget budget = budget_of(config.devices, config.host_memory, config.device_memory);
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   const RateOptions rates{existing(config.scratch.empty() ? directory : config.scratch),
                           budget.plan.workers, std::min(kMeasuring, budget.host_bytes / 4)};
-  budget.resident_bytes = held_host_bytes();
-  budget.plan.device = has_own_memory(config.devices);
-  budget.device_bytes = device_memory_of(config.device_memory);
   budget.plan.rates = machine_rates(posix_file_system(), io, rates, rates_cache());
   return budget;
 }
@@ -95,11 +90,13 @@ class ScratchDirectory {
 
 // What a program of this kind has once.
 struct Machine {
-  explicit Machine(const RunConfig& config)
+  Machine(const RunConfig& config, const std::string& directory)
       : io(make_block_io()),
-        backend(make_backend(config.devices, device_memory_of(config.device_memory))) {}
+        budget(measured_budget(*io, config, directory)),
+        backend(make_backend(config.devices, budget)) {}
 
   std::unique_ptr<BlockIo> io;
+  RunBudget budget;
   std::unique_ptr<Backend> backend;
 };
 
@@ -180,8 +177,8 @@ void start(const cli::Command& command, TrainOptions& options) {
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   set_task(config, options, default_task(dataset.manifest()));
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
-  Machine machine(config);
-  const TrainerOptions trainer{budget_of(*machine.io, config, options.run_dir)};
+  Machine machine(config, options.run_dir);
+  const TrainerOptions trainer{machine.budget};
   check_plan(options, machine, config, dataset, trainer);
   if (options.plan) return;
   RunDirectory run =
@@ -198,9 +195,9 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
   const AbsentGraph graph = absent_graph(options.graph);
   set_task(config, options, graph.task);
   const std::unique_ptr<BlockIo> io = make_block_io();
-  print_plan(
-      TrainingPlan(config, graph.facts, graph.counts, DType::kF32, budget_of(*io, config, ".")),
-      options.json);
+  print_plan(TrainingPlan(config, graph.facts, graph.counts, DType::kF32,
+                          measured_budget(*io, config, ".")),
+             options.json);
 }
 
 // A run can be made longer, not shorter than it is.
@@ -217,8 +214,8 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = Dataset::open(posix_file_system(), config.dataset, config.verify);
-  Machine machine(config);
-  const TrainerOptions trainer{budget_of(*machine.io, config, run.path())};
+  Machine machine(config, run.path());
+  const TrainerOptions trainer{machine.budget};
   check_plan(options, machine, config, dataset, trainer);
   if (options.plan) return;
   refuse_fewer_epochs(options, config, run);

@@ -1,10 +1,10 @@
 // What a run computes on.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "engine/training_plan.h"
 #include "kernels/backend.h"
 
 namespace ooc {
@@ -12,8 +12,12 @@ namespace ooc {
 // What --devices says. auto and cpu: the CPU, whose memory is the host's. cpu:1: the CPU's kernels
 // on memory of a device's own, of which there is as much as --device-memory says.
 bool has_own_memory(const std::string& devices);
-// What --device-memory says: a size (storage/byte_size.h) or auto, which is 0: no limit.
-std::int64_t device_memory_of(const std::string& text);
-std::unique_ptr<Backend> make_backend(const std::string& devices, std::int64_t memory_bytes);
+bool is_device(const std::string& devices);
+// What a run may take of the host's memory and the device's, as --host-memory and --device-memory
+// say: sizes (storage/byte_size.h) or auto. All of it is the host's where cpu:1 has it: then auto
+// is a quarter of what is free for the device, and the rest for the host.
+RunBudget budget_of(const std::string& devices, const std::string& host_memory,
+                    const std::string& device_memory);
+std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget);
 
 }  // namespace ooc

@@ -16,6 +16,7 @@
 
 #include "kernels/cpu_backend.h"
 #include "kernels/gather_cpu.h"
+#include "kernels/host_buffer.h"
 #include "storage/aligned_vector.h"
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"
@@ -29,10 +30,32 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What `work` does in a second on all workers together: it is called again and again and returns
-// how much it did.
-double rate_of(const RateOptions& options, const std::function<double(std::int64_t worker)>& work) {
-  std::vector<double> rates(static_cast<std::size_t>(options.workers));
+// Memory that is given back when it goes.
+class Floats {
+ public:
+  Floats(std::int64_t count, float value)
+      : buffer_(make_host_buffer(static_cast<std::size_t>(count) * sizeof(float), "cpu")),
+        count_(count) {
+    std::fill_n(data(), count, value);
+  }
+  float* data() const { return reinterpret_cast<float*>(buffer_->data()); }
+  std::int64_t count() const { return count_; }
+
+ private:
+  std::unique_ptr<DeviceBuffer> buffer_;
+  std::int64_t count_;
+};
+
+// As many as have so much memory each.
+std::int64_t probe_workers(const RateOptions& options, std::int64_t bytes) {
+  return std::clamp<std::int64_t>(options.memory_bytes / bytes, 1, options.workers);
+}
+
+// What `work` does in a second on all workers together, if so many of them do it: it is called
+// again and again and returns how much it did.
+double rate_of(const RateOptions& options, std::int64_t workers,
+               const std::function<double(std::int64_t worker)>& work) {
+  std::vector<double> rates(static_cast<std::size_t>(workers));
   std::vector<std::thread> threads;
   for (std::size_t worker = 0; worker < rates.size(); ++worker) {
     threads.emplace_back([&, worker] {
@@ -47,7 +70,7 @@ double rate_of(const RateOptions& options, const std::function<double(std::int64
   for (std::thread& thread : threads) thread.join();
   double sum = 0;
   for (const double rate : rates) sum += rate;
-  return sum;
+  return sum * static_cast<double>(options.workers) / static_cast<double>(workers);
 }
 
 // More than the caches hold, where memory allows it.
@@ -63,7 +86,7 @@ class StorageProbe {
         seconds_(options.seconds),
         file_(make_file(io, options.directory)),
         depth_(std::clamp<std::int64_t>(options.memory_bytes / kRequest, 1, kMostDepth)),
-        buffers_(make_cpu_backend()->allocate(static_cast<std::size_t>(depth_ * kRequest))) {}
+        buffers_(make_host_buffer(static_cast<std::size_t>(depth_ * kRequest), "cpu")) {}
 
   bool has_room() const { return file_ != nullptr; }
   // Bytes a second. What is read must have been written, or it comes from nowhere.
@@ -143,12 +166,16 @@ class StorageProbe {
 // propagation goes over the blocks of a span.
 class GatherProbe {
  public:
-  explicit GatherProbe(const RateOptions& options) {
-    blocks_ = std::clamp<std::int64_t>(uncached_bytes(options) / (options.workers * kBlockBytes), 1,
-                                       kMostBlocks);
-    sources_.assign(static_cast<std::size_t>(kSpanRows * kSliceWidth), 1);
-    accumulators_.assign(
-        static_cast<std::size_t>(options.workers * blocks_ * kBlockRows * kSliceWidth), 0);
+  static constexpr std::int64_t kSpanRows = 65536, kBlockRows = 4096, kEdges = 2048;
+  static constexpr std::int64_t kRowBytes = kSliceWidth * std::int64_t{sizeof(float)};
+  static constexpr std::int64_t kBlockBytes = kBlockRows * kRowBytes, kMostBlocks = 256;
+  static constexpr std::size_t kTiles = 64;
+
+  GatherProbe(const RateOptions& options, std::int64_t workers)
+      : blocks_(std::clamp<std::int64_t>(uncached_bytes(options) / (workers * kBlockBytes), 1,
+                                         kMostBlocks)),
+        sources_(kSpanRows * kSliceWidth, 1),
+        accumulators_(workers * blocks_ * kBlockRows * kSliceWidth, 0) {
     std::minstd_rand random(1);
     tiles_.resize(kTiles);
     bytes_.resize(kTiles);
@@ -181,13 +208,8 @@ class GatherProbe {
   }
 
  private:
-  static constexpr std::int64_t kSpanRows = 65536, kBlockRows = 4096, kEdges = 2048;
-  static constexpr std::int64_t kRowBytes = kSliceWidth * std::int64_t{sizeof(float)};
-  static constexpr std::int64_t kBlockBytes = kBlockRows * kRowBytes, kMostBlocks = 256;
-  static constexpr std::size_t kTiles = 64;
-
-  std::int64_t blocks_ = 0;
-  AlignedVector<float> sources_, accumulators_;
+  std::int64_t blocks_;
+  Floats sources_, accumulators_;
   std::vector<std::vector<std::byte>> bytes_;
   std::vector<TileView> tiles_;
 };
@@ -205,9 +227,9 @@ class RowProbe {
         add_(backend.row_kernel("add", DType::kF32)),
         multiply_(backend.row_kernel("matmul", DType::kF32)),
         sum_(backend.row_kernel("matmul_reduce", DType::kF32)),
-        rows_(static_cast<std::size_t>(groups * kRows * kCols), 1),
-        made_(static_cast<std::size_t>(3 * kRows * kCols)),
-        matrix_(static_cast<std::size_t>(kCols * kCols)),
+        rows_(groups * kRows * kCols, 1),
+        made_(3 * kRows * kCols, 1),
+        matrix_(kCols * kCols, 0.01f),
         factor_(kRows, 0.5f),
         ids_(kRows, 1) {}
 
@@ -248,7 +270,7 @@ class RowProbe {
   };
 
   Matrix next_group() {
-    const auto groups = static_cast<std::int64_t>(rows_.size()) / (kRows * kCols);
+    const std::int64_t groups = rows_.count() / (kRows * kCols);
     return Matrix(rows_.data() + next_++ % groups * kRows * kCols);
   }
   Matrix made(std::int64_t index) { return Matrix(made_.data() + index * kRows * kCols); }
@@ -266,7 +288,7 @@ class RowProbe {
   }
 
   RowKernel relu_, dropout_, scale_, add_, multiply_, sum_;
-  AlignedVector<float> rows_, made_, matrix_, factor_;
+  Floats rows_, made_, matrix_, factor_;
   AlignedVector<std::int64_t> ids_;
   void* matrix_slice_ = nullptr;
   void* factor_slice_ = nullptr;
@@ -285,20 +307,23 @@ void probe_storage(BlockIo& io, const RateOptions& options, MachineRates& rates)
 }
 
 double gather_rate(const RateOptions& options) {
-  GatherProbe gather(options);
-  return rate_of(options, [&](std::int64_t worker) { return gather.sum(worker); });
+  const std::int64_t workers = probe_workers(options, 2 * GatherProbe::kBlockBytes);
+  GatherProbe gather(options, workers);
+  return rate_of(options, workers, [&](std::int64_t worker) { return gather.sum(worker); });
 }
 
 void probe_rows(const RateOptions& options, MachineRates& rates) {
+  constexpr std::int64_t kOwn = 4;  // groups that a worker holds beside the rows
+  const std::int64_t workers = probe_workers(options, 2 * kOwn * RowProbe::kBytes);
   const std::int64_t groups =
-      std::max<std::int64_t>(uncached_bytes(options) / (options.workers * RowProbe::kBytes), 1);
+      std::max<std::int64_t>(uncached_bytes(options) / (workers * RowProbe::kBytes), 1);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   std::vector<RowProbe> probes;
-  for (std::int64_t worker = 0; worker < options.workers; ++worker) {
+  for (std::int64_t worker = 0; worker < workers; ++worker) {
     probes.emplace_back(*backend, groups);
   }
   const auto rate = [&](double (RowProbe::*work)()) {
-    return rate_of(options, [&](std::int64_t worker) {
+    return rate_of(options, workers, [&](std::int64_t worker) {
       return (probes[static_cast<std::size_t>(worker)].*work)();
     });
   };

@@ -356,7 +356,7 @@ std::span<const OperatorDef> row_operators() {
 
 TensorId degree_factor(TensorGraph& graph, DegreeFactor factor) {
   constexpr const char* kNames[] = {"in_factor", "out_factor", "inverse_in_degree",
-                                    "inverse_in_degree_with_loops"};
+                                    "inverse_in_degree_with_loops", "loop_factor"};
   const OperatorDef& def = find_operator("degree_factor");
   const auto value = static_cast<double>(factor);
   for (const Operation& operation : graph.operations()) {

@@ -13,7 +13,9 @@
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
+#include "engine/devices.h"
 #include "engine/model_words.h"
+#include "storage/byte_size.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -184,6 +186,12 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
     known.insert(key);
     if (table.contains(key) || !kLater.contains(key)) reader.read(key, value);
   });
+  const auto is_memory = [](const std::string& size) {
+    return size == "auto" || parse_byte_size(size).value_or(0) > 0;
+  };
+  if (!is_device(config.devices)) reader.wrong("devices");
+  if (!is_memory(config.host_memory)) reader.wrong("host-memory");
+  if (!is_memory(config.device_memory)) reader.wrong("device-memory");
   for (const auto& [key, value] : table) {
     if (!known.contains(std::string(key.str()))) reader.wrong(std::string(key.str()));
   }

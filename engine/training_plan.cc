@@ -80,7 +80,7 @@ Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCoun
                     const RunBudget& budget, const Reserved& reserved) {
   // 0 would be no limit.
   const auto left = [](std::int64_t bytes, std::int64_t taken) {
-    return bytes == 0 || bytes != taken ? std::max<std::int64_t>(bytes - taken, -1) : -1;
+    return bytes != taken ? bytes - taken : -1;
   };
   const auto options = [&](std::int64_t host_bytes) {
     PlanOptions plan = budget.plan;

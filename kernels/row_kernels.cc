@@ -62,7 +62,7 @@ bool w_is_cols(const Extents& e, const Attributes& a) {
   return e['w'] == a.cols && e['w'] % e['d'] == 0;
 }
 bool value_is_degree_factor(const Extents&, const Attributes& a) {
-  return a.value >= 0 && a.value <= static_cast<double>(DegreeFactor::kInverseInWithLoops);
+  return a.value >= 0 && a.value <= static_cast<double>(DegreeFactor::kLoop);
 }
 bool t_is_three_d(const Extents& e, const Attributes&) { return e['t'] == 3 * e['d']; }
 

@@ -120,6 +120,7 @@ enum class DegreeFactor {
   kOut,                 // (out-edges)^-1/2, likewise
   kInverseIn,           // 1 / (in-edges, self loops in the data among them); 0 where there are none
   kInverseInWithLoops,  // the same, each vertex without a self loop having one
+  kLoop,                // 1 - (self loops in the data)
 };
 
 enum class OperandType { kReal, kF64, kI32, kI64, kU8 };

@@ -25,6 +25,8 @@ double factor_of(DegreeFactor factor, const std::int32_t* degrees) {
       return inverse(in + loops);
     case DegreeFactor::kInverseInWithLoops:
       return inverse(in + least_one);
+    case DegreeFactor::kLoop:
+      return static_cast<double>(1 - loops);
   }
   return 0;
 }

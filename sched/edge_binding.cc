@@ -37,6 +37,10 @@ class Binder {
       EdgeProgram::Load load{input.load, -1, number_of(values_, input.edge)};
       if (input.load == EdgeLoad::kStreamed) load.operand = number_of(out_.streamed, input.vertex);
       if (input.load == EdgeLoad::kResident) load.operand = number_of(out_.resident, input.vertex);
+      if (input.load == EdgeLoad::kWeights) out_.data.weights = true;
+      if (input.load == EdgeLoad::kTypes) out_.data.types = true;
+      if (input.load == EdgeLoad::kFeatures)
+        out_.data.feature_cols = value_of(program_, input.edge).cols;
       out_.program.loads.push_back(load);
     }
     for (const RowStep& step : work_.steps) add(step);

@@ -5,6 +5,7 @@
 
 #include "kernels/backend.h"
 #include "sched/program.h"
+#include "storage/tile.h"
 
 namespace ooc {
 
@@ -13,6 +14,7 @@ struct EdgeBinding {
   // Values by the program's operand numbers.
   std::vector<ValueId> streamed, resident, accumulators, matrices;
   std::vector<ValueId> reductions;  // those of `matrices` that it adds to
+  EdgeData data;                    // what it reads of what edges carry
 };
 
 // Without kernels; `batch_edges` and `slice_local_cols` are the plan's.

@@ -17,7 +17,8 @@ TileView LoopTile::view() const {
   return tile;
 }
 
-LoopTile make_loop_tile(const EdgeLayout& edges, std::int64_t block, const std::int32_t* degrees) {
+LoopTile make_loop_tile(const EdgeLayout& edges, const EdgeData& data, std::int64_t block,
+                        const std::int32_t* degrees) {
   const std::int64_t begin = block * edges.block_rows;
   const std::int64_t count = std::min(edges.block_rows, edges.vertices - begin);
   LoopTile loops;
@@ -28,9 +29,9 @@ LoopTile make_loop_tile(const EdgeLayout& edges, std::int64_t block, const std::
     loops.ends.push_back(static_cast<std::uint32_t>(loops.rows.size()));
   }
   const std::size_t size = loops.rows.size();
-  if (edges.data.weights) loops.weights.assign(size, 1.0f);
-  if (edges.data.types) loops.types.assign(size, 0);
-  loops.features.assign(size * static_cast<std::size_t>(edges.data.feature_cols), 0.0f);
+  if (data.weights) loops.weights.assign(size, 1.0f);
+  if (data.types) loops.types.assign(size, 0);
+  loops.features.assign(size * static_cast<std::size_t>(data.feature_cols), 0.0f);
   return loops;
 }
 

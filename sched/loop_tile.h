@@ -20,22 +20,25 @@ struct LoopTile {
 };
 
 // Of the vertices of a block without a self loop in the data; `degrees`: their rows of the
-// dataset's degrees. Sources count from the block's span.
-LoopTile make_loop_tile(const EdgeLayout& edges, std::int64_t block, const std::int32_t* degrees);
+// dataset's degrees. Sources count from the block's span. Edges carry no more than `data`.
+LoopTile make_loop_tile(const EdgeLayout& edges, const EdgeData& data, std::int64_t block,
+                        const std::int32_t* degrees);
 
 // The same, made by whoever asks first. Many threads.
 class BlockLoops {
  public:
-  // The layout and the degrees outlive it.
-  BlockLoops(const EdgeLayout& edges, std::int64_t block, const std::int32_t* degrees)
-      : edges_(edges), block_(block), degrees_(degrees) {}
+  // All but the block outlives it.
+  BlockLoops(const EdgeLayout& edges, const EdgeData& data, std::int64_t block,
+             const std::int32_t* degrees)
+      : edges_(edges), data_(data), block_(block), degrees_(degrees) {}
   TileView view() const {
-    std::call_once(once_, [this] { tile_ = make_loop_tile(edges_, block_, degrees_); });
+    std::call_once(once_, [this] { tile_ = make_loop_tile(edges_, data_, block_, degrees_); });
     return tile_.view();
   }
 
  private:
   const EdgeLayout& edges_;
+  const EdgeData& data_;
   std::int64_t block_;
   const std::int32_t* degrees_;
   mutable std::once_flag once_;

@@ -35,6 +35,7 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
     scratch_bytes_ =
         std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
   }
+  scratch_bytes_ = round_up(scratch_bytes_, 4096);  // pages of a worker's own
   const PlanOptions& options = builder.options();
   if (options.memory_bytes != 0) {  // 1: nothing fits
     limit_ = std::max<std::int64_t>(

@@ -213,7 +213,7 @@ std::shared_ptr<const BlockLoops> PassRun::loops_of(const SpanGroup& group,
   if (span < group.first_span || span >= group.end_span) return nullptr;
   const Use& degrees = use_of(-1, UseRole::kResident);
   const auto* rows = reinterpret_cast<const std::int32_t*>(row_address(degrees, block, 0));
-  return std::make_shared<const BlockLoops>(context_.edges, block, rows);
+  return std::make_shared<const BlockLoops>(context_.edges, bound_.edges.data, block, rows);
 }
 
 const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {

@@ -22,6 +22,7 @@ const std::vector<std::string> kNumberNames{"heads", "merged",  "layers",       
                                             "types", "dropout", "attn_dropout", "edge_features"};
 const std::map<std::string, DegreeFactor> kFactors{{"in_factor", DegreeFactor::kIn},
                                                    {"out_factor", DegreeFactor::kOut},
+                                                   {"loop_factor", DegreeFactor::kLoop},
                                                    {"inverse_in_degree", DegreeFactor::kInverseIn}};
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {

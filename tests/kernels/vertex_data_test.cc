@@ -38,6 +38,7 @@ TEMPLATE_TEST_CASE("vertex data: factors of degrees, computed in double", "", fl
        [](double, double out, double loops) { return 1 / std::sqrt(out + std::max(loops, 1.0)); }},
       {DegreeFactor::kInverseIn,
        [](double in, double, double loops) { return in + loops > 0 ? 1 / (in + loops) : 0; }},
+      {DegreeFactor::kLoop, [](double, double, double loops) { return 1 - loops; }},
       {DegreeFactor::kInverseInWithLoops,
        [](double in, double, double loops) { return 1 / (in + std::max(loops, 1.0)); }}};
   for (const Case& c : cases) {
