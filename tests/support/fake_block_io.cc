@@ -112,7 +112,8 @@ void FaultyBlockIo::submit(BlockRequest request) {
   }
   const std::int64_t count = is_read ? ++reads : ++writes;
   const std::int64_t first = is_read ? faults.first_failing_read : faults.first_failing_write;
-  if (first > 0 && count >= first) {
+  const bool concerned = request.file->path().find(faults.of) != std::string::npos;
+  if (first > 0 && count >= first && concerned) {
     failing_.push(std::move(request));
     return;
   }
