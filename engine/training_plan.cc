@@ -78,9 +78,9 @@ std::int64_t device_reserve(const ModelProgram& program) {
 
 Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
                     const RunBudget& budget, const Reserved& reserved) {
-  // 0 would be no limit.
+  // Below 0: there is less than is taken. 0 would be no limit.
   const auto left = [](std::int64_t bytes, std::int64_t taken) {
-    return bytes != taken ? bytes - taken : -1;
+    return bytes == taken ? -1 : bytes - taken;
   };
   const auto options = [&](std::int64_t host_bytes) {
     PlanOptions plan = budget.plan;

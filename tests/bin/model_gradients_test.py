@@ -21,10 +21,11 @@ BEFORE = 2
 def write_inputs(directory, typed):
     """Returns features, edges (source, destination), their types, labels and train vertices."""
     random = np.random.default_rng(11)
-    # The last two vertices have no edge, two more none that comes in.
+    # The last two vertices have no edge, but one of them three loops; two more none that comes in.
     ends = random.integers(0, VERTICES - 2, (60, 2))
     ends = ends[ends[:, 1] >= 2]
-    edges = np.concatenate([ends, [[5, 5], [9, 9], [9, 9], [6, 7], [6, 7], [6, 7]]])
+    loops = [[VERTICES - 2, VERTICES - 2]] * 3
+    edges = np.concatenate([ends, [[5, 5], [9, 9], [9, 9], [6, 7], [6, 7], [6, 7]], loops])
     types = random.integers(0, TYPES, len(edges)) if typed else np.zeros(len(edges), int)
     x = random.normal(size=(VERTICES, FEATURES)).astype(np.float32)
     labels = random.integers(0, CLASSES, VERTICES)

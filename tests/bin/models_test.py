@@ -14,10 +14,11 @@ HIDDEN, LAYERS, HEADS, OUT_HEADS = 6, 3, 4, 2
 def write_inputs(directory):
     """Returns features, edges (source, destination) and their types."""
     random = np.random.default_rng(5)
-    # The last four vertices have no edge, four more none that comes in.
+    # The last four vertices have no edge, but one has three loops; four more none that comes in.
     ends = random.integers(0, VERTICES - 4, (150, 2))
     ends = ends[ends[:, 1] >= 4]
-    edges = np.concatenate([ends, [[5, 5], [9, 9], [9, 9], [6, 7], [6, 7], [6, 7]]])
+    loops = [[VERTICES - 2, VERTICES - 2]] * 3
+    edges = np.concatenate([ends, [[5, 5], [9, 9], [9, 9], [6, 7], [6, 7], [6, 7]], loops])
     types = random.integers(0, TYPES, len(edges))
     x = random.normal(size=(VERTICES, FEATURES)).astype(np.float32)
     order = random.permutation(VERTICES)

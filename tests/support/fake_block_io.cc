@@ -110,9 +110,9 @@ void FaultyBlockIo::submit(BlockRequest request) {
     while (largest < request.bytes && !largest_read.compare_exchange_weak(largest, request.bytes)) {
     }
   }
-  const std::int64_t count = is_read ? ++reads : ++writes;
+  const bool concerned = request.file->path().find(faults.of) != std::string::npos;
   const std::int64_t first = is_read ? faults.first_failing_read : faults.first_failing_write;
-  if (first > 0 && count >= first) {
+  if (concerned && ++(is_read ? reads : writes) >= first && first > 0) {
     failing_.push(std::move(request));
     return;
   }
