@@ -23,7 +23,11 @@ constexpr const char* kScratch = "(temporary file)";
 constexpr const char* kFeatures = "/tiny.ooc/features";
 constexpr std::int64_t kGood = 2;  // epochs before the disk fails
 
-enum class Memories { kHost, kDevice };
+enum class Memories {
+  kHost,
+  kDevice,         // a device's above the host's, which keeps nothing
+  kCachingDevice,  // the host's keeps what it can: storage is idle behind the first epoch
+};
 
 // One dataset, and a run on it in so little memory that every epoch reads and writes scratch.
 class Fixture {
@@ -40,7 +44,7 @@ class Fixture {
     config_.dataset = "/tiny.ooc";
     config_.model.hidden = 24;
     config_.model.input_dropout = 0.3;  // the features are read in every epoch
-    config_.cache_policy = Strategy::kNone;
+    config_.cache_policy = memories == Memories::kCachingDevice ? Strategy::kLp : Strategy::kNone;
     config_.epochs = 4;
     config_.checkpoint_every = 1;
   }
@@ -48,19 +52,17 @@ class Fixture {
   // As `ooc-train` and `ooc-train --resume`: a fresh process for each call.
   RunResult run(BlockIo& io, const std::function<void(std::int64_t)>& behind_epoch = {}) {
     const auto backend =
-        memories_ == Memories::kDevice ? make_virtual_cpu_device("cpu:1", 0) : make_cpu_backend();
+        memories_ != Memories::kHost ? make_virtual_cpu_device("cpu:1", 0) : make_cpu_backend();
     RunDirectory directory = files.exists("/run/config.toml")
                                  ? RunDirectory::open(files, kRun)
                                  : RunDirectory::create(files, kRun, config_, false);
     TrainerOptions options;
     options.budget.plan.memory_bytes = kMemory;
-    if (memories_ == Memories::kDevice) {
+    if (memories_ != Memories::kHost) {
       options.budget.plan.device = true;
       options.budget.plan.device_memory_bytes = kMemory;
     }
     Trainer trainer(*backend, io, *dataset_, directory.config(), options);
-    CHECK(trainer.plan().bytes_read() > 0);
-    CHECK(trainer.plan().bytes_written() > 0);
     return run_training(directory, trainer, nullptr, [&](const EpochRecord& record) {
       if (behind_epoch) behind_epoch(record.epoch);
     });
@@ -115,6 +117,7 @@ struct Undisturbed {
     FaultyBlockIo counting(io);
     counting.faults.of = of;
     fixture.run(counting, [&](std::int64_t epoch) {
+      if (epoch == 1) first_reads = counting.reads;
       const std::int64_t sign = epoch == kGood ? -1 : epoch == kGood + 1 ? 1 : 0;
       reads += sign * counting.reads;
       writes += sign * counting.writes;
@@ -144,6 +147,7 @@ struct Undisturbed {
 
   Fixture fixture;
   std::int64_t reads = 0, writes = 0;
+  std::int64_t first_reads = 0;  // of the first epoch, and of what is computed once before it
   std::vector<nlohmann::json> curve;
 };
 
@@ -156,8 +160,8 @@ void check_fault(Memories memories, const test::BlockFaults& faults, const std::
   const std::int64_t requests = reading ? undisturbed.reads : undisturbed.writes;
   REQUIRE(requests > 4);
   for (const std::int64_t request : {std::int64_t{1}, requests / 2, requests}) {
-    INFO((memories == Memories::kDevice ? "device" : "host")
-         << ", request " << request << " of " << requests);
+    INFO("memories " << static_cast<int>(memories) << ", request " << request << " of "
+                     << requests);
     Fixture fixture(memories);
     std::string said;
     {
@@ -220,6 +224,32 @@ TEST_CASE("io errors: a file of the dataset that ends early is said to be trunca
   check_fault<DataError>({.first_failing_read = 1, .short_read = true, .of = kFeatures},
                          R"(truncated file: \d+ bytes wanted, \d+ there, )" + kFeaturesPlace +
                              "; the file is damaged: make it again");
+}
+
+TEST_CASE("io errors: a failing read in the first epoch ends the run; it begins again") {
+  for (const Memories memories : {Memories::kHost, Memories::kDevice, Memories::kCachingDevice}) {
+    Undisturbed undisturbed(memories, kFeatures);
+    const std::int64_t requests = undisturbed.first_reads;
+    REQUIRE(requests > 4);
+    for (const std::int64_t request : {std::int64_t{1}, requests / 2, requests - 1, requests}) {
+      INFO("memories " << static_cast<int>(memories) << ", request " << request << " of "
+                       << requests);
+      Fixture fixture(memories);
+      {
+        test::MemoryBlockIo io(fixture.files);
+        FaultyBlockIo faulty(io);
+        faulty.faults = {.first_failing_read = request, .of = kFeatures};
+        CHECK_THROWS_WITH(fixture.run(faulty),
+                          Catch::Matchers::Matches("cannot read: Input/output error, " +
+                                                   kFeaturesPlace + "; .+"));
+        CHECK(faulty.reads >= request);
+      }
+      CHECK(fixture.curve().empty());
+      CHECK_FALSE(fixture.files.exists("/run/checkpoint-1.h5"));
+      CHECK(fixture.run_on_a_healthy_disk().outcome == RunOutcome::kFinished);
+      undisturbed.check_the_same(fixture);
+    }
+  }
 }
 
 TEST_CASE("io errors: without room for scratch a run doesn't begin, nor loses what it has") {
