@@ -22,6 +22,10 @@
 
 namespace ooc {
 
+// Tasks that are handed out at once for each worker, about: a plan reserves memory for what they
+// sum.
+inline constexpr std::int64_t kTasksAWorker = 16;
+
 enum class WaitCause { kReads, kWrites, kWorkers };
 
 class Driver {

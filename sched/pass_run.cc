@@ -214,7 +214,6 @@ bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
 
 // Enough tasks that no worker waits for the driving thread to wake up.
 bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  constexpr std::int64_t kTasksAWorker = 16;
   return context_.driver.wait_for_room(lock, kTasksAWorker * context_.driver.workers(), stop_,
                                        [this] { advance(); });
 }
