@@ -169,8 +169,8 @@ TEST_CASE("plan: random programs and budgets keep the rules of both tiers") {
 TEST_CASE("plan: more host memory moves fewer bytes to storage, and the strategies are in order") {
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();
-  // Each strategy leaves the host what its own device plan moves, so `lp` may be behind by a tenth.
-  for (const std::int64_t device : {96, 400}) {
+  // Each strategy leaves the host what its own device plan moves, so `lp` may be a little behind.
+  for (const std::int64_t device : {104, 400}) {
     std::int64_t before = std::int64_t{1} << 60;
     for (const std::int64_t host : {8, 64, 160, 400, 800, 1600}) {
       INFO("device " << device << " host " << host);
@@ -180,7 +180,7 @@ TEST_CASE("plan: more host memory moves fewer bytes to storage, and the strategi
             storage_bytes(make_plan({&program}, graph, with_budgets(device, host, strategy))));
       }
       CHECK(bytes[3] <= before);
-      for (const std::int64_t other : bytes) CHECK(bytes[3] <= other * 115 / 100);
+      for (const std::int64_t other : bytes) CHECK(bytes[3] <= other * 105 / 100);
       before = bytes[3];
     }
   }
