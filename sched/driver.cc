@@ -37,22 +37,32 @@ void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending
   if (error || tasks_ <= wake_at_) changed_.notify_all();
 }
 
+// TBB takes what is enqueued in an order of its own: it gets as many turns as there are tasks.
 void Driver::run(std::function<void()> work, std::function<void()> then) {
   ++tasks_;
-  arena_.enqueue([this, work = std::move(work), then = std::move(then)] {
-    // The work sees what its giver did before. TBB sees to that, but ThreadSanitizer can't see TBB.
-    static_cast<void>(tasks_.load());
-    std::exception_ptr error;
-    const auto begin = Clock::now();
-    try {
-      work();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    compute_ns_ +=
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-    finish(error, tasks_, then);
-  });
+  {
+    const std::lock_guard lock(queue_mutex_);
+    queue_.push_back({std::move(work), std::move(then)});
+  }
+  arena_.enqueue([this] { run_next(); });
+}
+
+void Driver::run_next() {
+  Task task;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    task = std::move(queue_.front());
+    queue_.pop_front();
+  }
+  std::exception_ptr error;
+  const auto begin = Clock::now();
+  try {
+    task.work();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  compute_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  finish(error, tasks_, task.then);
 }
 
 BlockCompletion Driver::expect(std::function<void()> then) {

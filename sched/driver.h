@@ -9,22 +9,32 @@
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <limits>
 #include <mutex>
 
 #include "storage/block_file.h"
+#include "storage/tensor_layout.h"
 
 namespace ooc {
 
-// Tasks that are handed out at once for each worker, about: a plan reserves memory for what they
-// sum.
-inline constexpr std::int64_t kTasksAWorker = 16;
+// Tasks that are handed out at once, about: enough that no worker waits for the driving thread to
+// wake up.
+inline std::int64_t tasks_at_once(std::int64_t workers) {
+  return std::max<std::int64_t>(32, 4 * workers);
+}
+// How far the row-wise work of a block, of so many tasks, may be ahead of the first block that
+// isn't done: a plan has memory for what is summed meanwhile.
+inline std::int64_t blocks_ahead(std::int64_t workers, std::int64_t tasks) {
+  return ceil_div(tasks_at_once(workers), tasks) + 1;
+}
 
 enum class WaitCause { kReads, kWrites, kWorkers };
 
@@ -43,7 +53,8 @@ class Driver {
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
   // Any thread; with or without the lock. Runs `work` on a worker, then `then` under the lock; an
-  // exception of `work` ends up in wait(), and `then` is left out.
+  // exception of `work` ends up in wait(), and `then` is left out. Tasks begin in the order in
+  // which they were given.
   void run(std::function<void()> work, std::function<void()> then);
   // Any thread. For a transfer: its completion calls `then` under the lock, or keeps its error.
   BlockCompletion expect(std::function<void()> then);
@@ -66,13 +77,19 @@ class Driver {
 
  private:
   static constexpr std::int64_t kEveryChange = std::numeric_limits<std::int64_t>::max();
+  struct Task {
+    std::function<void()> work, then;
+  };
 
+  void run_next();
   void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
               const std::function<void()>& then);
 
   std::int64_t workers_;
   tbb::global_control threads_;
   tbb::task_arena arena_;
+  std::mutex queue_mutex_;  // taken last
+  std::deque<Task> queue_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock

@@ -212,9 +212,8 @@ bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
       lock, cause, stop_, [this] { advance(); }, ready);
 }
 
-// Enough tasks that no worker waits for the driving thread to wake up.
 bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  return context_.driver.wait_for_room(lock, kTasksAWorker * context_.driver.workers(), stop_,
+  return context_.driver.wait_for_room(lock, tasks_at_once(context_.driver.workers()), stop_,
                                        [this] { advance(); });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -147,6 +148,7 @@ class PassRun {
   std::int64_t sweep_ = 0;                        // parts begun before it, in all slice groups
   std::int64_t edge_item_ = 0;                    // the next one
   std::vector<std::int64_t> folded_;              // slices done, by block of the part
+  std::set<std::int64_t> blocks_begun_;           // by the steps, and not finished
   std::int64_t blocks_left_ = 0;                  // of the part, to be finished by the steps
   // By edge reduction and block of the part: sums so far.
   std::vector<std::vector<ReductionTree::Partial>> partials_;

@@ -1,10 +1,10 @@
 #include "sched/plan_passes.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "sched/driver.h"
 #include "sched/plan_stages.h"
+#include "sched/reduction_tree.h"
 #include "storage/dataset.h"
 #include "storage/errors.h"
 #include "storage/scratch_tensor.h"
@@ -255,30 +255,23 @@ std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
   constexpr std::int64_t kAlignment = 64;
   const std::int64_t blocks = graph_.edges.block_count();
   std::int64_t bytes = 0;
-  // Partial sums that wait for their neighbours: on a device with memory of its own, which refuses
-  // what was not planned, as if the tasks that are handed out finished in the worst order.
-  const auto waiting = [&](std::int64_t leaves, std::int64_t a_block) {
-    const std::int64_t levels =
-        std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(leaves, 1)));
-    if (!options_.device) return 2 * options_.workers + levels;
-    return std::min(leaves, kTasksAWorker * options_.workers + a_block + 2 * levels);
-  };
-  const auto add = [&](const StageShape& stage, ValueId id, std::int64_t leaves,
-                       std::int64_t a_block, std::int64_t more) {
+  const auto add = [&](const StageShape& stage, ValueId id, std::int64_t partials) {
     const Value& sum = value(stage, id);
-    const std::int64_t alive = waiting(leaves, a_block) + 2 + more;
     bytes +=
-        alive * round_up(sum.rows * sum.cols * static_cast<std::int64_t>(dtype_bytes(sum.dtype)),
-                         kAlignment);
+        partials * round_up(sum.rows * sum.cols * static_cast<std::int64_t>(dtype_bytes(sum.dtype)),
+                            kAlignment);
   };
   for (const PassDraft& pass : draft.passes) {
     const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
     const std::int64_t groups = ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
+    const std::int64_t window = (blocks_ahead(options_.workers, groups) + 1) * groups;
     for (const ValueId id : stage.pass.reductions) {
-      if (pass.rows) add(stage, id, blocks * groups, groups, 0);
+      if (pass.rows) add(stage, id, most_partials(blocks * groups, options_.workers, window));
     }
+    // Of a block each, from its first tile on: all blocks of a part at once, and those of parts
+    // before it, one a level.
     for (const ValueId id : stage.edge_reductions) {
-      if (pass.edges) add(stage, id, blocks, 1, pass.part_blocks);
+      if (pass.edges) add(stage, id, most_partials(blocks, pass.part_blocks, 0));
     }
   }
   return bytes;

@@ -59,6 +59,11 @@ bool PassRun::prepare_block(std::int64_t block) {
   Driver& driver = context_.driver;
   auto lock = driver.lock();
   if (!wait_for_room(lock)) return false;
+  const auto in_window = [&] {
+    return blocks_begun_.empty() || block - *blocks_begun_.begin() <=
+                                        blocks_ahead(driver.workers(), bound_.groups_per_block);
+  };
+  if (!wait(lock, WaitCause::kWorkers, in_window)) return false;
   for (Use& use : uses_) {
     if (use.planned->role == UseRole::kRows) {
       const std::int64_t item = rows_item(use, block);
@@ -84,6 +89,7 @@ std::shared_ptr<PassRun::BlockOperands> PassRun::operands_of(std::int64_t block)
   operands->rows = std::min(context_.edges.block_rows,
                             context_.edges.vertices - block * context_.edges.block_rows);
   const auto lock = context_.driver.lock();
+  blocks_begun_.insert(block);
   for (const BoundOperand& operand : bound_.operands) {
     const Use& use = uses_[operand.use];
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
@@ -126,6 +132,7 @@ void PassRun::finish_block(std::int64_t block) {
     if (use.planned->role == UseRole::kRows) use.stream->release(rows_item(use, block));
     if (use.writer) use.writer->finish(block);
   }
+  blocks_begun_.erase(block);
   --blocks_left_;
 }
 

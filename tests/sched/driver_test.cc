@@ -39,6 +39,19 @@ TEST_CASE("driver: tasks run on so many workers, each with a number of its own")
   }
 }
 
+TEST_CASE("driver: tasks begin in the order in which they were given") {
+  Driver driver(1);
+  std::vector<int> begun, given;
+  auto lock = driver.lock();
+  for (int i = 0; i < 500; ++i) {
+    given.push_back(i);
+    driver.run([&, i] { begun.push_back(i); }, nothing);
+  }
+  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, nothing,
+                    [&] { return driver.tasks() == 0; }));
+  CHECK(begun == given);
+}
+
 TEST_CASE("driver: the first error of a task or a transfer is thrown by wait, once") {
   Driver driver(2);
   auto lock = driver.lock();

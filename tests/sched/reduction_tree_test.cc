@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu_backend.h"
+#include "kernels/virtual_device.h"
 
 using namespace ooc;
 
@@ -80,4 +81,39 @@ TEST_CASE("reduction_tree: reset forgets an unfinished round") {
   tree.reset();
   for (std::int64_t leaf = 0; leaf < 4; ++leaf) add_leaf(tree, leaf);
   CHECK(result_of(tree) == tree_sum(0, 4));
+}
+
+TEST_CASE("reduction_tree: no more partials are alive than most_partials() says") {
+  std::mt19937 random(5);
+  std::int64_t slack = 0;
+  for (int round = 0; round < 400; ++round) {
+    const std::int64_t leaves = 1 + static_cast<std::int64_t>(random() % 300);
+    const std::int64_t workers = 1 + static_cast<std::int64_t>(random() % 9);
+    const std::int64_t window = 2 + static_cast<std::int64_t>(random() % 60);
+    const auto device = make_virtual_cpu_device("cpu:1", 1 << 20);
+    {
+      ReductionTree tree(*device, DType::kF32, 16, leaves);
+      // Begun and not added. Which one is next to be added: by rounds any, or one near the end, so
+      // that the first ones stay away as long as the window lets them.
+      std::vector<std::pair<std::int64_t, ReductionTree::Partial>> begun;
+      std::int64_t next = 0;
+      const auto room = [&] {
+        if (next == leaves || static_cast<std::int64_t>(begun.size()) == workers) return false;
+        return begun.empty() || next - begun.front().first < window;
+      };
+      while (next < leaves || !begun.empty()) {
+        while (room()) begun.emplace_back(next++, tree.take());
+        const std::size_t back = random() % (round % 2 == 0 ? begun.size() : 1);
+        const auto at = begun.end() - 1 - static_cast<std::ptrdiff_t>(back);
+        tree.add(at->first, std::move(at->second));
+        begun.erase(at);
+      }
+    }
+    const std::int64_t peak = device->memory_peak() / 64;
+    const std::int64_t most = most_partials(leaves, workers, window);
+    INFO(leaves << " leaves, " << workers << " workers, window " << window);
+    CHECK(peak <= most);
+    slack = std::max(slack, most - peak);
+  }
+  CHECK(slack <= 40);  // no idle promise
 }
