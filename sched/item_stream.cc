@@ -9,7 +9,7 @@ namespace ooc {
 namespace {
 
 // Items with a place of their own that are asked for ahead.
-constexpr std::int64_t kAhead = 8;
+constexpr std::int64_t kAhead = 16;
 
 }  // namespace
 

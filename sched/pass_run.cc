@@ -157,14 +157,16 @@ void PassRun::open_rows(Use& use) {
   const std::int64_t blocks = context_.edges.block_count();
   use.item_blocks = tensor.unit_blocks;
   std::vector<RowsItem> items;
-  for_each_part(
-      pass_, blocks, [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-        for (std::int64_t block = first / use.item_blocks * use.item_blocks; block < end;
-             block += use.item_blocks) {
-          items.push_back(
-              {block, std::min(block + use.item_blocks, blocks), 0, tensor.layout.slice_count()});
-        }
-      });
+  for_each_part(pass_, blocks,
+                [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
+                  for (std::int64_t block = first / use.item_blocks * use.item_blocks; block < end;
+                       block += use.item_blocks) {
+                    const std::int64_t end_block = std::min(block + use.item_blocks, blocks);
+                    for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
+                      items.push_back({block, end_block, slice, slice + 1});
+                    }
+                  }
+                });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
   use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),

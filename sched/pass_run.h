@@ -105,7 +105,8 @@ class PassRun {
   void convert_inputs(const BlockOperands& block, std::int64_t begin, std::int64_t count,
                       std::byte* scratch);
   void finish_block(std::int64_t block);
-  std::int64_t rows_item(const Use& use, std::int64_t block) const;
+  bool prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t block);
+  std::int64_t rows_item(const Use& use, std::int64_t block, std::int64_t slice) const;
 
   // Edges.
   bool propagate_part();

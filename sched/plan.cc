@@ -165,20 +165,25 @@ class Planner {
                              link_rates(options_.rates)));
         pass.seconds =
             overlapped_seconds(transfers, compute_seconds(work_of(builder_, draft), options_.rates),
-                               fewest_slots(pass));
+                               ring_depth(plan, pass));
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
       }
     }
   }
 
-  // Of the pass's rings.
-  static std::int64_t fewest_slots(const Pass& pass) {
-    std::int64_t slots = std::numeric_limits<std::int64_t>::max();
+  // Of the pass's rings: how many times what is worked on at once the smallest one holds.
+  static double ring_depth(const Plan& plan, const Pass& pass) {
+    double depth = std::numeric_limits<double>::infinity();
     for (const TensorUse& use : pass.uses) {
-      if (use.slots > 0) slots = std::min(slots, use.slots);
+      if (use.slots == 0) continue;
+      const std::int64_t at_once =
+          use.role != UseRole::kStreamed
+              ? plan.tensors[static_cast<std::size_t>(use.tensor)].layout.slice_count()
+              : 1;
+      depth = std::min(depth, static_cast<double>(use.slots) / static_cast<double>(at_once));
     }
-    return pass.edge_slots > 0 ? std::min(slots, pass.edge_slots) : slots;
+    return pass.edge_slots > 0 ? std::min(depth, static_cast<double>(pass.edge_slots)) : depth;
   }
 
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {

@@ -109,10 +109,10 @@ struct TensorUse {
   ValueId value = -1;  // of the section's program; -1: the degrees, for the loops (kResident)
   int tensor = -1;     // of the plan; -1: of this part only, neither stored nor kept (accumulators)
   // kStreamed, kRows, kOutput: a ring of slots, each of the largest item, `slots` of them: an item
-  // is a unit, all slices; of a kStreamed one a unit or a span, whichever is larger, of the slices
-  // at hand. kResident, kAccumulator: the rows of one part from its first block on that is in no
-  // piece (rounded down to a unit), of the slices at hand, laid out as a piece is. Without a
-  // tensor: as one of units of a block (part_tensor()).
+  // is a slice of a unit; of kStreamed a unit or a span, whichever is larger, of the slices at
+  // hand. kResident, kAccumulator: the rows of one part from its first
+  // block on that is in no piece (rounded down to a unit), of the slices at hand, laid out as a
+  // piece is. Without a tensor: as one of units of a block (part_tensor()).
   Region memory;
   std::int64_t slots = 0;  // of a ring; 0: all of it is in pieces
 };

@@ -24,8 +24,8 @@ double compute_seconds(const PassWork& work, const MachineRates& rates) {
          work.multiply_adds / rates.multiply_adds + work.row_sums / rates.row_sums;
 }
 
-double overlapped_seconds(double transfers, double compute, std::int64_t slots) {
-  const double apart = std::min(transfers, compute) / static_cast<double>(slots);
+double overlapped_seconds(double transfers, double compute, double depth) {
+  const double apart = std::min(transfers, compute) / depth;
   return std::max(transfers, compute) + apart;
 }
 

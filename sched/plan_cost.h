@@ -16,9 +16,9 @@ PassWork work_of(const PassBuilder& builder, const PassDraft& pass);
 
 // Of all workers.
 double compute_seconds(const PassWork& work, const MachineRates& rates);
-// Of a pass of which so much is transfers and so much compute, with so many places for what comes
-// in: one of them at a time is not overlapped.
-double overlapped_seconds(double transfers, double compute, std::int64_t slots);
+// Of a pass of which so much is transfers and so much compute, with room for so many times what is
+// worked on at once (`depth`, at least 1): one share of it is not overlapped.
+double overlapped_seconds(double transfers, double compute, double depth);
 
 // Bytes in a second to and from the memory below: read, written, and together, where both go on.
 struct TransferRates {

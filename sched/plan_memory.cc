@@ -56,9 +56,13 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
     item_blocks = std::max(item_blocks, edges.span_rows / edges.block_rows);
   }
   item_blocks = std::min(item_blocks, blocks);
-  const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, slices);
-  const std::int64_t items = ceil_div(blocks, item_blocks);
-  const std::int64_t slots = std::min(items, std::max(ring.slots, ceil_div(ring.bytes, item)));
+  // The steps need all slices of a unit at once, but each moves by itself.
+  const bool apart = use.role != UseRole::kStreamed;
+  const std::int64_t at_once = apart ? slices : 1;
+  const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, apart ? 1 : slices);
+  const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
+  const std::int64_t ahead = std::max(ring.slots, ceil_div(ring.bytes, item)) - 1;
+  const std::int64_t slots = std::min(items, at_once + ahead);
   return {slots * item, slots};
 }
 

@@ -8,7 +8,8 @@
 namespace ooc {
 
 // How large a pass's rings are: at least so many slots and bytes each, where there are so many
-// items.
+// items; of rows in the steps, of which all slices of a unit are in use at once, so many beside all
+// but one of these.
 struct RingSize {
   std::int64_t slots = 1;
   std::int64_t bytes = 0;

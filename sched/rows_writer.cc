@@ -45,17 +45,25 @@ bool RowsWriter::open(std::int64_t index) {
   } else if (part_.data != nullptr) {
     unit.place = part_;
   } else {
-    if (free_.empty()) return false;
-    unit.slot = free_.back();
-    free_.pop_back();
-    unit.place = {slots_[static_cast<std::size_t>(unit.slot)], first, end, 0};
+    const auto slices = static_cast<std::size_t>(end_slice_);
+    if (free_.size() < slices) return false;
+    unit.slots.assign(free_.end() - end_slice_, free_.end());
+    free_.resize(free_.size() - slices);
+    unit.place = {nullptr, first, end, 0};
   }
-  units_.emplace(index, unit);
+  units_.emplace(index, std::move(unit));
   return true;
 }
 
 std::byte* RowsWriter::at(std::int64_t block, std::int64_t slice) const {
-  return units_.at(unit_of(block)).place.at(*access_.tensor, block, slice);
+  const Unit& unit = units_.at(unit_of(block));
+  RowsPlace place = unit.place;
+  if (!unit.slots.empty()) {
+    const int slot = unit.slots[static_cast<std::size_t>(slice)];
+    place.data = slots_[static_cast<std::size_t>(slot)];
+    place.first_slice = slice;
+  }
+  return place.at(*access_.tensor, block, slice);
 }
 
 void RowsWriter::finish(std::int64_t block) {
@@ -78,23 +86,29 @@ void RowsWriter::finish(std::int64_t block) {
 
 void RowsWriter::write(std::int64_t index) {
   OOC_CHECK(access_.store != nullptr);
-  Unit& unit = units_.at(index);
-  unit.writes = end_slice_ - first_slice_;
-  writes_ += unit.writes;
+  units_.at(index).writes = end_slice_ - first_slice_;
+  writes_ += end_slice_ - first_slice_;
   const std::int64_t block = index * access_.tensor->unit_blocks;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
     *access_.bytes_out += unit_payload(*access_.tensor, index, slice);
-    access_.store->write(index, slice, unit.place.at(*access_.tensor, block, slice),
-                         driver_.expect([this, index] {
-                           --writes_;
-                           if (--units_.at(index).writes == 0) close(index);
-                         }));
+    access_.store->write(index, slice, at(block, slice),
+                         driver_.expect([this, index, slice] { wrote(index, slice); }));
   }
 }
 
+void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
+  --writes_;
+  Unit& unit = units_.at(index);
+  if (!unit.slots.empty()) {
+    free_.push_back(std::exchange(unit.slots[static_cast<std::size_t>(slice)], -1));
+  }
+  if (--unit.writes == 0) close(index);
+}
+
 void RowsWriter::close(std::int64_t index) {
-  const Unit& unit = units_.at(index);
-  if (unit.slot >= 0) free_.push_back(unit.slot);
+  for (const int slot : units_.at(index).slots) {
+    if (slot >= 0) free_.push_back(slot);
+  }
   units_.erase(index);
 }
 

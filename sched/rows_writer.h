@@ -14,7 +14,7 @@ namespace ooc {
 // its way to storage. All of it under the driver's lock.
 class RowsWriter {
  public:
-  // Units that no piece holds take slots.
+  // Units that no piece holds take slots, one a slice.
   RowsWriter(Driver& driver, const TensorAccess& access, std::vector<std::byte*> slots);
   // They lie in `part`, of these slices; the next part only when idle().
   RowsWriter(Driver& driver, const TensorAccess& access);
@@ -30,12 +30,13 @@ class RowsWriter {
  private:
   struct Unit {
     RowsPlace place;
-    int slot = -1;
+    std::vector<int> slots;  // by slice; then `place` has no data
     std::int64_t blocks_left = 0;
     std::int64_t writes = 0;
   };
   bool open(std::int64_t unit);
   void write(std::int64_t unit);
+  void wrote(std::int64_t unit, std::int64_t slice);
   void close(std::int64_t unit);
   std::int64_t unit_of(std::int64_t block) const { return block / access_.tensor->unit_blocks; }
 

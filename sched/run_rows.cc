@@ -22,7 +22,8 @@ bool PassRun::run_rows() {
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kRows) continue;
     use.part_items = use.next_part_items;
-    use.next_part_items += ceil_div(end_block_, use.item_blocks) - first_block_ / use.item_blocks;
+    use.next_part_items += use.access.tensor->layout.slice_count() *
+                           (ceil_div(end_block_, use.item_blocks) - first_block_ / use.item_blocks);
   }
   for (std::int64_t block = first_block_; block < end_block_; ++block) {
     if (!prepare_block(block)) return false;
@@ -50,8 +51,21 @@ bool PassRun::run_rows() {
   });
 }
 
-std::int64_t PassRun::rows_item(const Use& use, std::int64_t block) const {
-  return use.part_items + block / use.item_blocks - first_block_ / use.item_blocks;
+std::int64_t PassRun::rows_item(const Use& use, std::int64_t block, std::int64_t slice) const {
+  const std::int64_t unit = block / use.item_blocks - first_block_ / use.item_blocks;
+  return use.part_items + unit * use.access.tensor->layout.slice_count() + slice;
+}
+
+bool PassRun::prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t block) {
+  const bool first = block % use.item_blocks == 0 || block == first_block_;
+  const std::int64_t end = std::min(round_up(block + 1, use.item_blocks), end_block_);
+  for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
+    const std::int64_t item = rows_item(use, block, slice);
+    const auto ready = [&] { return use.stream->ready(item); };
+    if (!wait(lock, WaitCause::kReads, ready)) return false;
+    if (first) use.stream->hold(item, end - block);
+  }
+  return true;
 }
 
 // Until everything that the block's steps touch has a place and is there.
@@ -66,13 +80,7 @@ bool PassRun::prepare_block(std::int64_t block) {
   if (!wait(lock, WaitCause::kWorkers, in_window)) return false;
   for (Use& use : uses_) {
     if (use.planned->role == UseRole::kRows) {
-      const std::int64_t item = rows_item(use, block);
-      const auto ready = [&] { return use.stream->ready(item); };
-      if (!wait(lock, WaitCause::kReads, ready)) return false;
-      if (block % use.item_blocks == 0 || block == first_block_) {
-        const std::int64_t end = std::min(round_up(block + 1, use.item_blocks), end_block_);
-        use.stream->hold(item, end - block);
-      }
+      if (!prepare_rows(lock, use, block)) return false;
     } else if (use.planned->role == UseRole::kOutput) {
       if (!wait(lock, WaitCause::kWrites, [&] { return use.writer->ready(block); })) return false;
     }
@@ -109,7 +117,7 @@ std::shared_ptr<PassRun::BlockOperands> PassRun::operands_of(std::int64_t block)
 std::byte* PassRun::row_address(const Use& use, std::int64_t block, std::int64_t slice) const {
   switch (use.planned->role) {
     case UseRole::kRows: {
-      const std::int64_t item = rows_item(use, block);
+      const std::int64_t item = rows_item(use, block, slice);
       return use.loader->rows(item, use.stream->data(item)).at(*use.access.tensor, block, slice);
     }
     case UseRole::kResident: {
@@ -129,7 +137,11 @@ std::byte* PassRun::row_address(const Use& use, std::int64_t block, std::int64_t
 
 void PassRun::finish_block(std::int64_t block) {
   for (Use& use : uses_) {
-    if (use.planned->role == UseRole::kRows) use.stream->release(rows_item(use, block));
+    if (use.planned->role == UseRole::kRows) {
+      for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
+        use.stream->release(rows_item(use, block, slice));
+      }
+    }
     if (use.writer) use.writer->finish(block);
   }
   blocks_begun_.erase(block);
