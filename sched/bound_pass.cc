@@ -94,6 +94,8 @@ BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass,
   const std::int64_t blocks = edges.block_count();
   const std::int64_t last_rows = edges.vertices - (blocks - 1) * edges.block_rows;
   bound.groups_per_block = ceil_div(edges.block_rows, pass.group_rows);
+  bound.groups_per_step = ceil_div(pass.step_rows, pass.group_rows);
+  OOC_CHECK(pass.step_rows == edges.block_rows || pass.step_rows % pass.group_rows == 0);
   bound.group_count = (blocks - 1) * bound.groups_per_block + ceil_div(last_rows, pass.group_rows);
   return bound;
 }

@@ -33,6 +33,7 @@ struct BoundPass {
   std::unique_ptr<EdgeKernel> edge_kernel;
   std::vector<ValueId> matrices;      // parameters and earlier passes' reductions that steps read
   std::int64_t groups_per_block = 0;  // row groups of a whole block
+  std::int64_t groups_per_step = 0;   // and of a whole step
   std::int64_t group_count = 0;       // of the graph
 };
 
@@ -47,8 +48,8 @@ class GroupOperands {
  public:
   GroupOperands(const Program& program, const BoundPass& pass);
 
-  // `slices`: the pointers of the pass's operands in the block, operand after operand; the group
-  // has rows [begin, begin + count) of the block.
+  // `slices`: the pointers of the pass's operands in the step, operand after operand; the group has
+  // rows [begin, begin + count) of it.
   void add_tensors(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
   // The pass's scratch values, at their offsets from `data`.
   void add_scratch(std::byte* data, std::int64_t count);

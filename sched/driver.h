@@ -30,9 +30,9 @@ namespace ooc {
 inline std::int64_t tasks_at_once(std::int64_t workers) {
   return std::max<std::int64_t>(32, 4 * workers);
 }
-// How far the row-wise work of a block, of so many tasks, may be ahead of the first block that
-// isn't done: a plan has memory for what is summed meanwhile.
-inline std::int64_t blocks_ahead(std::int64_t workers, std::int64_t tasks) {
+// How far a step of row-wise work, of so many tasks, may be ahead of the first one that isn't done:
+// a plan has memory for what is summed meanwhile.
+inline std::int64_t steps_ahead(std::int64_t workers, std::int64_t tasks) {
   return ceil_div(tasks_at_once(workers), tasks) + 1;
 }
 

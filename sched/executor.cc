@@ -131,7 +131,8 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
     if (store != nullptr) {
       OOC_CHECK(store->unit_blocks() == tensor.unit_blocks && store->dtype() == tensor.dtype &&
                 store->layout().cols == tensor.layout.cols &&
-                store->layout().rows == tensor.layout.rows);
+                store->layout().rows == tensor.layout.rows &&
+                store->layout().block_rows == tensor.layout.block_rows);
     }
     stored.push_back(store);
     const bool crosses = tensor.input || tensor.stored_from_block < tensor.layout.block_count();

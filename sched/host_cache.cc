@@ -168,7 +168,7 @@ HostPlace HostCache::place(int tensor, std::int64_t unit, std::int64_t slice) {
   const std::int64_t block = unit * planned.unit_blocks;
   const int piece = residency_.find(tensor, block, pass_);
   if (piece < 0) return {};
-  return {residency_.place(piece).at(planned, block, slice),
+  return {residency_.place(piece).at(planned, block * planned.layout.block_rows, slice),
           &residency_.state_at(piece, unit, slice)};
 }
 

@@ -54,7 +54,8 @@ RowsPlace OutputRows::from_device(std::int64_t unit, int piece) {
   for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
     const std::int64_t bytes = unit_payload(tensor_, unit, slice);
     counters_.bytes_from_device += bytes;
-    at_.backend.copy(to.at(tensor_, to.first_block, slice), from.at(tensor_, to.first_block, slice),
+    const std::int64_t row = to.first_block * tensor_.layout.block_rows;
+    at_.backend.copy(to.at(tensor_, row, slice), from.at(tensor_, row, slice),
                      static_cast<std::size_t>(bytes), CopyKind::kDeviceToHost);
   }
   at_.backend.wait(at_.backend.record());
@@ -67,7 +68,8 @@ RowsPlace OutputRows::from_storage(std::int64_t unit) {
   BlockWait wait;
   for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
     counters_.bytes_read += unit_payload(tensor_, unit, slice);
-    at_.stored->read(unit, slice, to.at(tensor_, to.first_block, slice), wait.completion());
+    const std::int64_t row = to.first_block * tensor_.layout.block_rows;
+    at_.stored->read(unit, slice, to.at(tensor_, row, slice), wait.completion());
   }
   wait.wait();
   return to;
@@ -78,7 +80,7 @@ void OutputRows::copy_block(const RowsPlace& place, std::int64_t block, std::byt
   const TensorLayout& layout = tensor_.layout;
   const std::size_t element = dtype_bytes(tensor_.dtype);
   for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-    const std::byte* from = place.at(tensor_, block, slice);
+    const std::byte* from = place.at(tensor_, block * layout.block_rows, slice);
     std::byte* to = rows + static_cast<std::size_t>(slice * kSliceWidth) * element;
     for (std::int64_t row = 0; row < layout.rows_of(block); ++row) {
       std::memcpy(to, from, static_cast<std::size_t>(layout.slice_cols(slice)) * element);

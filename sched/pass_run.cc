@@ -132,11 +132,11 @@ std::int64_t PassRun::slice_end(const Use& use) const {
 
 void PassRun::open_streamed(Use& use) {
   const PlannedTensor& tensor = *use.access.tensor;
-  const std::int64_t blocks = context_.edges.block_count();
+  const std::int64_t blocks = tensor.layout.block_count();
   use.item_blocks =
-      std::max(tensor.unit_blocks, context_.edges.span_rows / context_.edges.block_rows);
+      std::max(tensor.unit_blocks, context_.edges.span_rows / tensor.layout.block_rows);
   std::vector<RowsItem> items;
-  for_each_part(pass_, blocks,
+  for_each_part(pass_, context_.edges.block_count(),
                 [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
                   if (!is_sliced(use)) {
                     first = 0;
@@ -154,13 +154,15 @@ void PassRun::open_streamed(Use& use) {
 
 void PassRun::open_rows(Use& use) {
   const PlannedTensor& tensor = *use.access.tensor;
-  const std::int64_t blocks = context_.edges.block_count();
+  const std::int64_t blocks = tensor.layout.block_count();
+  const std::int64_t a_block = blocks_in(context_.edges, tensor);
   use.item_blocks = tensor.unit_blocks;
   std::vector<RowsItem> items;
-  for_each_part(pass_, blocks,
+  for_each_part(pass_, context_.edges.block_count(),
                 [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-                  for (std::int64_t block = first / use.item_blocks * use.item_blocks; block < end;
-                       block += use.item_blocks) {
+                  end = std::min(end * a_block, blocks);
+                  for (std::int64_t block = first * a_block / use.item_blocks * use.item_blocks;
+                       block < end; block += use.item_blocks) {
                     const std::int64_t end_block = std::min(block + use.item_blocks, blocks);
                     for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
                       items.push_back({block, end_block, slice, slice + 1});
@@ -199,11 +201,12 @@ void PassRun::open_edges() {
 
 // Of the part's rows that no piece holds; pieces hold the first ones.
 RowsPlace PassRun::part_place(const Use& use) const {
-  const std::int64_t unit = use.access.tensor->unit_blocks;
-  std::int64_t first = first_block_ / unit * unit;
-  while (first < end_block_ && use.access.piece(first) >= 0) first += unit;
-  const std::int64_t end =
-      std::min(round_up(end_block_, unit), use.access.tensor->layout.block_count());
+  const PlannedTensor& tensor = *use.access.tensor;
+  const std::int64_t unit = tensor.unit_blocks, blocks = tensor.layout.block_count();
+  const std::int64_t a_block = blocks_in(context_.edges, tensor);
+  const std::int64_t end = std::min(round_up(end_block_ * a_block, unit), blocks);
+  std::int64_t first = first_block_ * a_block / unit * unit;
+  while (first < end && use.access.piece(first) >= 0) first += unit;
   return {context_.arena + use.planned->memory.offset, first, std::max(first, end),
           slice_begin(use)};
 }

@@ -77,14 +77,14 @@ class PassRun {
     RowsLoader* loader = nullptr;        // the stream's
     std::unique_ptr<RowsWriter> writer;  // kOutput, kAccumulator
     RowsPlace part;                      // kResident, kAccumulator: of the part at hand
-    std::int64_t item_blocks = 0;        // kStreamed, kRows
+    std::int64_t item_blocks = 0;        // kStreamed, kRows: of the tensor
     std::int64_t part_items = 0;         // kRows: index of the part's first item
     std::int64_t next_part_items = 0;
   };
-  struct BlockOperands;  // where the operands of the steps lie in one block
-  struct SpanGroup;      // spans whose tiles are folded at once
-  struct BlockEdges;     // a block, with what its edges read and fold into
-  struct EdgeTask;       // tiles of a few blocks and a span group, all slices or one
+  struct Step;        // rows of the row-wise steps, and where their operands lie
+  struct SpanGroup;   // spans whose tiles are folded at once
+  struct BlockEdges;  // a block, with what its edges read and fold into
+  struct EdgeTask;    // tiles of a few blocks and a span group, all slices or one
 
   // Streams, before the loops.
   void open_uses();
@@ -98,15 +98,17 @@ class PassRun {
   bool is_sliced(const Use& use) const;
 
   // Rows.
+  std::int64_t first_row() const;  // of the part at hand
+  std::int64_t end_row() const;
   bool run_rows();
-  bool prepare_block(std::int64_t block);
-  std::shared_ptr<BlockOperands> operands_of(std::int64_t block);
-  void compute_group(const BlockOperands& block, std::int64_t group);
-  void convert_inputs(const BlockOperands& block, std::int64_t begin, std::int64_t count,
-                      std::byte* scratch);
-  void finish_block(std::int64_t block);
-  bool prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t block);
-  std::int64_t rows_item(const Use& use, std::int64_t block, std::int64_t slice) const;
+  bool prepare_step(Step& step);
+  bool prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t row);
+  void find_operands(Step& step);
+  void compute_group(const Step& step, std::int64_t group);
+  void convert_inputs(const Step& step, std::int64_t begin, std::int64_t count, std::byte* scratch);
+  void finish_step(const Step& step);
+  static std::int64_t item_rows(const Use& use);
+  std::int64_t rows_item(const Use& use, std::int64_t row, std::int64_t slice) const;
 
   // Edges.
   bool propagate_part();
@@ -122,7 +124,7 @@ class PassRun {
   void zero_accumulators(const BlockEdges& block, std::int64_t rows, std::int64_t slice) const;
   std::vector<TileGroup::Entry> tiles_of(const EdgeTask& task, const BlockEdges& block) const;
   void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
-  std::byte* row_address(const Use& use, std::int64_t block, std::int64_t slice) const;
+  std::byte* row_address(const Use& use, std::int64_t row, std::int64_t slice) const;
   std::int64_t slices_per_block() const;
   bool folded(std::int64_t block, std::int64_t groups) const;
 
@@ -149,8 +151,8 @@ class PassRun {
   std::int64_t sweep_ = 0;                        // parts begun before it, in all slice groups
   std::int64_t edge_item_ = 0;                    // the next one
   std::vector<std::int64_t> folded_;              // slices done, by block of the part
-  std::set<std::int64_t> blocks_begun_;           // by the steps, and not finished
-  std::int64_t blocks_left_ = 0;                  // of the part, to be finished by the steps
+  std::set<std::int64_t> rows_begun_;             // first rows of steps that aren't finished
+  std::int64_t rows_left_ = 0;                    // of the part, to be finished by the steps
   // By edge reduction and block of the part: sums so far.
   std::vector<std::vector<ReductionTree::Partial>> partials_;
 };

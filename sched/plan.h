@@ -42,7 +42,8 @@ struct Region {
 };
 
 // A vertex tensor that lies in storage, or would: an input, or one that passes make for later ones.
-// Inputs of one name are one tensor, whichever programs read them.
+// Inputs of one name are one tensor, whichever programs read them. Its blocks are the graph's, or,
+// where these would be large, equal parts of them (blocks_in()).
 struct PlannedTensor {
   std::string name;
   TensorLayout layout;
@@ -55,12 +56,12 @@ struct PlannedTensor {
   std::int64_t stored_from_block = 0;
 };
 
-// Blocks [first_block, end_block) of a tensor in memory, from the beginning of first_pass to the
-// end of last_pass (counted over all sections; first_pass > last_pass: over the end of the epoch).
-// The blocks come in by the first of these passes that touches them; from 0 to the last pass: they
-// stay for good. Boundaries are multiples of the tensor's unit (or its end); of a streamed one's,
-// of the span too.
-// Memory: slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()).
+// Blocks [first_block, end_block) of a tensor, counted in its own, in memory, from the beginning of
+// first_pass to the end of last_pass (counted over all sections; first_pass > last_pass: over the
+// end of the epoch). The blocks come in by the first of these passes that touches them; from 0 to
+// the last pass: they stay for good. Boundaries are multiples of the tensor's unit (or its end); of
+// a streamed one's, of the span too. Memory: slice after slice, unit after unit, each unit at a
+// multiple of 4 KiB (unit_bytes()).
 struct Piece {
   int tensor = -1;
   std::int64_t first_block = 0, end_block = 0;
@@ -134,7 +135,9 @@ struct Pass {
   PassKind kind = PassKind::kRow;
   Propagation propagation;  // kPropagate
 
-  std::int64_t part_blocks = 0;  // blocks of a part, a multiple of what is stored of it in one unit
+  std::int64_t part_blocks =
+      0;  // the graph's blocks of a part, a multiple of what is stored of it in one unit
+  std::int64_t parts = 1;
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
   std::int64_t span_group = 1;      // spans whose tiles a block takes at once
   Region edge_ring;                 // of edge chunks, in slots of the largest
@@ -147,7 +150,8 @@ struct Pass {
   std::vector<TensorUse> uses;      // every vertex tensor that it touches in memory
   std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
   std::vector<ValueId> reductions;  // summed by the steps
-  std::int64_t group_rows = 0;     // rows of a row group: the unit of compute, a leaf of reductions
+  std::int64_t group_rows = 0;  // rows of a row group: the unit of compute, a leaf of reductions
+  std::int64_t step_rows = 0;   // rows that are taken up at once: the smallest block of its tensors
   std::int64_t scratch_bytes = 0;  // per worker
 
   // Of an epoch behind the first.
@@ -267,6 +271,8 @@ std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int
 std::int64_t unit_count(const PlannedTensor& tensor);
 // Of the rows in a unit, unpadded: what counts as moved.
 std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
+// Blocks of the tensor in one of the graph's.
+std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor);
 // What the memory of a use without a tensor is laid out as.
 PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value);
 
@@ -274,10 +280,10 @@ PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value);
 // pieces and of kResident and kAccumulator memory.
 std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
                         std::int64_t end_block, std::int64_t first_slice, std::int64_t end_slice);
-// Where a block's rows of a slice begin in it; first_block is a multiple of the unit.
-std::int64_t rows_offset(const PlannedTensor& tensor, std::int64_t first_block,
-                         std::int64_t end_block, std::int64_t first_slice, std::int64_t block,
-                         std::int64_t slice);
+// Where a row of a slice begins in it; first_block is a multiple of the unit.
+std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
+                        std::int64_t end_block, std::int64_t first_slice, std::int64_t row,
+                        std::int64_t slice);
 
 nlohmann::ordered_json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan);
 // A table for people.

@@ -85,7 +85,8 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
       }
       add_touches(use, pass, timeline.accesses.back());
       if (use.role == UseRole::kStreamed) {
-        timeline.quantum = std::lcm(timeline.quantum, edges.span_rows / edges.block_rows);
+        const TensorLayout& layout = draft.tensors[static_cast<std::size_t>(use.tensor)].layout;
+        timeline.quantum = std::lcm(timeline.quantum, edges.span_rows / layout.block_rows);
       }
       if (!timeline.accesses.back().makes) continue;
       if (!is_output(builder, draft, section, use.tensor)) continue;
@@ -334,9 +335,10 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       const std::int64_t before = i > 0 ? levels.keep[i - 1] : levels.keep.back();
       const std::int64_t during = levels.during[i];
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
+      const std::int64_t part = pass.part_blocks * blocks_in(builder.graph().edges, tensor);
       out.read += payload_bytes(tensor, before, end) +
                   (access.sweeps - 1) * payload_bytes(tensor, during, end) +
-                  access.straddles * straddling_bytes(tensor, pass.part_blocks, during, end);
+                  access.straddles * straddling_bytes(tensor, part, during, end);
     }
   }
   for (std::size_t p = 0; p < draft.passes.size(); ++p) {

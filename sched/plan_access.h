@@ -29,7 +29,7 @@ struct Timeline {
   bool always_stored = false;
   int tail_pass = -1;  // of an output: its section's last
   std::int64_t first_block = 0, end_block = 0;
-  std::int64_t quantum = 1;  // blocks: what levels are multiples of (or end_block)
+  std::int64_t quantum = 1;  // of its blocks: what levels are multiples of (or end_block)
   std::vector<Access> accesses;
 
   int interval_count() const {

@@ -91,8 +91,14 @@ class LruWalk {
     std::int64_t sweeps = 0;            // so far
   };
 
+  // Where a part begins, in the tensor's blocks.
+  std::int64_t first_block(const Timeline& line, std::int64_t part) const {
+    const EdgeLayout& edges = problem_.builder().graph().edges;
+    return part * blocks_ / parts_ * blocks_in(edges, problem_.tensor(line));
+  }
+
   bool has(const Timeline& line, std::int64_t part) const {
-    const std::int64_t block = part * blocks_ / parts_;
+    const std::int64_t block = first_block(line, part);
     return line.first_block <= block && block < line.end_block;
   }
 
@@ -100,7 +106,10 @@ class LruWalk {
     std::vector<std::int64_t> sizes;
     for (const Timeline& line : problem_.timelines()) {
       const PlannedTensor& tensor = problem_.tensor(line);
-      sizes.push_back(rows_bytes(tensor, 0, blocks_, 0, tensor.layout.slice_count()) / parts_);
+      const TensorLayout& layout = tensor.layout;
+      const std::int64_t bytes =
+          rows_bytes(tensor, 0, layout.block_count(), 0, layout.slice_count());
+      sizes.push_back(bytes / parts_);
     }
     for (const Direction direction : {Direction::kIn, Direction::kOut}) {
       sizes.push_back(problem_.edges().bytes(direction, 0) / parts_);
@@ -178,7 +187,7 @@ class LruWalk {
       const Timeline& line = problem_.timelines()[t];
       const auto level = [&](std::int64_t parts) {
         if (parts >= counts_[t]) return line.end_block;
-        return whole_blocks(line, line.first_block + parts * blocks_ / parts_);
+        return whole_blocks(line, line.first_block + first_block(line, parts));
       };
       Levels& levels = out.tensors[t];
       for (int i = 0; i < line.interval_count(); ++i) {

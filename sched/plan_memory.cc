@@ -33,27 +33,28 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
                            const RingSize& ring) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   const EdgeLayout& edges = builder_.graph().edges;
-  const std::int64_t blocks = edges.block_count();
-  if (during >= blocks || !works_) return {};
   const PlannedTensor tensor =
       use.tensor >= 0 ? draft_.tensors[static_cast<std::size_t>(use.tensor)]
                       : part_tensor(edges, builder_.value(stage(pass_index), use.value));
+  const std::int64_t blocks = tensor.layout.block_count();
+  if (during >= blocks || !works_) return {};
   const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
   if (use.role == UseRole::kResident || use.role == UseRole::kAccumulator) {
     // Parts lie on units in a pattern that repeats after as many parts as a unit has blocks.
-    const std::int64_t first_part = during / pass.part_blocks;
+    const std::int64_t part_blocks = pass.part_blocks * blocks_in(edges, tensor);
+    const std::int64_t first_part = during / part_blocks;
     const std::int64_t end_part = std::min(first_part + tensor.unit_blocks + 2, pass.parts);
     std::int64_t bytes = 0;
     for (std::int64_t part = first_part; part < end_part; ++part) {
-      const std::int64_t first = std::max(part * pass.part_blocks, during);
-      const std::int64_t end = std::min((part + 1) * pass.part_blocks, blocks);
+      const std::int64_t first = std::max(part * part_blocks, during);
+      const std::int64_t end = std::min((part + 1) * part_blocks, blocks);
       bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
     }
     return {bytes, 0};
   }
   std::int64_t item_blocks = tensor.unit_blocks;
   if (use.role == UseRole::kStreamed) {
-    item_blocks = std::max(item_blocks, edges.span_rows / edges.block_rows);
+    item_blocks = std::max(item_blocks, edges.span_rows / tensor.layout.block_rows);
   }
   item_blocks = std::min(item_blocks, blocks);
   // The steps need all slices of a unit at once, but each moves by itself.

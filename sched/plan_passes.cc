@@ -1,8 +1,10 @@
 #include "sched/plan_passes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "sched/driver.h"
+#include "sched/plan_access.h"
 #include "sched/plan_stages.h"
 #include "sched/reduction_tree.h"
 #include "storage/dataset.h"
@@ -143,7 +145,8 @@ void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
   for (const UseDraft& use : edges.uses) {
     if (use.tensor < 0) continue;
     if (use.role == UseRole::kAccumulator || use.role == UseRole::kOutput) {
-      unit = std::max(unit, draft.tensors[static_cast<std::size_t>(use.tensor)].unit_blocks);
+      const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
+      unit = std::max(unit, tensor.unit_blocks / blocks_in(graph_.edges, tensor));
     }
   }
   if (split.part_blocks > 0)
@@ -187,6 +190,20 @@ void PassBuilder::add_row_uses(Draft& draft, const StageShape& stage, PassDraft&
   }
 }
 
+namespace {
+
+// Into halves until all slices of one together take few bytes: what the row-wise steps hold of the
+// tensor at a time, and the grain in which it stays in memory. Never smaller than a row group, nor
+// than what is worth a transfer.
+void cut_blocks(PlannedTensor& tensor) {
+  constexpr std::int64_t kBlockBytes = 4 << 20;
+  std::int64_t& rows = tensor.layout.block_rows;
+  if (!std::has_single_bit(static_cast<std::uint64_t>(rows))) return;
+  while (rows > kMaxGroupRows && payload_bytes(tensor, 0, 1) > kBlockBytes) rows /= 2;
+}
+
+}  // namespace
+
 int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
   PlannedTensor tensor;
   tensor.layout = {graph_.edges.vertices, kDegreeColumns, graph_.edges.block_rows};
@@ -210,6 +227,9 @@ int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
   }
   if (at == draft.tensors.size()) {
     const bool file = tensor.input && !graph_.produced_inputs.contains(tensor.name);
+    const bool read_by_host =
+        !tensor.input && !options_.store_outputs && contains(program(section).outputs, id);
+    if (!file && !read_by_host) cut_blocks(tensor);
     tensor.unit_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
                               : scratch_unit_blocks(tensor.layout, tensor.dtype);
     draft.tensors.push_back(std::move(tensor));
@@ -241,7 +261,9 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
       pass.propagation = {};
       pass.batch_edges = pass.slice_local_cols = pass.edge_scratch_bytes = 0;
     }
+    pass.step_rows = step_rows(draft, from);
     pass.part_blocks = from.part_blocks;
+    pass.parts = from.parts;
     pass.slices_at_once = from.edges ? from.slices_at_once : 0;
     for (const UseDraft& use : from.uses) {
       pass.uses.push_back({use.role, use.value, use.tensor, {}, 0});
@@ -249,6 +271,15 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
     sections[static_cast<std::size_t>(stage.section)].passes.push_back(std::move(pass));
   }
   return sections;
+}
+
+std::int64_t PassBuilder::step_rows(const Draft& draft, const PassDraft& pass) const {
+  std::int64_t rows = graph_.edges.block_rows;
+  for (const UseDraft& use : pass.uses) {
+    if (use.role != UseRole::kRows && use.role != UseRole::kOutput) continue;
+    rows = std::min(rows, draft.tensors[static_cast<std::size_t>(use.tensor)].layout.block_rows);
+  }
+  return rows;
 }
 
 std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
@@ -264,7 +295,8 @@ std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
   for (const PassDraft& pass : draft.passes) {
     const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
     const std::int64_t groups = ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
-    const std::int64_t window = (blocks_ahead(options_.workers, groups) + 1) * groups;
+    const std::int64_t at_once = ceil_div(step_rows(draft, pass), stage.pass.group_rows);
+    const std::int64_t window = (steps_ahead(options_.workers, at_once) + 1) * at_once;
     for (const ValueId id : stage.pass.reductions) {
       if (pass.rows) add(stage, id, most_partials(blocks * groups, options_.workers, window));
     }

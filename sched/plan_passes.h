@@ -86,6 +86,7 @@ class PassBuilder {
   void add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   void add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   int tensor_of(Draft& draft, int section, ValueId id) const;
+  std::int64_t step_rows(const Draft& draft, const PassDraft& pass) const;
 
   std::vector<const Program*> programs_;
   const GraphCounts& graph_;

@@ -9,7 +9,6 @@
 namespace ooc {
 namespace {
 
-constexpr std::int64_t kMaxGroupRows = 2048;
 constexpr std::int64_t kMinGroupRows = 128;
 constexpr std::int64_t kGroupScratchBytes = 32 << 20;
 constexpr std::int64_t kSliceAlignment = 64;

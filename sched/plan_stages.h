@@ -8,6 +8,8 @@
 
 namespace ooc {
 
+inline constexpr std::int64_t kMaxGroupRows = 2048;
+
 // Vertex values of a program that can't stay in a worker's scratch: those that cross stages,
 // accumulators, and outputs; and the last stage that reads each value (-1: none does).
 struct Lifetimes {

@@ -44,14 +44,13 @@ std::vector<Stay> stays_of(const TierView& tier, int tensor) {
   return stays;
 }
 
-std::string split_text(const Pass& pass, std::int64_t blocks) {
+std::string split_text(const Pass& pass) {
   if (pass.kind == PassKind::kRow) return "";
-  const std::int64_t parts = ceil_div(blocks, pass.part_blocks);
   const std::int64_t slices =
       std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
   const std::int64_t groups = ceil_div(slices, pass.slices_at_once);
-  std::string text = parts > 1 ? fmt::format("{} parts", parts) : "";
-  if (groups > 1) text += fmt::format("{}{} slices", parts > 1 ? " x " : "", groups);
+  std::string text = pass.parts > 1 ? fmt::format("{} parts", pass.parts) : "";
+  if (groups > 1) text += fmt::format("{}{} slices", pass.parts > 1 ? " x " : "", groups);
   return text.empty() ? "whole" : text;
 }
 
@@ -139,9 +138,8 @@ std::string passes_text(const std::vector<const Program*>& programs, const Plan&
     text += row("", "pass", "split", plan.host ? "on device" : "memory",
                 {"to device", "from device", "in host"}, "reads", "writes", "time");
     for (const Pass& pass : plan.sections[s].passes) {
-      const std::int64_t blocks = plan.tensors.empty() ? 1 : plan.tensors[0].layout.block_count();
       const std::int64_t host = plan.host ? host_memory_of(plan, index) : 0;
-      text += row(index + 1, describe(*programs[s], pass), split_text(pass, blocks),
+      text += row(index + 1, describe(*programs[s], pass), split_text(pass),
                   bytes(memory_of(plan, index, pass)),
                   {bytes(pass.bytes_to_device), bytes(pass.bytes_from_device), bytes(host)},
                   bytes(pass.bytes_read), bytes(pass.bytes_written), seconds(pass.seconds));

@@ -169,8 +169,9 @@ class TierPlanner {
       pass.uses[i].slots = memory.slots;
       if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
       const EdgeLayout& edges = builder_.graph().edges;
-      const std::int64_t spans = std::max<std::int64_t>(
-          1, tensor_of(use).unit_blocks * edges.block_rows / edges.span_rows);  // of an item
+      const std::int64_t spans =
+          std::max<std::int64_t>(1, tensor_of(use).unit_blocks * tensor_of(use).layout.block_rows /
+                                        edges.span_rows);  // of an item
       group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2 * spans));
     }
     if (!draft.edges) return;

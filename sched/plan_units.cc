@@ -47,6 +47,10 @@ std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int
   return aligned(unit_payload(tensor, unit, slice));
 }
 
+std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor) {
+  return edges.block_rows / tensor.layout.block_rows;
+}
+
 PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value) {
   PlannedTensor tensor;
   tensor.name = value.name;
@@ -66,14 +70,14 @@ std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
   return bytes;
 }
 
-std::int64_t rows_offset(const PlannedTensor& tensor, std::int64_t first_block,
-                         std::int64_t end_block, std::int64_t first_slice, std::int64_t block,
-                         std::int64_t slice) {
-  const std::int64_t unit = block / tensor.unit_blocks;
-  const std::int64_t in_unit = block - unit * tensor.unit_blocks;
+std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
+                        std::int64_t end_block, std::int64_t first_slice, std::int64_t row,
+                        std::int64_t slice) {
+  const std::int64_t rows = tensor.unit_blocks * tensor.layout.block_rows;  // of a unit
+  const std::int64_t unit = row / rows;
   return rows_bytes(tensor, first_block, end_block, first_slice, slice) +
          units_bytes(tensor, first_block / tensor.unit_blocks, unit, slice) +
-         in_unit * tensor.layout.block_rows * row_bytes(tensor.layout, tensor.dtype, slice);
+         (row - unit * rows) * row_bytes(tensor.layout, tensor.dtype, slice);
 }
 
 }  // namespace ooc

@@ -52,9 +52,7 @@ bool PassRun::propagate_part() {
     if (role == UseRole::kResident) continue;
     const auto lock = context_.driver.lock();
     use.writer->set_part(use.part, slice_end(use));
-    for (std::int64_t block = first_block_; block < end_block_; ++block) {
-      OOC_CHECK(use.writer->ready(block));
-    }
+    OOC_CHECK(use.writer->ready(first_row(), end_row()));
   }
   if (!load_resident()) return false;
   for (std::int64_t span = 0, index = 0; span < edges.span_count();
@@ -74,13 +72,15 @@ bool PassRun::propagate_part() {
 
 // Rows of the part's own vertices that edges read.
 bool PassRun::load_resident() {
+  const EdgeLayout& edges = context_.edges;
   auto lock = context_.driver.lock();
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kResident) continue;
     const PlannedTensor& tensor = *use.access.tensor;
-    const std::int64_t unit = tensor.unit_blocks;
+    const std::int64_t unit = tensor.unit_blocks, a_block = blocks_in(edges, tensor);
+    const std::int64_t end = std::min(end_block_ * a_block, tensor.layout.block_count());
     std::vector<RowsItem> items;
-    for (std::int64_t block = first_block_ / unit * unit; block < end_block_; block += unit) {
+    for (std::int64_t block = first_block_ * a_block / unit * unit; block < end; block += unit) {
       items.push_back({block, std::min(block + unit, tensor.layout.block_count()), slice_begin(use),
                        slice_end(use)});
     }
@@ -121,9 +121,10 @@ bool PassRun::begin_group(SpanGroup& group) {
 bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span,
                        SpanGroup& group) {
   const EdgeLayout& edges = context_.edges;
-  const std::int64_t span_blocks = edges.span_rows / edges.block_rows;
+  const TensorLayout& layout = use.access.tensor->layout;
+  const std::int64_t span_blocks = edges.span_rows / layout.block_rows;
   const std::int64_t block = span * span_blocks;
-  const std::int64_t items = ceil_div(edges.block_count(), use.item_blocks);
+  const std::int64_t items = ceil_div(layout.block_count(), use.item_blocks);
   const std::int64_t item = sweep_ * items + block / use.item_blocks;
   const std::pair<ItemStream*, std::int64_t> held{use.stream.get(), item};
   if (group.items.empty() || group.items.back() != held) {
@@ -139,7 +140,7 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
   const RowsPlace place = use.loader->rows(item, use.stream->data(item));
   for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
     const bool at_hand = slice_begin(use) <= s && s < slice_end(use);
-    rows.push_back(at_hand ? place.at(*use.access.tensor, block, s) : nullptr);
+    rows.push_back(at_hand ? place.at(*use.access.tensor, span * edges.span_rows, s) : nullptr);
   }
   return true;
 }
@@ -212,7 +213,8 @@ std::shared_ptr<const BlockLoops> PassRun::loops_of(const SpanGroup& group,
   const std::int64_t span = block * context_.edges.block_rows / context_.edges.span_rows;
   if (span < group.first_span || span >= group.end_span) return nullptr;
   const Use& degrees = use_of(-1, UseRole::kResident);
-  const auto* rows = reinterpret_cast<const std::int32_t*>(row_address(degrees, block, 0));
+  const auto* rows = reinterpret_cast<const std::int32_t*>(
+      row_address(degrees, block * context_.edges.block_rows, 0));
   return std::make_shared<const BlockLoops>(context_.edges, bound_.edges.data, block, rows);
 }
 
@@ -229,10 +231,11 @@ PassRun::BlockEdges PassRun::bind_block(const SpanGroup& group, std::int64_t blo
   BlockEdges bound;
   bound.block = block;
   bound.loops = loops_of(group, block);
+  const std::int64_t row = block * context_.edges.block_rows;
   const auto add = [&](const Use& use, std::vector<void*>& pointers) {
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
       const bool at_hand = slice_begin(use) <= s && s < slice_end(use);
-      pointers.push_back(at_hand ? row_address(use, block, s) : nullptr);
+      pointers.push_back(at_hand ? row_address(use, row, s) : nullptr);
     }
   };
   for (const ValueId id : bound_.edges.resident) {

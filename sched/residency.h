@@ -16,8 +16,8 @@ struct RowsPlace {
   std::int64_t first_block = 0, end_block = 0;
   std::int64_t first_slice = 0;
 
-  std::byte* at(const PlannedTensor& tensor, std::int64_t block, std::int64_t slice) const {
-    return data + rows_offset(tensor, first_block, end_block, first_slice, block, slice);
+  std::byte* at(const PlannedTensor& tensor, std::int64_t row, std::int64_t slice) const {
+    return data + row_offset(tensor, first_block, end_block, first_slice, row, slice);
   }
 };
 

@@ -31,7 +31,8 @@ std::byte* RowsLoader::place(std::int64_t index) const {
   const RowsItem& item = at(index);
   const bool elsewhere = part_.data != nullptr || access_.piece(item.first_block) >= 0;
   if (!elsewhere) return nullptr;
-  return rows(index, nullptr).at(*access_.tensor, item.first_block, item.first_slice);
+  const std::int64_t row = item.first_block * access_.tensor->layout.block_rows;
+  return rows(index, nullptr).at(*access_.tensor, row, item.first_slice);
 }
 
 void RowsLoader::load(std::int64_t index, std::byte* data,
@@ -47,8 +48,8 @@ void RowsLoader::load(std::int64_t index, std::byte* data,
     OOC_CHECK(access_.store != nullptr);
     loaded_[static_cast<std::size_t>(index)].emplace_back(unit, slice);
     *access_.bytes_in += unit_payload(*access_.tensor, unit, slice);
-    const std::int64_t block = unit * access_.tensor->unit_blocks;
-    access_.store->read(unit, slice, place.at(*access_.tensor, block, slice), completion());
+    access_.store->read(unit, slice, place.at(*access_.tensor, first_row(unit), slice),
+                        completion());
   });
 }
 
@@ -62,8 +63,7 @@ bool RowsLoader::needs_check(std::int64_t index) const {
 void RowsLoader::check(std::int64_t index, const std::byte* data) {
   const RowsPlace place = rows(index, const_cast<std::byte*>(data));
   for (const auto& [unit, slice] : loaded_[static_cast<std::size_t>(index)]) {
-    const std::int64_t block = unit * access_.tensor->unit_blocks;
-    access_.store->verify(unit, slice, place.at(*access_.tensor, block, slice));
+    access_.store->verify(unit, slice, place.at(*access_.tensor, first_row(unit), slice));
   }
 }
 

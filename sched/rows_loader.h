@@ -55,6 +55,9 @@ class RowsLoader final : public ItemLoader {
 
  private:
   const RowsItem& at(std::int64_t item) const { return items_[static_cast<std::size_t>(item)]; }
+  std::int64_t first_row(std::int64_t unit) const {
+    return unit * access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
+  }
   template <class Visit>
   void for_each_unit(const RowsItem& item, Visit&& visit) const;
 

@@ -27,18 +27,21 @@ void RowsWriter::set_part(const RowsPlace& part, std::int64_t end_slice) {
   end_slice_ = end_slice;
 }
 
-bool RowsWriter::ready(std::int64_t block) {
-  const std::int64_t unit = unit_of(block);
-  return units_.contains(unit) || open(unit);
+bool RowsWriter::ready(std::int64_t row, std::int64_t end) {
+  for (std::int64_t unit = row / unit_rows(); unit * unit_rows() < end; ++unit) {
+    if (!units_.contains(unit) && !open(unit)) return false;
+  }
+  return true;
 }
 
 bool RowsWriter::open(std::int64_t index) {
-  const std::int64_t blocks = access_.tensor->unit_blocks;
-  const std::int64_t first = index * blocks;
-  const std::int64_t end = std::min(first + blocks, access_.tensor->layout.block_count());
-  Unit unit;
+  const TensorLayout& layout = access_.tensor->layout;
+  const std::int64_t first = index * access_.tensor->unit_blocks;
+  const std::int64_t end = std::min(first + access_.tensor->unit_blocks, layout.block_count());
   // A part may end inside a unit that is neither stored nor in a piece.
-  unit.blocks_left = part_.data != nullptr ? std::min(end, part_.end_block) - first : end - first;
+  const std::int64_t end_made = part_.data != nullptr ? std::min(end, part_.end_block) : end;
+  Unit unit;
+  unit.rows_left = std::min(end_made * layout.block_rows, layout.rows) - first * layout.block_rows;
   const int piece = access_.piece(first);
   if (piece >= 0) {
     unit.place = access_.residency->place(piece);
@@ -55,20 +58,27 @@ bool RowsWriter::open(std::int64_t index) {
   return true;
 }
 
-std::byte* RowsWriter::at(std::int64_t block, std::int64_t slice) const {
-  const Unit& unit = units_.at(unit_of(block));
+std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
+  const Unit& unit = units_.at(row / unit_rows());
   RowsPlace place = unit.place;
   if (!unit.slots.empty()) {
     const int slot = unit.slots[static_cast<std::size_t>(slice)];
     place.data = slots_[static_cast<std::size_t>(slot)];
     place.first_slice = slice;
   }
-  return place.at(*access_.tensor, block, slice);
+  return place.at(*access_.tensor, row, slice);
 }
 
-void RowsWriter::finish(std::int64_t block) {
-  const std::int64_t index = unit_of(block);
-  if (--units_.at(index).blocks_left > 0) return;
+void RowsWriter::finish(std::int64_t row, std::int64_t end) {
+  while (row < end) {
+    const std::int64_t unit = row / unit_rows();
+    const std::int64_t rows = std::min((unit + 1) * unit_rows(), end) - row;
+    if ((units_.at(unit).rows_left -= rows) == 0) finish_unit(unit);
+    row += rows;
+  }
+}
+
+void RowsWriter::finish_unit(std::int64_t index) {
   const std::int64_t first = index * access_.tensor->unit_blocks;
   const int piece = access_.piece(first);
   if (piece >= 0) {
@@ -88,10 +98,9 @@ void RowsWriter::write(std::int64_t index) {
   OOC_CHECK(access_.store != nullptr);
   units_.at(index).writes = end_slice_ - first_slice_;
   writes_ += end_slice_ - first_slice_;
-  const std::int64_t block = index * access_.tensor->unit_blocks;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
     *access_.bytes_out += unit_payload(*access_.tensor, index, slice);
-    access_.store->write(index, slice, at(block, slice),
+    access_.store->write(index, slice, at(index * unit_rows(), slice),
                          driver_.expect([this, index, slice] { wrote(index, slice); }));
   }
 }

@@ -10,8 +10,8 @@
 
 namespace ooc {
 
-// A unit's rows get a place, blocks are filled in, and with its last block the unit is there or on
-// its way to storage. All of it under the driver's lock.
+// A unit's rows get a place, are filled in, and with the last of them the unit is there or on its
+// way to storage. All of it under the driver's lock.
 class RowsWriter {
  public:
   // Units that no piece holds take slots, one a slice.
@@ -20,10 +20,11 @@ class RowsWriter {
   RowsWriter(Driver& driver, const TensorAccess& access);
   void set_part(const RowsPlace& part, std::int64_t end_slice);
 
-  // Whether there is a place for the block's rows; it is theirs from then on.
-  bool ready(std::int64_t block);
-  std::byte* at(std::int64_t block, std::int64_t slice) const;
-  void finish(std::int64_t block);
+  // Whether there is a place for the rows [row, end); it is theirs from then on.
+  bool ready(std::int64_t row, std::int64_t end);
+  std::byte* at(std::int64_t row, std::int64_t slice) const;
+  // Each row once.
+  void finish(std::int64_t row, std::int64_t end);
   // Whether no write is under way.
   bool idle() const { return writes_ == 0; }
 
@@ -31,14 +32,17 @@ class RowsWriter {
   struct Unit {
     RowsPlace place;
     std::vector<int> slots;  // by slice; then `place` has no data
-    std::int64_t blocks_left = 0;
+    std::int64_t rows_left = 0;
     std::int64_t writes = 0;
   };
   bool open(std::int64_t unit);
+  void finish_unit(std::int64_t unit);
   void write(std::int64_t unit);
   void wrote(std::int64_t unit, std::int64_t slice);
   void close(std::int64_t unit);
-  std::int64_t unit_of(std::int64_t block) const { return block / access_.tensor->unit_blocks; }
+  std::int64_t unit_rows() const {
+    return access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
+  }
 
   Driver& driver_;
   TensorAccess access_;

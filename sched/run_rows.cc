@@ -1,4 +1,4 @@
-// The row-wise work of a pass: blocks of the part at hand through the steps.
+// The row-wise work of a pass: rows of the part at hand through the steps.
 #include <algorithm>
 #include <utility>
 
@@ -7,43 +7,51 @@
 
 namespace ooc {
 
-// Slice pointers, operand after operand.
-struct PassRun::BlockOperands {
-  std::int64_t block = 0;
-  std::int64_t rows = 0;
+// Rows that are taken up at once, with slice pointers at the first one, operand after operand.
+struct PassRun::Step {
+  std::int64_t row = 0, end = 0;
   std::vector<void*> slices;
   std::vector<const void*> stored;  // likewise, of inputs that are converted
   std::int64_t groups_left = 0;     // under the driver's lock
 };
 
+std::int64_t PassRun::first_row() const { return first_block_ * context_.edges.block_rows; }
+
+std::int64_t PassRun::end_row() const {
+  return std::min(end_block_ * context_.edges.block_rows, context_.edges.vertices);
+}
+
 bool PassRun::run_rows() {
   Driver& driver = context_.driver;
-  blocks_left_ = end_block_ - first_block_;
+  rows_left_ = end_row() - first_row();
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kRows) continue;
+    const std::int64_t rows = item_rows(use);
     use.part_items = use.next_part_items;
-    use.next_part_items += use.access.tensor->layout.slice_count() *
-                           (ceil_div(end_block_, use.item_blocks) - first_block_ / use.item_blocks);
+    use.next_part_items +=
+        use.access.tensor->layout.slice_count() * (ceil_div(end_row(), rows) - first_row() / rows);
   }
-  for (std::int64_t block = first_block_; block < end_block_; ++block) {
-    if (!prepare_block(block)) return false;
+  for (std::int64_t row = first_row(); row < end_row(); row += pass_.step_rows) {
+    const auto step = std::make_shared<Step>();
+    step->row = row;
+    step->end = std::min(row + pass_.step_rows, end_row());
+    if (!prepare_step(*step)) return false;
     if (pass_.steps.empty()) {
       const auto lock = driver.lock();
-      finish_block(block);
+      finish_step(*step);
       continue;
     }
-    const auto operands = operands_of(block);
-    const std::int64_t groups = ceil_div(operands->rows, pass_.group_rows);
-    operands->groups_left = groups;
+    const std::int64_t groups = ceil_div(step->end - row, pass_.group_rows);
+    step->groups_left = groups;
     for (std::int64_t group = 0; group < groups; ++group) {
-      driver.run([this, operands, group] { compute_group(*operands, group); },
-                 [this, operands] {
-                   if (--operands->groups_left == 0) finish_block(operands->block);
+      driver.run([this, step, group] { compute_group(*step, group); },
+                 [this, step] {
+                   if (--step->groups_left == 0) finish_step(*step);
                  });
     }
   }
   auto lock = driver.lock();
-  if (!wait(lock, WaitCause::kWorkers, [&] { return blocks_left_ == 0; })) return false;
+  if (!wait(lock, WaitCause::kWorkers, [&] { return rows_left_ == 0; })) return false;
   // What the part's memory holds must be on disk before the next part takes it, or the next pass.
   return wait(lock, WaitCause::kWrites, [&] {
     return std::all_of(uses_.begin(), uses_.end(),
@@ -51,83 +59,88 @@ bool PassRun::run_rows() {
   });
 }
 
-std::int64_t PassRun::rows_item(const Use& use, std::int64_t block, std::int64_t slice) const {
-  const std::int64_t unit = block / use.item_blocks - first_block_ / use.item_blocks;
+std::int64_t PassRun::item_rows(const Use& use) {
+  return use.item_blocks * use.access.tensor->layout.block_rows;
+}
+
+std::int64_t PassRun::rows_item(const Use& use, std::int64_t row, std::int64_t slice) const {
+  const std::int64_t unit = row / item_rows(use) - first_row() / item_rows(use);
   return use.part_items + unit * use.access.tensor->layout.slice_count() + slice;
 }
 
-bool PassRun::prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t block) {
-  const bool first = block % use.item_blocks == 0 || block == first_block_;
-  const std::int64_t end = std::min(round_up(block + 1, use.item_blocks), end_block_);
+bool PassRun::prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t row) {
+  const bool first = row % item_rows(use) == 0 || row == first_row();
+  const std::int64_t end = std::min(round_up(row + 1, item_rows(use)), end_row());
   for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
-    const std::int64_t item = rows_item(use, block, slice);
+    const std::int64_t item = rows_item(use, row, slice);
     const auto ready = [&] { return use.stream->ready(item); };
     if (!wait(lock, WaitCause::kReads, ready)) return false;
-    if (first) use.stream->hold(item, end - block);
+    if (first) use.stream->hold(item, ceil_div(end - row, pass_.step_rows));
   }
   return true;
 }
 
-// Until everything that the block's steps touch has a place and is there.
-bool PassRun::prepare_block(std::int64_t block) {
+// Until everything that the steps touch has a place and is there.
+bool PassRun::prepare_step(Step& step) {
   Driver& driver = context_.driver;
   auto lock = driver.lock();
   if (!wait_for_room(lock)) return false;
   const auto in_window = [&] {
-    return blocks_begun_.empty() || block - *blocks_begun_.begin() <=
-                                        blocks_ahead(driver.workers(), bound_.groups_per_block);
+    return rows_begun_.empty() || (step.row - *rows_begun_.begin()) / pass_.step_rows <=
+                                      steps_ahead(driver.workers(), bound_.groups_per_step);
   };
   if (!wait(lock, WaitCause::kWorkers, in_window)) return false;
   for (Use& use : uses_) {
     if (use.planned->role == UseRole::kRows) {
-      if (!prepare_rows(lock, use, block)) return false;
+      if (!prepare_rows(lock, use, step.row)) return false;
     } else if (use.planned->role == UseRole::kOutput) {
-      if (!wait(lock, WaitCause::kWrites, [&] { return use.writer->ready(block); })) return false;
+      const auto ready = [&] { return use.writer->ready(step.row, step.end); };
+      if (!wait(lock, WaitCause::kWrites, ready)) return false;
     }
   }
-  if (pass_.kind == PassKind::kRow) return true;
-  return wait(lock, WaitCause::kWorkers, [&] {
-    return folded(block, ceil_div(context_.edges.span_count(), pass_.span_group));
-  });
+  if (pass_.kind == PassKind::kPropagate) {
+    const auto done = [&] {
+      return folded(step.row / context_.edges.block_rows,
+                    ceil_div(context_.edges.span_count(), pass_.span_group));
+    };
+    if (!wait(lock, WaitCause::kWorkers, done)) return false;
+  }
+  if (!pass_.steps.empty()) find_operands(step);
+  return true;
 }
 
-std::shared_ptr<PassRun::BlockOperands> PassRun::operands_of(std::int64_t block) {
-  auto operands = std::make_shared<BlockOperands>();
-  operands->block = block;
-  operands->rows = std::min(context_.edges.block_rows,
-                            context_.edges.vertices - block * context_.edges.block_rows);
-  const auto lock = context_.driver.lock();
-  blocks_begun_.insert(block);
+void PassRun::find_operands(Step& step) {
+  rows_begun_.insert(step.row);
   for (const BoundOperand& operand : bound_.operands) {
     const Use& use = uses_[operand.use];
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      operands->slices.push_back(row_address(use, block, s));
+      step.slices.push_back(row_address(use, step.row, s));
     }
   }
   for (const BoundOperand& operand : bound_.converted) {
     const Use& use = uses_[operand.use];
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      operands->stored.push_back(row_address(use, block, s));
+      step.stored.push_back(row_address(use, step.row, s));
     }
   }
-  return operands;
 }
 
 // Of rows that are there, or have their place.
-std::byte* PassRun::row_address(const Use& use, std::int64_t block, std::int64_t slice) const {
+std::byte* PassRun::row_address(const Use& use, std::int64_t row, std::int64_t slice) const {
+  const PlannedTensor& tensor = *use.access.tensor;
   switch (use.planned->role) {
     case UseRole::kRows: {
-      const std::int64_t item = rows_item(use, block, slice);
-      return use.loader->rows(item, use.stream->data(item)).at(*use.access.tensor, block, slice);
+      const std::int64_t item = rows_item(use, row, slice);
+      return use.loader->rows(item, use.stream->data(item)).at(tensor, row, slice);
     }
     case UseRole::kResident: {
-      const int piece = use.access.piece(block);
+      const int piece = use.access.piece(row / tensor.layout.block_rows);
       const RowsPlace place = piece >= 0 ? context_.residency.place(piece) : use.part;
-      return place.at(*use.access.tensor, block, slice);
+      return place.at(tensor, row, slice);
     }
     case UseRole::kOutput:
     case UseRole::kAccumulator:
-      return use.writer->at(block, slice);
+      return use.writer->at(row, slice);
     case UseRole::kStreamed:
       break;
   }
@@ -135,23 +148,23 @@ std::byte* PassRun::row_address(const Use& use, std::int64_t block, std::int64_t
   return nullptr;
 }
 
-void PassRun::finish_block(std::int64_t block) {
+void PassRun::finish_step(const Step& step) {
   for (Use& use : uses_) {
     if (use.planned->role == UseRole::kRows) {
       for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
-        use.stream->release(rows_item(use, block, slice));
+        use.stream->release(rows_item(use, step.row, slice));
       }
     }
-    if (use.writer) use.writer->finish(block);
+    if (use.writer) use.writer->finish(step.row, step.end);
   }
-  blocks_begun_.erase(block);
-  --blocks_left_;
+  rows_begun_.erase(step.row);
+  rows_left_ -= step.end - step.row;
 }
 
 // Inputs that are stored in another type than the steps read, into the worker's scratch.
-void PassRun::convert_inputs(const BlockOperands& block, std::int64_t begin, std::int64_t count,
+void PassRun::convert_inputs(const Step& step, std::int64_t begin, std::int64_t count,
                              std::byte* scratch) {
-  auto stored = block.stored.begin();
+  auto stored = step.stored.begin();
   auto converted = bound_.converted.begin();
   for (const Scratch& place : pass_.scratch) {
     if (!place.converted) continue;
@@ -172,24 +185,26 @@ void PassRun::convert_inputs(const BlockOperands& block, std::int64_t begin, std
   }
 }
 
-void PassRun::compute_group(const BlockOperands& block, std::int64_t index) {
+void PassRun::compute_group(const Step& step, std::int64_t index) {
   const std::int64_t begin = index * pass_.group_rows;
-  const std::int64_t count = std::min(pass_.group_rows, block.rows - begin);
+  const std::int64_t count = std::min(pass_.group_rows, step.end - step.row - begin);
   std::byte* scratch =
       context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
 
   GroupOperands operands(*section_.program, bound_);
-  operands.add_tensors(block.slices, begin, count);
+  operands.add_tensors(step.slices, begin, count);
   operands.add_scratch(scratch, count);
-  convert_inputs(block, begin, count, scratch);
+  convert_inputs(step, begin, count, scratch);
   for (const ValueId id : bound_.matrices) operands.add_matrix(id, section_.matrix(id));
   std::vector<ReductionTree::Partial> partials;
   for (const ValueId id : pass_.reductions) {
     partials.push_back(section_.reductions.at(id)->take());
     operands.add_matrix(id, partials.back()->data());
   }
-  for (const BoundStep& step : bound_.steps) operands.call(step, state_);
-  const std::int64_t leaf = block.block * bound_.groups_per_block + index;
+  for (const BoundStep& call : bound_.steps) operands.call(call, state_);
+  const std::int64_t block_rows = context_.edges.block_rows;
+  const std::int64_t leaf = step.row / block_rows * bound_.groups_per_block +
+                            step.row % block_rows / pass_.group_rows + index;
   for (std::size_t i = 0; i < partials.size(); ++i) {
     section_.reductions.at(pass_.reductions[i])->add(leaf, std::move(partials[i]));
   }

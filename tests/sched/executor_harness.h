@@ -37,40 +37,40 @@ struct TwoHops {
   Program program;
   ValueId x, a, b, c, d, squares, sum_c, sum_d;
 
-  TwoHops() {
-    x = add("features", ValueKind::kInput, kCols);
-    a = add("a", ValueKind::kVertex, kCols);
-    b = add("b", ValueKind::kVertex, kCols);
-    c = add("c", ValueKind::kVertex, kCols);
-    d = add("d", ValueKind::kVertex, kCols);
+  explicit TwoHops(std::int64_t cols = kCols) {
+    x = add("features", ValueKind::kInput, cols);
+    a = add("a", ValueKind::kVertex, cols);
+    b = add("b", ValueKind::kVertex, cols);
+    c = add("c", ValueKind::kVertex, cols);
+    d = add("d", ValueKind::kVertex, cols);
     squares = add("squares", ValueKind::kReduction, 1);
-    sum_c = add("sum_c", ValueKind::kReduction, kCols);
-    sum_d = add("sum_d", ValueKind::kReduction, kCols);
+    sum_c = add("sum_c", ValueKind::kReduction, cols);
+    sum_d = add("sum_d", ValueKind::kReduction, cols);
     program.stages.resize(3);
     Stage& rows = program.stages[0];
     rows.name = std::string("a");
     rows.steps = {{"relu", {x}, {a}, {}}, {"dot_sum", {a, a}, {squares}, {}}};
     Stage& in = program.stages[1];
     in.name = std::string("b");
-    const ValueId of_source = add("a_u", ValueKind::kEdge, kCols);
+    const ValueId of_source = add("a_u", ValueKind::kEdge, cols);
     in.propagation = Propagation{Direction::kIn,
                                  true,
                                  {{EdgeLoad::kStreamed, a, of_source}},
                                  {},
                                  {{Fold::kSum, {of_source}, {b}}},
-                                 kCols};
+                                 cols};
     in.steps = {{"tanh", {b}, {c}, {}}, {"column_sum", {c}, {sum_c}, {}}};
     Stage& out = program.stages[2];
     out.name = std::string("d");
-    const ValueId far = add("c_v", ValueKind::kEdge, kCols);
-    const ValueId own = add("a_u", ValueKind::kEdge, kCols);
-    const ValueId product = add("product", ValueKind::kEdge, kCols);
+    const ValueId far = add("c_v", ValueKind::kEdge, cols);
+    const ValueId own = add("a_u", ValueKind::kEdge, cols);
+    const ValueId product = add("product", ValueKind::kEdge, cols);
     out.propagation = Propagation{Direction::kOut,
                                   false,
                                   {{EdgeLoad::kStreamed, c, far}, {EdgeLoad::kResident, a, own}},
                                   {{"mul", {far, own}, {product}, {}}},
                                   {{Fold::kSum, {product}, {d}}},
-                                  kCols};
+                                  cols};
     out.steps = {{"column_sum", {d}, {sum_d}, {}}};
     program.outputs = {c, d};
   }
@@ -88,31 +88,32 @@ struct Reference {
   Rows c, d;
 
   explicit Reference(const TinyDataset& spec) {
-    const auto at = [](std::int64_t v, std::int64_t col) {
-      return static_cast<std::size_t>(v * kCols + col);
+    const std::int64_t vertices = spec.vertices, cols = spec.feature_cols;
+    const auto at = [cols](std::int64_t v, std::int64_t col) {
+      return static_cast<std::size_t>(v * cols + col);
     };
-    Rows a(static_cast<std::size_t>(kVertices * kCols)), b(a.size());
+    Rows a(static_cast<std::size_t>(vertices * cols)), b(a.size());
     d.resize(a.size());
-    std::vector<bool> loop(static_cast<std::size_t>(kVertices));
-    for (std::int64_t v = 0; v < kVertices; ++v) {
-      for (std::int64_t col = 0; col < kCols; ++col) {
+    std::vector<bool> loop(static_cast<std::size_t>(vertices));
+    for (std::int64_t v = 0; v < vertices; ++v) {
+      for (std::int64_t col = 0; col < cols; ++col) {
         a[at(v, col)] = std::max(0.0, static_cast<double>(tiny_feature(spec, v, col)));
       }
     }
     for (const Edge& edge : spec.edges) {
       if (edge.source == edge.destination) loop[static_cast<std::size_t>(edge.source)] = true;
-      for (std::int64_t col = 0; col < kCols; ++col) {
+      for (std::int64_t col = 0; col < cols; ++col) {
         b[at(edge.destination, col)] += a[at(edge.source, col)];
       }
     }
-    for (std::int64_t v = 0; v < kVertices; ++v) {
-      for (std::int64_t col = 0; col < kCols && !loop[static_cast<std::size_t>(v)]; ++col) {
+    for (std::int64_t v = 0; v < vertices; ++v) {
+      for (std::int64_t col = 0; col < cols && !loop[static_cast<std::size_t>(v)]; ++col) {
         b[at(v, col)] += a[at(v, col)];
       }
     }
     for (const double sum : b) c.push_back(std::tanh(sum));
     for (const Edge& edge : spec.edges) {
-      for (std::int64_t col = 0; col < kCols; ++col) {
+      for (std::int64_t col = 0; col < cols; ++col) {
         d[at(edge.source, col)] += c[at(edge.destination, col)] * a[at(edge.source, col)];
       }
     }
@@ -180,8 +181,9 @@ struct Session {
   }
 
   std::vector<float> output(ValueId id) {
-    std::vector<float> rows(static_cast<std::size_t>(kVertices * kCols));
-    executor.read_output(0, id, 0, executor.layout(0, id).block_count(), rows.data());
+    const TensorLayout layout = executor.layout(0, id);
+    std::vector<float> rows(static_cast<std::size_t>(layout.rows * layout.cols));
+    executor.read_output(0, id, 0, layout.block_count(), rows.data());
     return rows;
   }
 
@@ -195,7 +197,12 @@ struct Session {
 // One program over one dataset in memory, planned and run in many ways.
 class Harness {
  public:
-  Harness() : dataset_(write_tiny_dataset(files_, spec_)), io_(files_), faulty_(io_) {}
+  explicit Harness(const TinyDataset& spec = small_blocks())
+      : spec_(spec),
+        dataset_(write_tiny_dataset(files_, spec_)),
+        io_(files_),
+        faulty_(io_),
+        hops_(spec.feature_cols) {}
 
   const TinyDataset& spec() const { return spec_; }
   const Dataset& dataset() const { return dataset_; }
@@ -214,7 +221,7 @@ class Harness {
   }
 
  private:
-  TinyDataset spec_ = small_blocks();
+  TinyDataset spec_;
   MemoryFileSystem files_;
   Dataset dataset_;
   MemoryBlockIo io_;

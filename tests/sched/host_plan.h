@@ -213,8 +213,12 @@ class TierWalk {
           const bool write = use.role == UseRole::kOutput || use.role == UseRole::kAccumulator;
           for (std::int64_t s = sliced ? slice : 0;
                s < (sliced ? std::min(slice + step, slices) : tensor.layout.slice_count()); ++s) {
-            for (std::int64_t unit = (all ? 0 : first) / tensor.unit_blocks;
-                 unit * tensor.unit_blocks < (all ? blocks : end); ++unit) {
+            const std::int64_t block_rows = graph_.edges.block_rows;
+            const std::int64_t rows = tensor.unit_blocks * tensor.layout.block_rows;
+            const std::int64_t end_row =
+                std::min((all ? blocks : end) * block_rows, graph_.edges.vertices);
+            for (std::int64_t unit = (all ? 0 : first * block_rows) / rows; unit * rows < end_row;
+                 ++unit) {
               touch(write, use.tensor, unit, s);
             }
           }

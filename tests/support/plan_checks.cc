@@ -141,9 +141,12 @@ class Walker {
   void touch(const TensorUse& use, std::int64_t first, std::int64_t end,
              std::pair<std::int64_t, std::int64_t> slices, int pass) {
     if (use.tensor < 0) return;
-    const std::int64_t unit_blocks = tensor(use.tensor).unit_blocks;
+    const PlannedTensor& of = tensor(use.tensor);
+    const std::int64_t block_rows = graph_.edges.block_rows;
+    const std::int64_t rows = of.unit_blocks * of.layout.block_rows;
+    const std::int64_t end_row = std::min(end * block_rows, graph_.edges.vertices);
     for (std::int64_t s = slices.first; s < slices.second; ++s) {
-      for (std::int64_t u = first / unit_blocks; u * unit_blocks < end; ++u) {
+      for (std::int64_t u = first * block_rows / rows; u * rows < end_row; ++u) {
         is_write(use.role) ? write(use.tensor, u, s, pass) : read(use.tensor, u, s, pass);
       }
     }
