@@ -285,8 +285,10 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   file->finish();
   InferenceResult result;
   if (wanted.loss) {
-    result.scores =
-        run_scores(run, 0, program, inputs, checkpoint.config.metric, model.task, bytes_read);
+    const auto scores =
+        run_scores(run, 0, program, inputs, checkpoint.config.metric, model.task, bytes_read, stop);
+    if (!scores) throw Interrupted("interrupted before the scores", options.path, "it is complete");
+    result.scores = *scores;
   }
   return result;
 }

@@ -22,12 +22,15 @@ bool is_ranking(Metric metric) {
   return metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
 }
 
+struct Stopped {};
+
 // What one evaluation left, row by row.
 struct Sources {
   Task task;
   BlockRows& logits;
   BlockRows& labels;
   BlockRows& splits;
+  const std::atomic<bool>* stop;
 
   const TensorLayout& layout() const { return logits.layout(); }
   bool many() const { return task == Task::kMultiLabel; }
@@ -57,6 +60,7 @@ template <class T, class Visit>
 void for_each_row(const Sources& sources, Visit&& visit) {
   const TensorLayout& layout = sources.layout();
   for (std::int64_t block = 0; block < layout.block_count(); ++block) {
+    if (sources.stop != nullptr && sources.stop->load()) throw Stopped();
     const auto* splits = static_cast<const std::uint8_t*>(sources.splits.block(block));
     const void* labels = sources.labels.block(block);
     const auto* logits = static_cast<const T*>(sources.logits.block(block));
@@ -290,13 +294,18 @@ bool needs_logits(Metric metric, Task task) {
   return metric != Metric::kAccuracy;
 }
 
-Scores compute_metric(Metric metric, Task task, BlockRows& logits, BlockRows& labels,
-                      BlockRows& splits) {
+std::optional<Scores> compute_metric(Metric metric, Task task, BlockRows& logits, BlockRows& labels,
+                                     BlockRows& splits, const std::atomic<bool>* stop) {
   OOC_CHECK(needs_logits(metric, task));
-  const Sources sources{task, logits, labels, splits};
-  const auto [train, valid, test] = logits.dtype() == DType::kF64 ? compute<double>(metric, sources)
-                                                                  : compute<float>(metric, sources);
-  return {train, valid, test};
+  const Sources sources{task, logits, labels, splits, stop};
+  try {
+    const auto [train, valid, test] = logits.dtype() == DType::kF64
+                                          ? compute<double>(metric, sources)
+                                          : compute<float>(metric, sources);
+    return Scores{train, valid, test};
+  } catch (const Stopped&) {
+    return std::nullopt;
+  }
 }
 
 std::int64_t metric_readings(Metric metric, Task task, std::int64_t vertices, std::int64_t cols) {

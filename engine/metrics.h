@@ -19,7 +19,9 @@
 // negative vertices in the split, as OGB's evaluators do.
 #pragma once
 
+#include <atomic>
 #include <limits>
+#include <optional>
 
 #include "engine/block_rows.h"
 #include "engine/task.h"
@@ -39,9 +41,9 @@ bool needs_logits(Metric metric, Task task);
 
 // `logits`: fp32 or fp64; `labels` and `splits` as the dataset has them (storage/dataset.h). They
 // are read block by block, metric_readings() times. The result is the same for any cut into blocks
-// or units.
-Scores compute_metric(Metric metric, Task task, BlockRows& logits, BlockRows& labels,
-                      BlockRows& splits);
+// or units. Nothing, within a block, once `stop` is set.
+std::optional<Scores> compute_metric(Metric metric, Task task, BlockRows& logits, BlockRows& labels,
+                                     BlockRows& splits, const std::atomic<bool>* stop);
 // How often it reads all rows of each; 0 for a metric that needs no logits.
 std::int64_t metric_readings(Metric metric, Task task, std::int64_t vertices, std::int64_t cols);
 // Memory for rocauc and ap: scores of the vertices in fp64, of one column or as many as fit 16 MiB.

@@ -126,16 +126,17 @@ OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
   return traffic;
 }
 
-Scores run_scores(ProgramRun& run, int section, const ModelProgram& program,
-                  const GraphInputs& inputs, Metric metric, Task task, std::int64_t& bytes_read) {
+std::optional<Scores> run_scores(ProgramRun& run, int section, const ModelProgram& program,
+                                 const GraphInputs& inputs, Metric metric, Task task,
+                                 std::int64_t& bytes_read, const std::atomic<bool>* stop) {
   if (!needs_logits(metric, task)) {
     const auto [train, valid, test] = run.losses(section);
-    return {train.accuracy, valid.accuracy, test.accuracy};
+    return Scores{train.accuracy, valid.accuracy, test.accuracy};
   }
   BlockRows logits = run.rows(section, program.model().logits);
   BlockRows labels = stored_rows(inputs.store("labels"), bytes_read);
   BlockRows splits = stored_rows(inputs.store("splits"), bytes_read);
-  return compute_metric(metric, task, logits, labels, splits);
+  return compute_metric(metric, task, logits, labels, splits, stop);
 }
 
 }  // namespace ooc

@@ -70,8 +70,9 @@ struct OutputTraffic {
 OutputTraffic output_traffic(const Plan& plan, int section, ValueId value);
 
 // The metric of a section's last run; its logits are wanted where needs_logits(). Adds what it
-// reads of labels and splits to `bytes_read`.
-Scores run_scores(ProgramRun& run, int section, const ModelProgram& program,
-                  const GraphInputs& inputs, Metric metric, Task task, std::int64_t& bytes_read);
+// reads of labels and splits to `bytes_read`. Nothing: `stop` was set.
+std::optional<Scores> run_scores(ProgramRun& run, int section, const ModelProgram& program,
+                                 const GraphInputs& inputs, Metric metric, Task task,
+                                 std::int64_t& bytes_read, const std::atomic<bool>* stop);
 
 }  // namespace ooc

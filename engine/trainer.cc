@@ -176,7 +176,8 @@ bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
   // The step may have been the one that broke the model: it must not become the best one.
   check_finite(losses[0].loss, "loss after the step", record.epoch);
   record.scores = run_scores(*run_, kEvaluation, plan_.evaluation(), inputs_, config_.metric,
-                             config_.model.task, record.counters.bytes_read);
+                             config_.model.task, record.counters.bytes_read, stop);
+  if (!record.scores) return false;
   record.passes.push_back(run_->reports(kEvaluation));
   record.eval_seconds = seconds_since(begin);
   return true;

@@ -31,7 +31,9 @@ struct Rows {
         bits({vertices, columns, block_rows}),
         splits({vertices, 1, block_rows}) {}
 
-  Scores compute(Metric metric) {
+  Scores compute(Metric metric) { return compute(metric, nullptr).value(); }
+
+  std::optional<Scores> compute(Metric metric, const std::atomic<bool>* stop) {
     test::MemoryFileSystem files;
     test::MemoryBlockIo io(files);
     test::AnyMemoryTensor& label_tensor =
@@ -40,8 +42,8 @@ struct Rows {
     BlockRows logit_rows = stored_rows(logits.store(io), bytes_read);
     BlockRows label_rows = stored_rows(label_tensor.store(io), bytes_read);
     BlockRows split_rows = stored_rows(splits.store(io), bytes_read);
-    const Scores scores = compute_metric(metric, task, logit_rows, label_rows, split_rows);
-    CHECK(bytes_read > 0);
+    const auto scores = compute_metric(metric, task, logit_rows, label_rows, split_rows, stop);
+    CHECK((bytes_read > 0) == scores.has_value());
     return scores;
   }
 
@@ -216,6 +218,14 @@ void check_against_plain(Task task, std::int64_t vertices, std::int64_t cols) {
 }
 
 }  // namespace
+
+TEST_CASE("metrics: a set stop ends the reading") {
+  Rows<float> rows = random_rows<float>(Task::kMultiLabel, 100, 5, 16);
+  const std::atomic<bool> stop{true};
+  for (const Metric metric : {Metric::kMicroF1, Metric::kRocAuc, Metric::kAveragePrecision}) {
+    CHECK_FALSE(rows.compute(metric, &stop));
+  }
+}
 
 TEMPLATE_TEST_CASE("metrics: each is its plain definition", "", float, double) {
   check_against_plain<TestType>(Task::kSingle, 300, 2);
