@@ -38,4 +38,8 @@ void check_blas_is_serial();
 // by OPENBLAS_CORETYPE): sums differ in their last bits between them.
 std::string_view blas_core();
 
+// Whether those kernels take a product of fewer than 10^6 multiply-adds whose second operand is not
+// transposed as it lies, without packing the operands. Then small products are the faster ones.
+bool multiplies_unpacked();
+
 }  // namespace ooc

@@ -87,4 +87,9 @@ void check_blas_is_serial() {
 
 std::string_view blas_core() { return openblas_get_corename(); }
 
+bool multiplies_unpacked() {
+  static const bool unpacked = blas_core() == "SkylakeX" || blas_core() == "Cooperlake";
+  return unpacked;
+}
+
 }  // namespace ooc

@@ -89,21 +89,64 @@ TEST_CASE("dense: no rows leave a reduction alone") {
   CHECK(run_kernel<float>("matmul", {none, before}, none).values.empty());
 }
 
-TEST_CASE("dense: large row groups and wide operands equal the naive product") {
+// More rows than a tile holds, several tiles of columns on either side, one slice on either side,
+// last slices of every width.
+TEMPLATE_TEST_CASE("dense: large row groups and wide operands equal the naive product", "", float,
+                   double) {
   struct Shape {
     std::int64_t rows, k, m;
   };
-  // The last one is wide enough for weight gradients by contiguous copies.
-  for (const Shape& shape : {Shape{2048, 100, 47}, Shape{513, 32, 32}, Shape{1100, 260, 250}}) {
+  for (const Shape& shape :
+       {Shape{2048, 100, 47}, Shape{513, 32, 32}, Shape{1100, 260, 250}, Shape{257, 602, 16},
+        Shape{300, 289, 583}, Shape{600, 20, 300}, Shape{128, 1433, 7}, Shape{256, 256, 64}}) {
     const Dense x = random_dense(shape.rows, shape.k, 7);
     const Dense w = random_dense(shape.k, shape.m, 8);
     const Dense g = random_dense(shape.rows, shape.m, 9);
-    CHECK_CLOSE(run_kernel<float>("matmul", {x, w}, Dense(shape.rows, shape.m)), product(x, w),
-                tolerance<float>(shape.k));
-    CHECK_CLOSE(run_kernel<float>("matmul_reduce", {x, g}, Dense(shape.k, shape.m)),
-                product(transposed(x), g), tolerance<float>(shape.rows));
-    CHECK_CLOSE(run_kernel<double>("matmul_reduce", {x, g}, Dense(shape.k, shape.m)),
-                product(transposed(x), g), tolerance<double>(shape.rows));
+    const Dense before = filled(shape.rows, shape.m, std::nan(""));
+    const Dense expected = product(x, w);
+    CHECK_CLOSE(run_kernel<TestType>("matmul", {x, w}, before), expected,
+                tolerance<TestType>(shape.k));
+    CHECK_CLOSE(run_kernel<TestType>("matmul", {x, transposed(w)}, before,
+                                     {.attributes = {.transpose = true}}),
+                expected, tolerance<TestType>(shape.k));
+    Dense sums = product(transposed(x), g);
+    for (double& value : sums.values) value += 0.5;
+    CHECK_CLOSE(run_kernel<TestType>("matmul_reduce", {x, g}, filled(shape.k, shape.m, 0.5)), sums,
+                tolerance<TestType>(shape.rows));
+  }
+}
+
+// As edges' rows lie.
+TEST_CASE("dense: products of rows in one wide slice") {
+  const Dense x = random_dense(530, 300, 13);
+  for (const std::int64_t m : {40, 300}) {
+    const Dense w = random_dense(300, m, 14);
+    const Dense g = random_dense(530, m, 15);
+    const Dense w_transposed = transposed(w);
+    const auto x_matrix = SlicedMatrix<float>::parameter(x);
+    const auto g_matrix = SlicedMatrix<float>::parameter(g);
+    const auto run = [&](const char* op, const MatrixView& a, const MatrixView& b,
+                         SlicedMatrix<float> output, bool transpose) {
+      const MatrixView inputs[] = {a, b};
+      const Attributes attributes{.transpose = transpose};
+      const RunState state;
+      cpu_backend().row_kernel(op, DType::kF32)({inputs, {&output.view(), 1}, attributes, state});
+      CHECK(output.guards_hold());
+      return output.dense();
+    };
+    for (const bool transpose : {false, true}) {
+      const auto w_matrix = SlicedMatrix<float>::parameter(transpose ? w_transposed : w);
+      for (const bool slices : {false, true}) {
+        const Dense zeros(530, m);
+        SlicedMatrix<float> output = slices ? SlicedMatrix<float>::vertex(zeros, kRowOffset)
+                                            : SlicedMatrix<float>::parameter(zeros);
+        CHECK_CLOSE(run("matmul", x_matrix.view(), w_matrix.view(), std::move(output), transpose),
+                    product(x, w), tolerance<float>(300));
+      }
+    }
+    CHECK_CLOSE(run("matmul_reduce", x_matrix.view(), g_matrix.view(),
+                    SlicedMatrix<float>::parameter(Dense(300, m)), false),
+                product(transposed(x), g), tolerance<float>(530));
   }
 }
 
