@@ -59,7 +59,7 @@ std::int64_t parameter_bytes(const ModelProgram& program) {
 std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
                              const GraphCounts& counts) {
   constexpr std::int64_t kProcess = 8 << 20;  // HDF5, the log, the heap's own
-  constexpr std::int64_t kWorker = 4 << 20;   // BLAS' buffer, its stack, its heap
+  constexpr std::int64_t kWorker = 4 << 20;   // BLAS' buffer, copies for it, stack, heap
   constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
   // Of chunks that are there or ahead: their tables of tiles; and of all chunks, sweep by sweep.
   constexpr std::int64_t kChunks = 48, kChunkBytes = 1024;

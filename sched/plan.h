@@ -230,7 +230,7 @@ struct MachineRates {
   double elementwise =
       1.5e10;  // bytes that row-wise steps other than matrix products read and write
   double multiply_adds = 5e10;  // of rows with a matrix
-  double row_sums = 2.5e10;     // multiply-adds of products that are summed over rows
+  double row_sums = 4.5e10;     // multiply-adds of products that are summed over rows
 };
 
 // Options that shape passes.
