@@ -8,17 +8,15 @@
 namespace ooc {
 namespace {
 
-// Items with a place of their own that are asked for ahead.
-constexpr std::int64_t kAhead = 16;
+// Times the items that are worked on together that are asked for ahead, of those with a place of
+// their own.
+constexpr std::int64_t kAhead = 8;
 
 }  // namespace
 
 ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader,
                        std::vector<std::byte*> slots)
-    : driver_(driver),
-      loader_(std::move(loader)),
-      items_(static_cast<std::size_t>(loader_->count())),
-      slots_(std::move(slots)) {
+    : driver_(driver), loader_(std::move(loader)), slots_(std::move(slots)) {
   for (std::size_t slot = slots_.size(); slot > 0; --slot) {
     free_.push_back(static_cast<int>(slot) - 1);
   }
@@ -28,9 +26,10 @@ void ItemStream::advance() {
   while (next_ < loader_->count()) {
     std::byte* place = loader_->place(next_);
     if (place == nullptr && free_.empty()) return;
-    const auto ahead = std::max<std::int64_t>(kAhead, static_cast<std::int64_t>(slots_.size()));
+    const auto ahead =
+        std::max(kAhead * loader_->at_once(), static_cast<std::int64_t>(slots_.size()));
     if (place != nullptr && (next_ > reached_ + ahead || loader_->is_coming(next_))) return;
-    Item& item = at(next_);
+    Item& item = items_[next_];
     item.data = place;
     if (place == nullptr) {
       item.slot = free_.back();
@@ -63,20 +62,20 @@ void ItemStream::came(std::int64_t index) {
 }
 
 bool ItemStream::ready(std::int64_t item) const {
-  return at(item).there && loader_->complete(item);
+  const auto found = items_.find(item);
+  return found != items_.end() && found->second.there && loader_->complete(item);
 }
 
 void ItemStream::hold(std::int64_t item, std::int64_t uses) {
   reached_ = std::max(reached_, item);
-  at(item).uses = uses;
+  items_[item].uses = uses;
 }
 
 void ItemStream::release(std::int64_t index) {
   Item& item = at(index);
   if (--item.uses > 0) return;
   if (item.slot >= 0) free_.push_back(item.slot);
-  item.slot = -1;
-  item.there = false;
+  items_.erase(index);
   loader_->released(index);
 }
 

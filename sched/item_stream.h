@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "sched/driver.h"
@@ -19,6 +20,8 @@ class ItemLoader {
  public:
   virtual ~ItemLoader() = default;
   virtual std::int64_t count() const = 0;
+  // Items that are worked on together.
+  virtual std::int64_t at_once() const { return 1; }
   // Where an item lies by itself; null: it takes a slot.
   virtual std::byte* place(std::int64_t item) const = 0;
   // Whether an earlier item is bringing all of it: it is loaded when that is there.
@@ -59,14 +62,14 @@ class ItemStream {
     std::int64_t uses = 0;
     bool there = false;
   };
-  Item& at(std::int64_t item) { return items_[static_cast<std::size_t>(item)]; }
-  const Item& at(std::int64_t item) const { return items_[static_cast<std::size_t>(item)]; }
+  Item& at(std::int64_t item) { return items_.at(item); }
+  const Item& at(std::int64_t item) const { return items_.at(item); }
   void load(std::int64_t item);
   void came(std::int64_t item);
 
   Driver& driver_;
   std::unique_ptr<ItemLoader> loader_;
-  std::vector<Item> items_;
+  std::unordered_map<std::int64_t, Item> items_;  // loaded or held, and not released
   std::vector<std::byte*> slots_;
   std::vector<int> free_;
   std::int64_t next_ = 0;     // to be loaded

@@ -135,17 +135,13 @@ void PassRun::open_streamed(Use& use) {
   const std::int64_t blocks = tensor.layout.block_count();
   use.item_blocks =
       std::max(tensor.unit_blocks, context_.edges.span_rows / tensor.layout.block_rows);
-  std::vector<RowsItem> items;
-  for_each_part(pass_, context_.edges.block_count(),
-                [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
-                  if (!is_sliced(use)) {
-                    first = 0;
-                    end = tensor.layout.slice_count();
-                  }
-                  for (std::int64_t block = 0; block < blocks; block += use.item_blocks) {
-                    items.push_back({block, std::min(block + use.item_blocks, blocks), first, end});
-                  }
-                });
+  RowsItems items{use.item_blocks};
+  for_each_part(
+      pass_, context_.edges.block_count(),
+      [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
+        const bool sliced = is_sliced(use);
+        items.add({0, blocks, sliced ? first : 0, sliced ? end : tensor.layout.slice_count()});
+      });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
   use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),
@@ -157,18 +153,14 @@ void PassRun::open_rows(Use& use) {
   const std::int64_t blocks = tensor.layout.block_count();
   const std::int64_t a_block = blocks_in(context_.edges, tensor);
   use.item_blocks = tensor.unit_blocks;
-  std::vector<RowsItem> items;
-  for_each_part(pass_, context_.edges.block_count(),
-                [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-                  end = std::min(end * a_block, blocks);
-                  for (std::int64_t block = first * a_block / use.item_blocks * use.item_blocks;
-                       block < end; block += use.item_blocks) {
-                    const std::int64_t end_block = std::min(block + use.item_blocks, blocks);
-                    for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
-                      items.push_back({block, end_block, slice, slice + 1});
-                    }
-                  }
-                });
+  RowsItems items{use.item_blocks, true};
+  for_each_part(
+      pass_, context_.edges.block_count(),
+      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
+        const std::int64_t unit = use.item_blocks;
+        items.add({first * a_block / unit * unit, std::min(round_up(end * a_block, unit), blocks),
+                   0, tensor.layout.slice_count()});
+      });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
   use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),

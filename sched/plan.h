@@ -59,9 +59,9 @@ struct PlannedTensor {
 // Blocks [first_block, end_block) of a tensor, counted in its own, in memory, from the beginning of
 // first_pass to the end of last_pass (counted over all sections; first_pass > last_pass: over the
 // end of the epoch). The blocks come in by the first of these passes that touches them; from 0 to
-// the last pass: they stay for good. Boundaries are multiples of the tensor's unit (or its end); of
-// a streamed one's, of the span too. Memory: slice after slice, unit after unit, each unit at a
-// multiple of 4 KiB (unit_bytes()).
+// the last pass: they stay for good. Boundaries are multiples of the tensor's unit (or its end),
+// and of what edges reach at once: one of the graph's blocks, of a streamed tensor a span. Memory:
+// slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()).
 struct Piece {
   int tensor = -1;
   std::int64_t first_block = 0, end_block = 0;
@@ -100,7 +100,7 @@ enum class UseRole {
   kStreamed,     // read span by span, once for each part and group of slices
   kResident,     // rows of the part's vertices, read at the edges: loaded before the first span
   kAccumulator,  // folded into; of the part's vertices
-  kRows,         // read by the row-wise steps, block after block
+  kRows,         // read by the row-wise steps, in the order of rows
   kOutput,       // written by the row-wise steps
 };
 
@@ -151,7 +151,9 @@ struct Pass {
   std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
   std::vector<ValueId> reductions;  // summed by the steps
   std::int64_t group_rows = 0;  // rows of a row group: the unit of compute, a leaf of reductions
-  std::int64_t step_rows = 0;   // rows that are taken up at once: the smallest block of its tensors
+  // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
+  // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
+  std::int64_t step_rows = 0;
   std::int64_t scratch_bytes = 0;  // per worker
 
   // Of an epoch behind the first.

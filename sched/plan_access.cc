@@ -32,6 +32,23 @@ void add_touches(const UseDraft& use, const PassDraft& pass, Access& access) {
   }
 }
 
+// Blocks of a tensor that lie beside each other wherever they are, for edges reach all of them from
+// one place: a span's where they are streamed, those of one of the graph's blocks.
+std::int64_t blocks_at_once(const UseDraft& use, const Draft& draft, const EdgeLayout& edges) {
+  const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
+  switch (use.role) {
+    case UseRole::kStreamed:
+      return edges.span_rows / tensor.layout.block_rows;
+    case UseRole::kResident:
+    case UseRole::kAccumulator:
+      return blocks_in(edges, tensor);
+    case UseRole::kRows:
+    case UseRole::kOutput:
+      return 1;
+  }
+  return 1;
+}
+
 bool is_output(const PassBuilder& builder, const Draft& draft, int section, int tensor) {
   const std::vector<int>& tensors = draft.value_tensors[static_cast<std::size_t>(section)];
   const std::vector<ValueId>& outputs = builder.program(section).outputs;
@@ -84,10 +101,7 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
         timeline.accesses.push_back({p});
       }
       add_touches(use, pass, timeline.accesses.back());
-      if (use.role == UseRole::kStreamed) {
-        const TensorLayout& layout = draft.tensors[static_cast<std::size_t>(use.tensor)].layout;
-        timeline.quantum = std::lcm(timeline.quantum, edges.span_rows / layout.block_rows);
-      }
+      timeline.quantum = std::lcm(timeline.quantum, blocks_at_once(use, draft, edges));
       if (!timeline.accesses.back().makes) continue;
       if (!is_output(builder, draft, section, use.tensor)) continue;
       timeline.always_stored = builder.options().store_outputs;

@@ -98,6 +98,7 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
                              {"slots", use.slots}});
   }
   entry["group_rows"] = pass.group_rows;
+  entry["step_rows"] = pass.step_rows;
   entry["scratch_bytes"] = pass.scratch_bytes;
   entry["memory_bytes"] = memory_of(plan, index, pass);
   if (plan.host) {
@@ -137,6 +138,7 @@ Json tensors_to_json(const Plan& plan) {
                {"bytes", tensor_bytes(tensor)},
                {"input", tensor.input},
                {"blocks", tensor.layout.block_count()},
+               {"block_rows", tensor.layout.block_rows},
                {"unit_blocks", tensor.unit_blocks},
                {"stored_from_block", tensor.stored_from_block},
                {"in_memory", pieces_to_json(plan.pieces, static_cast<int>(t))}};

@@ -186,6 +186,7 @@ class LruWalk {
     for (std::size_t t = 0; t < hits_.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const auto level = [&](std::int64_t parts) {
+        if (counts_[t] == 0) return line.first_block;  // it lies inside a part
         if (parts >= counts_[t]) return line.end_block;
         return whole_blocks(line, line.first_block + first_block(line, parts));
       };

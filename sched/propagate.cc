@@ -78,12 +78,10 @@ bool PassRun::load_resident() {
     if (use.planned->role != UseRole::kResident) continue;
     const PlannedTensor& tensor = *use.access.tensor;
     const std::int64_t unit = tensor.unit_blocks, a_block = blocks_in(edges, tensor);
-    const std::int64_t end = std::min(end_block_ * a_block, tensor.layout.block_count());
-    std::vector<RowsItem> items;
-    for (std::int64_t block = first_block_ * a_block / unit * unit; block < end; block += unit) {
-      items.push_back({block, std::min(block + unit, tensor.layout.block_count()), slice_begin(use),
-                       slice_end(use)});
-    }
+    const std::int64_t end =
+        std::min(round_up(end_block_ * a_block, unit), tensor.layout.block_count());
+    RowsItems items{unit};
+    items.add({first_block_ * a_block / unit * unit, end, slice_begin(use), slice_end(use)});
     auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), use.part);
     use.loader = loader.get();
     use.stream =

@@ -1,13 +1,41 @@
 #include "sched/rows_loader.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "storage/errors.h"
 
 namespace ooc {
 
-RowsLoader::RowsLoader(const TensorAccess& access, std::vector<RowsItem> items, RowsPlace part)
-    : access_(access), items_(std::move(items)), part_(part), loaded_(items_.size()) {}
+void RowsItems::add(const RowsItem& run) {
+  runs.push_back({run, count});
+  const std::int64_t units = ceil_div(run.end_block - run.first_block, item_blocks);
+  count += apart ? units * (run.end_slice - run.first_slice) : units;
+}
+
+RowsItem RowsItems::at(std::int64_t item) const {
+  const auto run = std::prev(
+      std::upper_bound(runs.begin(), runs.end(), item,
+                       [](std::int64_t wanted, const Run& of) { return wanted < of.first_item; }));
+  const RowsItem& all = run->all;
+  const std::int64_t slices = apart ? all.end_slice - all.first_slice : 1;
+  const std::int64_t in_run = item - run->first_item;
+  RowsItem found = all;
+  found.first_block += in_run / slices * item_blocks;
+  found.end_block = std::min(found.first_block + item_blocks, all.end_block);
+  if (apart) {
+    found.first_slice += in_run % slices;
+    found.end_slice = found.first_slice + 1;
+  }
+  return found;
+}
+
+RowsLoader::RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace part)
+    : access_(access), items_(std::move(items)), part_(part) {}
+
+std::int64_t RowsLoader::at_once() const {
+  return items_.apart ? access_.tensor->layout.slice_count() : 1;
+}
 
 template <class Visit>
 void RowsLoader::for_each_unit(const RowsItem& item, Visit&& visit) const {
@@ -20,7 +48,7 @@ void RowsLoader::for_each_unit(const RowsItem& item, Visit&& visit) const {
 }
 
 RowsPlace RowsLoader::rows(std::int64_t index, std::byte* data) const {
-  const RowsItem& item = at(index);
+  const RowsItem item = items_.at(index);
   const int piece = access_.piece(item.first_block);
   if (piece >= 0) return access_.residency->place(piece);
   if (part_.data != nullptr) return part_;
@@ -28,7 +56,7 @@ RowsPlace RowsLoader::rows(std::int64_t index, std::byte* data) const {
 }
 
 std::byte* RowsLoader::place(std::int64_t index) const {
-  const RowsItem& item = at(index);
+  const RowsItem item = items_.at(index);
   const bool elsewhere = part_.data != nullptr || access_.piece(item.first_block) >= 0;
   if (!elsewhere) return nullptr;
   const std::int64_t row = item.first_block * access_.tensor->layout.block_rows;
@@ -37,16 +65,17 @@ std::byte* RowsLoader::place(std::int64_t index) const {
 
 void RowsLoader::load(std::int64_t index, std::byte* data,
                       const std::function<BlockCompletion()>& completion) {
-  const RowsItem& item = at(index);
+  const RowsItem item = items_.at(index);
   const int piece = access_.piece(item.first_block);
   const RowsPlace place = rows(index, data);
+  const std::lock_guard lock(mutex_);
   for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
     if (piece >= 0) {
       if (access_.residency->state(piece, unit, slice) != Residency::State::kAbsent) return;
       access_.residency->set(piece, unit, slice, Residency::State::kComing);
     }
     OOC_CHECK(access_.store != nullptr);
-    loaded_[static_cast<std::size_t>(index)].emplace_back(unit, slice);
+    loaded_[index].emplace_back(unit, slice);
     *access_.bytes_in += unit_payload(*access_.tensor, unit, slice);
     access_.store->read(unit, slice, place.at(*access_.tensor, first_row(unit), slice),
                         completion());
@@ -54,32 +83,41 @@ void RowsLoader::load(std::int64_t index, std::byte* data,
 }
 
 bool RowsLoader::needs_check(std::int64_t index) const {
-  const auto& loaded = loaded_[static_cast<std::size_t>(index)];
-  return std::any_of(loaded.begin(), loaded.end(), [&](const auto& unit) {
+  const std::lock_guard lock(mutex_);
+  const auto loaded = loaded_.find(index);
+  if (loaded == loaded_.end()) return false;
+  return std::any_of(loaded->second.begin(), loaded->second.end(), [&](const auto& unit) {
     return access_.store->needs_verify(unit.first, unit.second);
   });
 }
 
 void RowsLoader::check(std::int64_t index, const std::byte* data) {
   const RowsPlace place = rows(index, const_cast<std::byte*>(data));
-  for (const auto& [unit, slice] : loaded_[static_cast<std::size_t>(index)]) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> loaded;
+  {
+    const std::lock_guard lock(mutex_);
+    loaded = loaded_.at(index);
+  }
+  for (const auto& [unit, slice] : loaded) {
     access_.store->verify(unit, slice, place.at(*access_.tensor, first_row(unit), slice));
   }
 }
 
 void RowsLoader::arrived(std::int64_t index) {
-  auto& loaded = loaded_[static_cast<std::size_t>(index)];
-  const int piece = access_.piece(at(index).first_block);
+  const std::lock_guard lock(mutex_);
+  const auto loaded = loaded_.find(index);
+  if (loaded == loaded_.end()) return;
+  const int piece = access_.piece(items_.at(index).first_block);
   if (piece >= 0) {
-    for (const auto& [unit, slice] : loaded) {
+    for (const auto& [unit, slice] : loaded->second) {
       access_.residency->set(piece, unit, slice, Residency::State::kThere);
     }
   }
-  loaded.clear();
+  loaded_.erase(loaded);
 }
 
 bool RowsLoader::complete(std::int64_t index) const {
-  const RowsItem& item = at(index);
+  const RowsItem item = items_.at(index);
   const int piece = access_.piece(item.first_block);
   if (piece < 0) return true;
   bool complete = true;

@@ -2,6 +2,8 @@
 // piece that holds them, once.
 #pragma once
 
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,22 @@ namespace ooc {
 struct RowsItem {
   std::int64_t first_block = 0, end_block = 0;
   std::int64_t first_slice = 0, end_slice = 0;
+};
+
+// The items of a stream, in order, in little memory: `item_blocks` at a time through the blocks of
+// each run, and for each, if `apart`, one slice after the other, otherwise all slices together.
+struct RowsItems {
+  std::int64_t item_blocks = 1;
+  bool apart = false;
+  struct Run {
+    RowsItem all;
+    std::int64_t first_item = 0;
+  };
+  std::vector<Run> runs{};
+  std::int64_t count = 0;
+
+  void add(const RowsItem& run);
+  RowsItem at(std::int64_t item) const;
 };
 
 // What every use of a tensor in a pass needs to know of it.
@@ -37,12 +55,13 @@ struct TensorAccess {
 class RowsLoader final : public ItemLoader {
  public:
   // `part`: where items that no piece holds lie; without data they take slots.
-  RowsLoader(const TensorAccess& access, std::vector<RowsItem> items, RowsPlace part = {});
+  RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace part = {});
 
   // Where an item's rows lie that is at `data`.
   RowsPlace rows(std::int64_t item, std::byte* data) const;
 
-  std::int64_t count() const override { return static_cast<std::int64_t>(items_.size()); }
+  std::int64_t count() const override { return items_.count; }
+  std::int64_t at_once() const override;
   std::byte* place(std::int64_t item) const override;
   bool is_coming(std::int64_t) const override { return false; }  // unit by unit: complete()
   void load(std::int64_t item, std::byte* data,
@@ -54,7 +73,6 @@ class RowsLoader final : public ItemLoader {
   void released(std::int64_t) override {}
 
  private:
-  const RowsItem& at(std::int64_t item) const { return items_[static_cast<std::size_t>(item)]; }
   std::int64_t first_row(std::int64_t unit) const {
     return unit * access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
   }
@@ -62,9 +80,11 @@ class RowsLoader final : public ItemLoader {
   void for_each_unit(const RowsItem& item, Visit&& visit) const;
 
   TensorAccess access_;
-  std::vector<RowsItem> items_;
+  RowsItems items_;
   RowsPlace part_;
-  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> loaded_;  // unit, slice; by item
+  // By item that is on its way: unit, slice. Workers look at it, too.
+  mutable std::mutex mutex_;
+  std::unordered_map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> loaded_;
 };
 
 }  // namespace ooc

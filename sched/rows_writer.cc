@@ -38,10 +38,8 @@ bool RowsWriter::open(std::int64_t index) {
   const TensorLayout& layout = access_.tensor->layout;
   const std::int64_t first = index * access_.tensor->unit_blocks;
   const std::int64_t end = std::min(first + access_.tensor->unit_blocks, layout.block_count());
-  // A part may end inside a unit that is neither stored nor in a piece.
-  const std::int64_t end_made = part_.data != nullptr ? std::min(end, part_.end_block) : end;
-  Unit unit;
-  unit.rows_left = std::min(end_made * layout.block_rows, layout.rows) - first * layout.block_rows;
+  Unit unit;  // parts hold whole ones
+  unit.rows_left = std::min(end * layout.block_rows, layout.rows) - first * layout.block_rows;
   const int piece = access_.piece(first);
   if (piece >= 0) {
     unit.place = access_.residency->place(piece);

@@ -259,6 +259,25 @@ void check_regions(const Plan& plan, int index, const Pass& pass) {
   check_regions(std::move(held), plan.host->arena_bytes);
 }
 
+// Edge work finds all rows of one of the graph's blocks from one place.
+void check_edge_pieces(const Plan& plan, const GraphCounts& graph) {
+  for (const Located& at : passes_of(plan)) {
+    for (const TensorUse& use : at.pass->uses) {
+      if (use.tensor < 0 || use.role == UseRole::kRows || use.role == UseRole::kOutput) continue;
+      for (const Piece& piece : plan.pieces) {
+        if (piece.tensor != use.tensor || !alive(piece, at.index)) continue;
+        const TensorLayout& layout = plan.tensors[static_cast<std::size_t>(use.tensor)].layout;
+        const std::int64_t rows =
+            use.role == UseRole::kStreamed ? graph.edges.span_rows : graph.edges.block_rows;
+        INFO(plan.tensors[static_cast<std::size_t>(use.tensor)].name << " in pass " << at.index);
+        REQUIRE(piece.first_block * layout.block_rows % rows == 0);
+        REQUIRE((piece.end_block == layout.block_count() ||
+                 piece.end_block * layout.block_rows % rows == 0));
+      }
+    }
+  }
+}
+
 void check_pieces(const Plan& plan, const std::vector<Piece>& pieces, int passes) {
   for (const Piece& piece : pieces) {
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
@@ -323,6 +342,7 @@ void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
   const std::vector<Located> passes = passes_of(plan);
   for (const Located& at : passes) check_regions(plan, at.index, *at.pass);
   check_pieces(plan, plan.pieces, static_cast<int>(passes.size()));
+  check_edge_pieces(plan, graph);
   if (plan.host) check_pieces(plan, plan.host->pieces, static_cast<int>(passes.size()));
   if (plan.host) check_staging(plan, graph);
   const Counted counted = count_bytes(plan, graph);
