@@ -161,6 +161,16 @@ TEST_CASE("zero rows: so they do with norms, residuals, heads, class weights and
   check_training(many, config);
 }
 
+TEST_CASE("zero rows: so they do where one file has the edges of both directions") {
+  TinyDataset spec = few_train();
+  spec.edges = test::with_reverse(spec.edges);
+  spec.edge_weights = false;
+  spec.edge_types = spec.edge_feature_cols = 0;
+  Bench bench(spec);
+  CHECK(bench.passing(config_of("gcn"))[0] > 0);
+  check_training(bench, config_of("gcn"));
+}
+
 TEST_CASE("zero rows: nothing is passed over where nothing is known, or it doesn't pay") {
   Bench bench;
   RunConfig config = config_of("gcn");
