@@ -25,8 +25,8 @@ from accuracy import ROOT, describe_machine, run  # noqa: E402
 BIN = ROOT / "build" / "release" / "bin"
 SHARES = [1, 5, 20, 60]
 VARIANTS = {"with": [], "without": ["--rewrites=-zeros"]}
-EPOCHS = 4
-TURNS = 2
+EPOCHS = 6
+TURNS = 3
 
 
 def make_graph(work, options):
@@ -52,8 +52,8 @@ def make_graph(work, options):
 def train(dataset, work, options, arguments):
     run_dir = work / "run"
     run(BIN / "ooc-train", dataset, "--model", "gcn", "--hidden", options.hidden,
-        "--epochs", EPOCHS, "--eval-every", EPOCHS, "--run-dir", run_dir, "--force", "--quiet",
-        *arguments)
+        "--dropout", 0, "--epochs", EPOCHS, "--eval-every", EPOCHS, "--run-dir", run_dir,
+        "--force", "--quiet", *arguments)
     epochs = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     passes = json.loads((run_dir / "plan.json").read_text())["epoch"]["sections"][0]["passes"]
     [back] = [i for i, entry in enumerate(passes)

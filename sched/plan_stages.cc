@@ -226,11 +226,12 @@ double gather_bytes(const Program& program, const Pass& pass, const GraphCounts&
   for (const EdgeProgram::Shape& shape : bound.accumulators) bytes += 2 * fetched(shape) * folding;
   if (!is_plain_sum(bound)) bytes += static_cast<double>(value_bytes_of_edge(bound));
   if (bound.splits < 0) return taken * bytes;
-  // As much time as it takes to choose among edges, slice by slice.
-  constexpr double kChoiceBytes = 40;
+  // As many bytes as in the time that it takes to choose among edges, slice by slice; and few rows
+  // of a tile lie far apart (both by bench/gather_bench.cc).
+  constexpr double kChoiceBytes = 80, kFar = 2;
   const auto slices =
       static_cast<double>(std::max<std::int64_t>(1, ceil_div(pass.slice_local_cols, kSliceWidth)));
-  return taken * bytes + static_cast<double>(edges.edges) * slices * kChoiceBytes;
+  return taken * kFar * bytes + static_cast<double>(edges.edges) * slices * kChoiceBytes;
 }
 
 namespace {
