@@ -6,8 +6,8 @@ vertices train.
 
 Makes a directed graph of planted classes, imports it with 1, 5, 20 and 60 % of the vertices in
 the train split, and trains a GCN of 2 layers for a few epochs with and without `--rewrites -zeros`,
-in turns. Seconds are the fastest epoch's (metrics.jsonl), beside the plan's. The losses must be equal to
-the last bit. Prints a table and writes bench/results/zero-rows.json.
+in turns. Seconds are the fastest epoch's (metrics.jsonl), beside the plan's. The losses must be
+equal to the last bit. Prints a table and writes bench/results/zero-rows.json.
 """
 
 import argparse
@@ -26,7 +26,7 @@ BIN = ROOT / "build" / "release" / "bin"
 SHARES = [1, 5, 20, 60]
 VARIANTS = {"with": [], "without": ["--rewrites=-zeros"]}
 EPOCHS = 6
-TURNS = 3
+TURNS = 2
 
 
 def make_graph(work, options):
