@@ -6,7 +6,9 @@
 // row that a tile touches read, accumulators read and written once.
 //   vertices / degree / span_rows / grouped
 #include "bench/bench_support.h"
+#include "kernels/edge_kernel_cpu.h"
 #include "kernels/gather_cpu.h"
+#include "kernels/row_kernels.h"
 #include "storage/tile.h"
 
 namespace ooc::bench {
@@ -142,6 +144,61 @@ BENCHMARK(gather)
     ->Args({1 << 21, 16, 65536, 0})
     ->Args({1 << 21, 16, 65536, 1})
     ->Args({1 << 21, 32, 65536, 0});
+
+// The same span after span over the edges whose neighbours are in the train split: that share of
+// all in percent, drawn evenly. 0: without splits, every edge.
+//   vertices / degree / span_rows / percent
+void gather_train(benchmark::State& state) {
+  const std::int64_t vertices = state.range(0);
+  const std::int64_t span_rows = state.range(2);
+  const Tiles tiles = random_tiles(vertices, state.range(1), span_rows);
+  const Matrix sources(vertices, kSliceWidth);
+  const Matrix accumulators(vertices, kSliceWidth);
+  std::vector<std::uint8_t> splits(static_cast<std::size_t>(vertices));
+  std::minstd_rand engine(2);
+  for (std::uint8_t& split : splits) split = engine() % 100 < state.range(3) ? kTrainSplit : 3;
+  EdgeProgram program;
+  program.streamed = {{kSliceWidth, DType::kF32}, {1, DType::kU8}};
+  program.accumulators = program.values = {{kSliceWidth, DType::kF32}};
+  program.loads = {{EdgeLoad::kStreamed, 0, 0}};
+  program.folds = {{Fold::kSum, {0}, {0}}};
+  program.batch_edges = 512;
+  if (state.range(3) > 0) program.splits = 1;
+  const auto kernel = cpu::make_edge_kernel(program);
+  std::vector<std::byte> scratch(static_cast<std::size_t>(edge_scratch_bytes(program)));
+  double best = 1e30;
+  for (auto _ : state) {
+    const double seconds = seconds_of([&] {
+      for (std::int64_t span = 0; span < tiles.spans; ++span) {
+        const void* rows[] = {sources.data() + span * span_rows * kSliceWidth,
+                              splits.data() + span * span_rows};
+        for (std::int64_t block = 0; block < tiles.blocks; ++block) {
+          void* accumulator = accumulators.data() + block * kBlockRows * kSliceWidth;
+          const TileGroup::Entry entry{
+              tiles.views[static_cast<std::size_t>(span * tiles.blocks + block)], rows};
+          kernel->run(
+              {{&entry, 1}, kBlockRows, nullptr, &accumulator, nullptr, 0, {}, scratch.data()});
+        }
+      }
+    });
+    best = std::min(best, seconds);
+    state.SetIterationTime(seconds);
+  }
+  state.counters["ns_per_edge"] = best / static_cast<double>(tiles.edges) * 1e9;
+  state.counters["edges_per_tile"] =
+      static_cast<double>(tiles.edges) / static_cast<double>(tiles.views.size());
+}
+
+void train_shares(benchmark::internal::Benchmark* bench) {
+  for (const std::vector<std::int64_t>& graph :
+       {std::vector<std::int64_t>{16384, 64, 16384}, {1 << 20, 30, 65536}, {1 << 21, 4, 65536}}) {
+    for (const std::int64_t percent : {0, 1, 5, 10, 20, 40, 50, 60, 80, 99}) {
+      bench->Args({graph[0], graph[1], graph[2], percent});
+    }
+  }
+}
+
+BENCHMARK(gather_train)->UseManualTime()->Unit(benchmark::kMillisecond)->Apply(train_shares);
 
 }  // namespace
 }  // namespace ooc::bench

@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from accuracy import ROOT, describe_machine, run  # noqa: E402
 
 BIN = ROOT / "build" / "release" / "bin"
-REWRITES = ["motion", "common", "order", "hoisting", "dead", "fusion"]
+REWRITES = ["motion", "common", "order", "hoisting", "dead", "fusion", "zeros"]
 VARIANTS = ["all"] + REWRITES + ["none"]
 EPOCHS = 3
 TURNS = 2

@@ -83,6 +83,7 @@ AbsentGraph absent_graph(const std::string& list) {
   graph.facts.edge_features = counts.at("edge-features");
   graph.facts.edge_weights = counts.at("edge-weights") > 0;
   if (counts.at("multi-label") > 0) graph.task = Task::kMultiLabel;
+  graph.counts.train_vertices = graph.facts.train_vertices;
   graph.counts.symmetric = counts.at("symmetric") > 0;
   EdgeLayout& edges = graph.counts.edges;
   edges = choose_edge_layout(graph.facts.vertices, counts.at("edges"), counts.at("block-rows"));

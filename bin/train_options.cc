@@ -127,7 +127,7 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                                "every read, never");
   command.text("--rewrites", options.config.rewrites, "LIST",
                "Leave out rewrites of the model, to measure them: any of -motion, -common, -order, "
-               "-hoisting, -dead, -fusion, with commas between");
+               "-hoisting, -dead, -fusion, -zeros, with commas between");
   command.flag("--plan", options.plan, "Print the plan and exit");
   command.text("--graph", options.graph, "COUNTS",
                "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"

@@ -128,24 +128,27 @@ void no_gradient(GradientBuilder&, const Operation&) {}
 }  // namespace
 
 std::span<const OperatorDef> edge_operators() {
+  using Z = ZeroRows;
   constexpr auto kLocal = FeatureDependence::kSliceLocal;
   constexpr auto kFull = FeatureDependence::kFullWidth;
   constexpr auto kRowWise = Dependence::kRowWise;
   constexpr auto kToEdges = Dependence::kToEdges;
   constexpr auto kGather = Dependence::kAlongEdges;
   static const OperatorDef entries[] = {
-      // name, dependence, features, recompute, shape, gradient, states, linear, fold
-      {"source", kToEdges, kLocal, false, to_edges_shape, source_gradient, nullptr, 1},
-      {"destination", kToEdges, kLocal, false, to_edges_shape, destination_gradient, nullptr, 1},
-      {"edge_key", kRowWise, kFull, false, edge_key_shape, nullptr},
-      {"copy", kRowWise, kLocal, false, copy_shape, copy_gradient, nullptr, 1},
-      {"copy_ids", kRowWise, kLocal, false, copy_shape, nullptr},
-      {"gather_sum", kGather, kLocal, false, gather_shape, gather_sum_gradient, nullptr, 1},
-      {"gather_max", kGather, kLocal, false, gather_shape, gather_max_gradient, max_states, 0,
-       Fold::kMax},
-      {"gather_softmax", kGather, kFull, false, softmax_shape, no_gradient, softmax_states, 0,
-       Fold::kSoftmax},
-      {"softmax_normalize", kRowWise, kFull, true, softmax_normalize_shape,
+      // name, dependence, features, recompute, zero rows, shape, gradient, states, linear, fold
+      {"source", kToEdges, kLocal, false, Z::kFirst, to_edges_shape, source_gradient, nullptr, 1},
+      {"destination", kToEdges, kLocal, false, Z::kFirst, to_edges_shape, destination_gradient,
+       nullptr, 1},
+      {"edge_key", kRowWise, kFull, false, Z::kNone, edge_key_shape, nullptr},
+      {"copy", kRowWise, kLocal, false, Z::kFirst, copy_shape, copy_gradient, nullptr, 1},
+      {"copy_ids", kRowWise, kLocal, false, Z::kNone, copy_shape, nullptr},
+      {"gather_sum", kGather, kLocal, false, Z::kNone, gather_shape, gather_sum_gradient, nullptr,
+       1},
+      {"gather_max", kGather, kLocal, false, Z::kNone, gather_shape, gather_max_gradient,
+       max_states, 0, Fold::kMax},
+      {"gather_softmax", kGather, kFull, false, Z::kNone, softmax_shape, no_gradient,
+       softmax_states, 0, Fold::kSoftmax},
+      {"softmax_normalize", kRowWise, kFull, true, Z::kFirst, softmax_normalize_shape,
        softmax_normalize_gradient},
   };
   return entries;

@@ -31,6 +31,7 @@ GraphCounts counts_of(const Dataset& dataset) {
   counts.out = edge_bytes(dataset.edge_file(Direction::kOut));
   counts.symmetric = dataset.manifest().symmetric;
   counts.stored_dtypes["features"] = dataset.manifest().feature_dtype;
+  counts.train_vertices = dataset.manifest().split_counts[0];
   return counts;
 }
 
@@ -77,7 +78,7 @@ ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
     const std::vector<TensorId> unread = unread_results(model_.graph);
     roots.insert(roots.end(), unread.begin(), unread.end());
   }
-  staged_ = make_stages(model_.graph, name, roots, rewrites.fusion, recompute);
+  staged_ = make_stages(model_.graph, name, roots, rewrites.fusion, recompute, rewrites.zeros);
 }
 
 // Backward says some things twice, such as an output's gradient at the edges.

@@ -124,29 +124,30 @@ using Table = std::map<std::string, OperatorDef, std::less<>>;
 Table built_in_operators() {
   constexpr auto kRowWise = Dependence::kRowWise;
   constexpr auto kReduction = Dependence::kReduction;
+  using Z = ZeroRows;
   constexpr auto kLocal = FeatureDependence::kSliceLocal;
   constexpr auto kFull = FeatureDependence::kFullWidth;
   const OperatorDef entries[] = {
-      // name, dependence, features, recompute, shape, gradient
-      {"matmul", kRowWise, kFull, false, matmul_shape, matmul_gradient},
-      {"matmul_reduce", kReduction, kFull, false, matmul_reduce_shape, nullptr},
-      {"bias", kRowWise, kLocal, true, bias_shape, bias_gradient},
-      {"column_sum", kReduction, kLocal, false, column_reduction, nullptr},
-      {"add", kRowWise, kLocal, true, add_shape, add_gradient, nullptr, 2},
-      {"relu", kRowWise, kLocal, true, like_first, relu_gradient},
-      {"relu_gradient", kRowWise, kLocal, true, like_first, nullptr},
-      {"dropout", kRowWise, kLocal, true, like_first, dropout_gradient},
-      {"layer_norm", kRowWise, kFull, false, like_first, layer_norm_gradient},
-      {"layer_norm_gradient", kRowWise, kFull, false, like_first, nullptr},
-      {"layer_norm_gamma_gradient", kReduction, kFull, false, column_reduction, nullptr},
-      {"batch_norm_sums", kReduction, kLocal, false, batch_norm_sums_shape, nullptr},
-      {"batch_norm", kRowWise, kLocal, true, like_first, batch_norm_gradient},
-      {"batch_norm_gamma_gradient", kReduction, kLocal, false, column_reduction, nullptr},
-      {"batch_norm_gradient", kRowWise, kLocal, false, like_first, nullptr},
-      {"batch_norm_inference", kRowWise, kLocal, true, like_first, nullptr},
-      {"softmax_cross_entropy", kReduction, kFull, false, loss_shape,
+      // name, dependence, features, recompute, zero rows, shape, gradient
+      {"matmul", kRowWise, kFull, false, Z::kFirst, matmul_shape, matmul_gradient},
+      {"matmul_reduce", kReduction, kFull, false, Z::kNone, matmul_reduce_shape, nullptr},
+      {"bias", kRowWise, kLocal, true, Z::kNone, bias_shape, bias_gradient},
+      {"column_sum", kReduction, kLocal, false, Z::kNone, column_reduction, nullptr},
+      {"add", kRowWise, kLocal, true, Z::kAll, add_shape, add_gradient, nullptr, 2},
+      {"relu", kRowWise, kLocal, true, Z::kFirst, like_first, relu_gradient},
+      {"relu_gradient", kRowWise, kLocal, true, Z::kFirst, like_first, nullptr},
+      {"dropout", kRowWise, kLocal, true, Z::kFirst, like_first, dropout_gradient},
+      {"layer_norm", kRowWise, kFull, false, Z::kNone, like_first, layer_norm_gradient},
+      {"layer_norm_gradient", kRowWise, kFull, false, Z::kFirst, like_first, nullptr},
+      {"layer_norm_gamma_gradient", kReduction, kFull, false, Z::kNone, column_reduction, nullptr},
+      {"batch_norm_sums", kReduction, kLocal, false, Z::kNone, batch_norm_sums_shape, nullptr},
+      {"batch_norm", kRowWise, kLocal, true, Z::kNone, like_first, batch_norm_gradient},
+      {"batch_norm_gamma_gradient", kReduction, kLocal, false, Z::kNone, column_reduction, nullptr},
+      {"batch_norm_gradient", kRowWise, kLocal, false, Z::kNone, like_first, nullptr},
+      {"batch_norm_inference", kRowWise, kLocal, true, Z::kNone, like_first, nullptr},
+      {"softmax_cross_entropy", kReduction, kFull, false, Z::kNone, loss_shape,
        softmax_cross_entropy_gradient},
-      {"softmax_cross_entropy_gradient", kRowWise, kFull, false, like_first, nullptr},
+      {"softmax_cross_entropy_gradient", kRowWise, kFull, false, Z::kTrain, like_first, nullptr},
   };
   Table table;
   for (const OperatorDef& entry : entries) table.emplace(entry.name, entry);

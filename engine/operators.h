@@ -28,6 +28,16 @@ enum class FeatureDependence {
   kFullWidth,   // on all of them
 };
 
+// When a row of the output is known to be zero, if operands are finite.
+enum class ZeroRows {
+  kNone,            // never
+  kFirst,           // where the first operand's is
+  kFirstUnshifted,  // likewise, if Attributes::shift is 0
+  kEither,          // where one of the first two operands' is: products
+  kAll,             // where every operand's is: sums
+  kTrain,           // outside the train split, by the third operand: gradients of losses
+};
+
 class GradientBuilder;
 
 struct OperatorDef {
@@ -36,6 +46,7 @@ struct OperatorDef {
   FeatureDependence features = FeatureDependence::kSliceLocal;
   // Cheap enough to be computed again where it is needed rather than kept.
   bool recompute = false;
+  ZeroRows zero_rows = ZeroRows::kNone;
   TensorShape (*shape)(const TensorGraph& graph, const Operation& operation) = nullptr;
   // Adds the operations that compute the gradients of its inputs. Null: nothing flows back.
   void (*gradient)(GradientBuilder& builder, const Operation& operation) = nullptr;

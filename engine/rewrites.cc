@@ -24,6 +24,7 @@ struct Name {
 constexpr Name kNames[] = {
     {"motion", &Rewrites::motion},     {"common", &Rewrites::common}, {"order", &Rewrites::order},
     {"hoisting", &Rewrites::hoisting}, {"dead", &Rewrites::dead},     {"fusion", &Rewrites::fusion},
+    {"zeros", &Rewrites::zeros},
 };
 
 // Where an edge tensor comes from, if it is a vertex tensor's rows.

@@ -28,6 +28,9 @@ struct Rewrites {
   // Edge expressions run in batches that stay in cache, and gathers over the same edges share a
   // propagation. Stages and plans read it.
   bool fusion = true;
+  // Edges that add zeros, from rows of gradients outside the train split, are passed over where
+  // that pays; no bit depends on it. Stages and plans read it.
+  bool zeros = true;
 
   bool operator==(const Rewrites&) const = default;
 };

@@ -7,6 +7,7 @@
 
 #include "engine/edge_operators.h"
 #include "engine/operators.h"
+#include "engine/zero_rows.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -318,11 +319,31 @@ class StageBuilder {
   StagedGraph staged_;
 };
 
+// Which edges the propagations may pass over.
+void find_splits(const TensorGraph& graph, StagedGraph& staged) {
+  Program& program = staged.program;
+  std::vector<ValueId> zero(program.values.size(), -1);
+  const std::vector<TensorId> tensors = zero_outside_train(graph);
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    const ValueId value = staged.values[tensor];
+    if (value < 0 || tensors[tensor] < 0) continue;
+    zero[static_cast<std::size_t>(value)] = staged.value(tensors[tensor]);
+  }
+  for (Stage& stage : program.stages) {
+    if (stage.propagation) {
+      stage.propagation->splits = splits_of_edges(program, *stage.propagation, zero);
+    }
+  }
+}
+
 }  // namespace
 
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
-                        const std::vector<TensorId>& roots, bool share, Recompute recompute) {
-  return StageBuilder(graph, roots, share, recompute).build(name);
+                        const std::vector<TensorId>& roots, bool share, Recompute recompute,
+                        bool zeros) {
+  StagedGraph staged = StageBuilder(graph, roots, share, recompute).build(name);
+  if (zeros) find_splits(graph, staged);
+  return staged;
 }
 
 }  // namespace ooc

@@ -28,8 +28,9 @@ enum class Recompute {
 
 // `roots`: the tensors that are wanted: reductions, and vertex tensors (the program's outputs).
 // `share`: gathers over the same edges share a stage; otherwise each has its own.
+// `zeros`: propagations may pass over edges that add zeros (engine/zero_rows.h).
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
                         const std::vector<TensorId>& roots, bool share = true,
-                        Recompute recompute = Recompute::kCheap);
+                        Recompute recompute = Recompute::kCheap, bool zeros = true);
 
 }  // namespace ooc

@@ -16,52 +16,6 @@ namespace {
 constexpr std::int64_t kPrefetchEdges = 16;
 constexpr std::int64_t kCacheLineBytes = 64;
 
-// Hands out the edges of a tile in order, a batch at a time.
-class TileCursor {
- public:
-  explicit TileCursor(const TileView& tile) : tile_(tile) {}
-
-  std::int64_t first_edge() const { return first_; }  // of the last batch
-  // Fills the batch with up to `most` edges; false at the end of the tile.
-  bool next(std::int64_t most, EdgeBatch& batch) {
-    first_ = edge_;
-    batch.count = std::min<std::int64_t>(most, tile_.edge_count - edge_);
-    for (std::int64_t i = 0; i < batch.count; ++i, ++edge_) {
-      batch.rows[i] = row_of_next();
-      batch.neighbours[i] = tile_.sources[edge_];
-    }
-    return batch.count > 0;
-  }
-  // How many edges with the same ends lie directly before each of the batch.
-  void parallel_indexes(const EdgeBatch& batch, std::int64_t* indexes, std::int64_t stride) {
-    for (std::int64_t i = 0; i < batch.count; ++i) {
-      const bool same = batch.rows[i] == last_row_ && batch.neighbours[i] == last_neighbour_;
-      index_ = same ? index_ + 1 : 0;
-      last_row_ = batch.rows[i];
-      last_neighbour_ = batch.neighbours[i];
-      indexes[i * stride] = index_;
-    }
-  }
-
- private:
-  std::int32_t row_of_next() {
-    if (tile_.encoding == TileEncoding::kRuns) {
-      while (edge_ >= tile_.ends[run_]) ++run_;
-      return tile_.rows[run_];
-    }
-    const std::uint8_t delta = tile_.deltas[edge_];
-    row_ = delta == kRowEscape ? tile_.escapes[escape_++] : row_ + delta;
-    return row_;
-  }
-
-  const TileView& tile_;
-  std::int64_t edge_ = 0, first_ = 0;
-  std::uint32_t run_ = 0, escape_ = 0;
-  std::int32_t row_ = 0;
-  std::int32_t last_row_ = -1, last_neighbour_ = -1;
-  std::int64_t index_ = 0;
-};
-
 // Row ids[i] of `from` to row i of `to`, elements of type E.
 template <class E>
 void copy_rows(const std::int32_t* ids, std::int64_t count, const E* from, std::int64_t from_stride,
@@ -74,11 +28,11 @@ void copy_rows(const std::int32_t* ids, std::int64_t count, const E* from, std::
   });
 }
 
-// Likewise of rows that lie anywhere: asks for those of edges to come, `ahead` in the whole tile.
-template <class E>
-void copy_far_rows(const EdgeBatch& batch, const std::uint16_t* ahead, std::int64_t ahead_count,
-                   const E* from, std::int64_t from_stride, E* to, std::int64_t to_stride,
-                   std::int64_t cols) {
+// Likewise of rows that lie anywhere: asks for those of edges to come, `ahead` of the batch's
+// first.
+template <class E, class Id>
+void copy_far_rows(const EdgeBatch& batch, const Id* ahead, std::int64_t ahead_count, const E* from,
+                   std::int64_t from_stride, E* to, std::int64_t to_stride, std::int64_t cols) {
   const std::int64_t line = kCacheLineBytes / std::int64_t{sizeof(E)};
   with_columns(cols, [&](auto width) {
     for (std::int64_t i = 0; i < batch.count; ++i) {
@@ -88,6 +42,38 @@ void copy_far_rows(const EdgeBatch& batch, const std::uint16_t* ahead, std::int6
                   static_cast<std::size_t>(width) * sizeof(E));
     }
   });
+}
+
+// By operand: its first pointer among all of theirs.
+std::vector<std::size_t> first_pointers(const std::vector<EdgeProgram::Shape>& shapes) {
+  std::vector<std::size_t> first;
+  std::size_t at = 0;
+  for (const EdgeProgram::Shape& shape : shapes) {
+    first.push_back(at);
+    at += static_cast<std::size_t>(ceil_div(shape.cols, kSliceWidth));
+  }
+  return first;
+}
+
+// Null: every edge is taken.
+const std::uint8_t* splits_of(const EdgeProgram& program, const TileGroup::Entry& entry) {
+  if (program.splits < 0) return nullptr;
+  const auto operand = static_cast<std::size_t>(program.splits);
+  return static_cast<const std::uint8_t*>(
+      entry.streamed[first_pointers(program.streamed)[operand]]);
+}
+
+// A batch in scratch; `at` goes behind it.
+EdgeBatch place_batch(const EdgeProgram& program, std::byte*& at) {
+  const auto take = [&](auto*& ids) {
+    ids = reinterpret_cast<std::remove_reference_t<decltype(ids)>>(at);
+    at += round_up(program.batch_edges * std::int64_t{sizeof *ids}, 64);
+  };
+  EdgeBatch batch;
+  take(batch.rows);
+  take(batch.neighbours);
+  if (program.splits >= 0) take(batch.edges);
+  return batch;
 }
 
 // One run of a program over a tile group: the views of its values, and of its steps' operands.
@@ -105,7 +91,7 @@ class Run {
 
   void run() {
     for (const TileGroup::Entry& entry : group_.entries) {
-      TileCursor cursor(entry.tile);
+      TileCursor cursor(entry.tile, splits_of(program_, entry));
       while (cursor.next(program_.batch_edges, batch_)) {
         for (const EdgeProgram::Load& load : program_.loads) fill(load, entry, cursor);
         for (std::size_t step = 0; step < steps_.size(); ++step) compute(step);
@@ -121,16 +107,6 @@ class Run {
   };
 
   bool sliced(std::int64_t cols) const { return cols == program_.slice_local_cols; }
-
-  static std::vector<std::size_t> first_pointers(const std::vector<EdgeProgram::Shape>& shapes) {
-    std::vector<std::size_t> first;
-    std::size_t at = 0;
-    for (const EdgeProgram::Shape& shape : shapes) {
-      first.push_back(at);
-      at += static_cast<std::size_t>(ceil_div(shape.cols, kSliceWidth));
-    }
-    return first;
-  }
 
   // The view of rows of a vertex tensor's columns, all of them or the slice at hand.
   MatrixView view_of(const EdgeProgram::Shape& shape, std::int64_t rows,
@@ -149,10 +125,7 @@ class Run {
 
   void place_values() {
     std::byte* at = group_.scratch;
-    const auto ids = round_up(program_.batch_edges * std::int64_t{sizeof(std::int32_t)}, 64);
-    batch_.rows = reinterpret_cast<std::int32_t*>(at);
-    batch_.neighbours = reinterpret_cast<std::int32_t*>(at + ids);
-    at += 2 * ids;
+    batch_ = place_batch(program_, at);
     std::size_t count = 0;
     for (const EdgeProgram::Shape& shape : program_.values) {
       count += static_cast<std::size_t>(ceil_div(shape.cols, kSliceWidth));
@@ -214,19 +187,18 @@ class Run {
   void fill(const EdgeProgram::Load& load, const TileGroup::Entry& entry, TileCursor& cursor) {
     const MatrixView to = value(load.value);
     const TileView& tile = entry.tile;
-    const std::int64_t first = cursor.first_edge();
     const std::int64_t cols = program_.values[static_cast<std::size_t>(load.value)].cols;
     switch (load.load) {
       case EdgeLoad::kStreamed:
       case EdgeLoad::kResident:
-        return dtype_bytes(to.dtype) == 8 ? fill_rows<std::uint64_t>(load, entry, first, to)
-                                          : fill_rows<std::uint32_t>(load, entry, first, to);
+        return dtype_bytes(to.dtype) == 8 ? fill_rows<std::uint64_t>(load, entry, to)
+                                          : fill_rows<std::uint32_t>(load, entry, to);
       case EdgeLoad::kWeights:
-        return fill_carried<T>(tile.weights, cols, first, to);
+        return fill_carried<T>(tile.weights, cols, to);
       case EdgeLoad::kTypes:
-        return fill_carried<std::int32_t>(tile.types, cols, first, to);
+        return fill_carried<std::int32_t>(tile.types, cols, to);
       case EdgeLoad::kFeatures:
-        return fill_carried<T>(tile.features, cols, first, to);
+        return fill_carried<T>(tile.features, cols, to);
       case EdgeLoad::kParallelIndex:
         return cursor.parallel_indexes(batch_, to.data<std::int64_t>(0), to.stride(0));
     }
@@ -234,7 +206,7 @@ class Run {
 
   template <class E>
   void fill_rows(const EdgeProgram::Load& load, const TileGroup::Entry& entry,
-                 std::int64_t first_edge, const MatrixView& to) {
+                 const MatrixView& to) {
     const bool streamed = load.load == EdgeLoad::kStreamed;
     const auto operand = static_cast<std::size_t>(load.operand);
     const std::size_t first = (streamed ? first_streamed_ : first_resident_)[operand];
@@ -244,9 +216,13 @@ class Run {
       const auto* rows = static_cast<const E*>(from[slice]);
       auto* values = static_cast<E*>(to.slices[slice]);
       const std::int64_t stride = to.stride(slice);
-      if (streamed) {
-        copy_far_rows(batch_, entry.tile.sources + first_edge, entry.tile.edge_count - first_edge,
-                      rows, stride, values, stride, to.slice_cols(slice));
+      if (streamed && batch_.edges != nullptr) {
+        copy_far_rows(batch_, batch_.neighbours, batch_.count, rows, stride, values, stride,
+                      to.slice_cols(slice));
+      } else if (streamed) {
+        copy_far_rows(batch_, entry.tile.sources + batch_.first_edge,
+                      entry.tile.edge_count - batch_.first_edge, rows, stride, values, stride,
+                      to.slice_cols(slice));
       } else {
         copy_rows(batch_.rows, batch_.count, rows, stride, values, stride, to.slice_cols(slice));
       }
@@ -255,13 +231,12 @@ class Run {
 
   // What edges carry lies beside each other, `cols` an edge.
   template <class To, class From>
-  void fill_carried(const From* carried, std::int64_t cols, std::int64_t first_edge,
-                    const MatrixView& to) {
+  void fill_carried(const From* carried, std::int64_t cols, const MatrixView& to) {
     for (std::int64_t slice = 0; slice < to.slice_count(); ++slice) {
       To* rows = to.data<To>(slice);
       const std::int64_t first_column = to.first_column + slice * to.slice_width;
       for (std::int64_t i = 0; i < batch_.count; ++i) {
-        const From* edge = carried + (first_edge + i) * cols + first_column;
+        const From* edge = carried + batch_.edge(i) * cols + first_column;
         To* row = rows + i * to.stride(slice);
         for (std::int64_t c = 0; c < to.slice_cols(slice); ++c) row[c] = static_cast<To>(edge[c]);
       }
@@ -311,33 +286,52 @@ class Run {
   std::vector<std::size_t> first_streamed_, first_resident_, first_accumulator_;
 };
 
-// Sums of neighbours' rows, straight from where they lie.
-template <class T>
-void run_plain_sum(const EdgeProgram& program, const TileGroup& group) {
-  std::vector<SumGroup::Entry> entries(group.entries.size());
+// Sums of neighbours' rows, straight from where they lie. Calls visit(from, to, stride) for each
+// slice of each fold: which streamed pointer, which accumulator.
+template <class Visit>
+void for_each_sum(const EdgeProgram& program, const TileGroup& group, Visit&& visit) {
+  const std::vector<std::size_t> streamed = first_pointers(program.streamed);
+  const std::vector<std::size_t> accumulators = first_pointers(program.accumulators);
   for (const EdgeProgram::FoldStep& fold : program.folds) {
     const auto load = std::find_if(program.loads.begin(), program.loads.end(),
                                    [&](const auto& l) { return l.value == fold.inputs[0]; });
-    const auto pointer = [](const std::vector<EdgeProgram::Shape>& shapes, int operand) {
-      std::int64_t at = 0;
-      for (int i = 0; i < operand; ++i) {
-        at += ceil_div(shapes[static_cast<std::size_t>(i)].cols, kSliceWidth);
-      }
-      return at;
-    };
-    const std::int64_t from = pointer(program.streamed, load->operand);
-    const std::int64_t to = pointer(program.accumulators, fold.accumulators[0]);
-    const EdgeProgram::Shape& shape =
-        program.accumulators[static_cast<std::size_t>(fold.accumulators[0])];
+    const std::size_t from = streamed[static_cast<std::size_t>(load->operand)];
+    const auto accumulator = static_cast<std::size_t>(fold.accumulators[0]);
+    const EdgeProgram::Shape& shape = program.accumulators[accumulator];
     const TensorLayout layout{group.rows, shape.cols, group.rows};
     const bool sliced = shape.cols == program.slice_local_cols;
     const std::int64_t begin = sliced ? group.slice : 0;
     const std::int64_t end = sliced ? group.slice + 1 : layout.slice_count();
     for (std::int64_t slice = begin; slice < end; ++slice) {
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        entries[i] = {group.entries[i].tile, group.entries[i].streamed[from + slice]};
-      }
-      gather_sum<T>({entries, group.accumulators[to + slice], layout.slice_stride(slice)});
+      const auto at = static_cast<std::size_t>(slice);
+      visit(from + at, group.accumulators[accumulators[accumulator] + at],
+            layout.slice_stride(slice));
+    }
+  }
+}
+
+template <class T>
+void run_plain_sum(const EdgeProgram& program, const TileGroup& group) {
+  std::vector<SumGroup::Entry> entries(group.entries.size());
+  for_each_sum(program, group, [&](std::size_t from, void* to, std::int64_t stride) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      entries[i] = {group.entries[i].tile, group.entries[i].streamed[from]};
+    }
+    gather_sum<T>(SumGroup{entries, to, stride});
+  });
+}
+
+// The same over edges of neighbours in the train split.
+template <class T>
+void run_train_sum(const EdgeProgram& program, const TileGroup& group) {
+  std::byte* at = group.scratch;
+  EdgeBatch batch = place_batch(program, at);
+  for (const TileGroup::Entry& entry : group.entries) {
+    TileCursor cursor(entry.tile, splits_of(program, entry));
+    while (cursor.next(program.batch_edges, batch)) {
+      for_each_sum(program, group, [&](std::size_t from, void* to, std::int64_t stride) {
+        gather_sum<T>(SumEdges{batch, entry.streamed[from], to, stride});
+      });
     }
   }
 }
@@ -346,14 +340,11 @@ template <class T>
 class CpuEdgeKernel final : public EdgeKernel {
  public:
   explicit CpuEdgeKernel(const EdgeProgram& program) : program_(program) {
-    OOC_CHECK(is_plain_sum(program) || program.batch_edges > 0);
+    OOC_CHECK((is_plain_sum(program) && program.splits < 0) || program.batch_edges > 0);
   }
   void run(const TileGroup& group) const override {
-    if (is_plain_sum(program_)) {
-      run_plain_sum<T>(program_, group);
-    } else {
-      Run<T>(program_, group).run();
-    }
+    if (!is_plain_sum(program_)) return Run<T>(program_, group).run();
+    program_.splits < 0 ? run_plain_sum<T>(program_, group) : run_train_sum<T>(program_, group);
   }
 
  private:

@@ -4,19 +4,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/edge_batch.h"
 #include "kernels/edge_program.h"
 #include "kernels/matrix_view.h"
 
 namespace ooc::cpu {
 
 std::unique_ptr<EdgeKernel> make_edge_kernel(const EdgeProgram& program);
-
-// The edges at hand: the row of each inside its block, the neighbour inside its span.
-struct EdgeBatch {
-  std::int64_t count = 0;
-  std::int32_t* rows = nullptr;
-  std::int32_t* neighbours = nullptr;
-};
 
 // Folds of a batch into accumulators, edge after edge. Views of values have a row an edge, views of
 // accumulators a row a vertex of the block (kernels/edge_program.h says what they hold).

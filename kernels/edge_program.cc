@@ -37,9 +37,11 @@ std::int64_t edge_value_bytes(const EdgeProgram& program, int value) {
 }
 
 std::int64_t edge_scratch_bytes(const EdgeProgram& program) {
-  if (is_plain_sum(program)) return 0;
-  std::int64_t bytes =
-      2 * round_up(program.batch_edges * std::int64_t{sizeof(std::int32_t)}, kAlignment);
+  const std::int64_t ids =
+      round_up(program.batch_edges * std::int64_t{sizeof(std::int32_t)}, kAlignment);
+  const std::int64_t batch_bytes = (program.splits >= 0 ? 3 : 2) * ids;
+  if (is_plain_sum(program)) return program.splits >= 0 ? batch_bytes : 0;
+  std::int64_t bytes = batch_bytes;
   for (int value = 0; value < static_cast<int>(program.values.size()); ++value) {
     bytes += edge_value_bytes(program, value);
   }

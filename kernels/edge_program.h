@@ -77,13 +77,18 @@ struct EdgeProgram {
   std::vector<Load> loads;
   std::vector<Step> steps;
   std::vector<FoldStep> folds;
+  // A streamed operand of splits (uint8, one column): edges whose neighbour isn't in the train
+  // split are passed over, and neither their rows nor their accumulators are touched. -1: every
+  // edge is taken.
+  int splits = -1;
   std::int64_t batch_edges = 0;
   // Columns of the tensors that are taken slice by slice; 0: none are. Values, operands and
   // matrices of so many columns are then seen a slice at a time, others in full.
   std::int64_t slice_local_cols = 0;
 };
 
-// A program without steps that sums rows of neighbours: it needs no batches.
+// A program without steps that sums rows of neighbours: it needs no batches where it takes every
+// edge, and no edge values.
 bool is_plain_sum(const EdgeProgram& program);
 
 // Of the scratch: one edge value's, slice after slice, each padded to 64 bytes.

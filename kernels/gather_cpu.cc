@@ -1,6 +1,7 @@
 #include "kernels/gather_cpu.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"
@@ -103,39 +104,71 @@ void add_group(const SumGroup& group) {
   }
 }
 
-}  // namespace
+template <class T, int Width>
+void add_edges(const SumEdges& group) {
+  const auto* sources = static_cast<const T*>(group.sources);
+  auto* accumulator = static_cast<T*>(group.accumulator);
+  const EdgeBatch& edges = group.edges;
+  const auto prefetch = [&](std::int64_t edge) {
+    prefetch_row<T, Width>(sources + std::int64_t{edges.neighbours[edge]} * Width);
+    prefetch_row<T, Width>(accumulator + std::int64_t{edges.rows[edge]} * Width);
+  };
+  const auto ahead = std::min<std::int64_t>(kPrefetchEdges, edges.count);
+  for (std::int64_t edge = 0; edge < ahead; ++edge) prefetch(edge);
+  for (std::int64_t edge = 0; edge < edges.count; ++edge) {
+    if (edge + kPrefetchEdges < edges.count) prefetch(edge + kPrefetchEdges);
+    const T* __restrict x = sources + std::int64_t{edges.neighbours[edge]} * Width;
+    T* __restrict row = accumulator + std::int64_t{edges.rows[edge]} * Width;
+    for (int c = 0; c < Width; ++c) row[c] += x[c];
+  }
+}
 
-template <class T>
-void gather_sum(const SumGroup& group) {
-  switch (group.stride) {
+// Calls add(width), a constant.
+template <class Add>
+void with_stride(std::int64_t stride, Add&& add) {
+  switch (stride) {
     case 1:
-      return add_group<T, 1>(group);
+      return add(std::integral_constant<int, 1>());
     case 2:
-      return add_group<T, 2>(group);
+      return add(std::integral_constant<int, 2>());
     case 3:
-      return add_group<T, 3>(group);
+      return add(std::integral_constant<int, 3>());
     case 4:
-      return add_group<T, 4>(group);
+      return add(std::integral_constant<int, 4>());
     case 5:
-      return add_group<T, 5>(group);
+      return add(std::integral_constant<int, 5>());
     case 6:
-      return add_group<T, 6>(group);
+      return add(std::integral_constant<int, 6>());
     case 7:
-      return add_group<T, 7>(group);
+      return add(std::integral_constant<int, 7>());
     case 8:
-      return add_group<T, 8>(group);
+      return add(std::integral_constant<int, 8>());
     case 16:
-      return add_group<T, 16>(group);
+      return add(std::integral_constant<int, 16>());
     case 24:
-      return add_group<T, 24>(group);
+      return add(std::integral_constant<int, 24>());
     case 32:
-      return add_group<T, 32>(group);
+      return add(std::integral_constant<int, 32>());
     default:
       check_failed("a chunk's stride is below 8 or a multiple of 8 up to 32", __FILE__, __LINE__);
   }
 }
 
+}  // namespace
+
+template <class T>
+void gather_sum(const SumGroup& group) {
+  with_stride(group.stride, [&](auto width) { add_group<T, width()>(group); });
+}
+
+template <class T>
+void gather_sum(const SumEdges& edges) {
+  with_stride(edges.stride, [&](auto width) { add_edges<T, width()>(edges); });
+}
+
 template void gather_sum<float>(const SumGroup&);
 template void gather_sum<double>(const SumGroup&);
+template void gather_sum<float>(const SumEdges&);
+template void gather_sum<double>(const SumEdges&);
 
 }  // namespace ooc::cpu

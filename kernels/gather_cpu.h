@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/edge_batch.h"
 #include "storage/tile.h"
 
 namespace ooc::cpu {
@@ -25,5 +26,16 @@ struct SumGroup {
 // never data.
 template <class T>
 void gather_sum(const SumGroup& group);
+
+// accumulator[rows[i]] += source[sources[i]] for some edges of one tile, in order: the same bits as
+// above for those.
+struct SumEdges {
+  const EdgeBatch& edges;
+  const void* sources;  // row 0 of the span
+  void* accumulator = nullptr;
+  std::int64_t stride = 0;
+};
+template <class T>
+void gather_sum(const SumEdges& edges);
 
 }  // namespace ooc::cpu

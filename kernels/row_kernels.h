@@ -114,6 +114,9 @@
 
 namespace ooc {
 
+// The train split in a row of splits.
+inline constexpr std::uint8_t kTrainSplit = 1;
+
 // What degree_factor makes of a row of degrees (storage/dataset.h).
 enum class DegreeFactor {
   kIn,                  // (in-edges)^-1/2, each vertex without a self loop having one

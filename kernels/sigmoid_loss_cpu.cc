@@ -1,12 +1,12 @@
 #include "kernels/cpu_row_kernels.h"
 #include "kernels/cpu_traversal.h"
 #include "kernels/element_math.h"
+#include "kernels/row_kernels.h"
 #include "storage/errors.h"
 
 namespace ooc::cpu {
 namespace {
 
-constexpr std::uint8_t kTrainSplit = 1;
 constexpr std::uint8_t kLastSplit = 3;
 constexpr std::uint8_t kUnlabelled = 255;
 

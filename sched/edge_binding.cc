@@ -43,6 +43,7 @@ class Binder {
         out_.data.feature_cols = value_of(program_, input.edge).cols;
       out_.program.loads.push_back(load);
     }
+    if (work_.splits >= 0) out_.program.splits = number_of(out_.streamed, work_.splits);
     for (const RowStep& step : work_.steps) add(step);
     for (const EdgeFold& fold : work_.folds) {
       EdgeProgram::FoldStep lowered{fold.fold, {}, {}};

@@ -133,7 +133,7 @@ struct Scratch {
 struct Pass {
   std::string name;
   PassKind kind = PassKind::kRow;
-  Propagation propagation;  // kPropagate
+  Propagation propagation;  // kPropagate; with splits only where passing over edges pays
 
   std::int64_t part_blocks =
       0;  // the graph's blocks of a part, a multiple of what is stored of it in one unit
@@ -219,6 +219,8 @@ struct GraphCounts {
   std::map<std::string, DType> stored_dtypes = {};
   // Inputs that are no files of the dataset: their units are those of produced tensors.
   std::set<std::string> produced_inputs = {};
+  // In the train split; 0: not known.
+  std::int64_t train_vertices = 0;
 };
 
 // What a machine does in a second, all workers together; the defaults are a desktop's.

@@ -65,6 +65,7 @@ Json edges_to_json(const Program& program, const Pass& pass) {
   entry["batch_edges"] = pass.batch_edges;
   entry["edge_scratch_bytes"] = pass.edge_scratch_bytes;
   entry["slice_local"] = pass.slice_local_cols > 0;
+  entry["train_neighbours_only"] = work.splits >= 0;
   entry["inputs"] = Json::array();
   for (const EdgeInput& input : work.inputs) {
     const ValueId named = input.vertex >= 0 ? input.vertex : input.edge;

@@ -25,9 +25,10 @@ bool contains(const std::vector<ValueId>& list, ValueId id) {
   return std::find(list.begin(), list.end(), id) != list.end();
 }
 
-void describe_edges(const Program& program, const Propagation& work, const GraphCounts& graph,
-                    const PlanOptions& options, StageShape& shape) {
-  add_edge_work(program, work, options, shape.pass);
+void describe_edges(const Program& program, const Propagation& propagation,
+                    const GraphCounts& graph, const PlanOptions& options, StageShape& shape) {
+  add_edge_work(program, propagation, graph, options, shape.pass);
+  const Propagation& work = shape.pass.propagation;
   if (!graph.symmetric) shape.edge_file = work.direction;
   if (shape.pass.slice_local_cols > 0) {
     shape.slices = ceil_div(shape.pass.slice_local_cols, kSliceWidth);
@@ -36,6 +37,7 @@ void describe_edges(const Program& program, const Propagation& work, const Graph
     if (input.load == EdgeLoad::kStreamed) add_once(shape.streamed, input.vertex);
     if (input.load == EdgeLoad::kResident) add_once(shape.resident, input.vertex);
   }
+  if (work.splits >= 0) add_once(shape.streamed, work.splits);
   for (const EdgeFold& fold : work.folds) {
     for (const ValueId id : fold.accumulators) add_once(shape.accumulators, id);
   }
@@ -44,10 +46,10 @@ void describe_edges(const Program& program, const Propagation& work, const Graph
     const Value& value = program.values[static_cast<std::size_t>(output)];
     if (value.kind == ValueKind::kReduction) add_once(shape.edge_reductions, output);
   }
-  const auto edges = static_cast<double>(graph.edges.edges);
+  const double edges = static_cast<double>(graph.edges.edges) * edge_share(work, graph);
   shape.edge_bytes_moved =
       edges * static_cast<double>(bytes_of_edge(program, work, options.fuse_edges));
-  shape.gather_bytes = edges * gather_bytes_of_edge(program, work, graph.edges);
+  shape.gather_bytes = gather_bytes(program, shape.pass, graph);
   shape.edge_multiply_adds = edges * row_multiply_adds(program, work.steps);
 }
 

@@ -13,6 +13,9 @@ constexpr std::int64_t kMinGroupRows = 128;
 constexpr std::int64_t kGroupScratchBytes = 32 << 20;
 constexpr std::int64_t kSliceAlignment = 64;
 constexpr std::int64_t kTensorAlignment = 4096;
+// Where at most so many vertices are in the train split, choosing the edges that count takes less
+// than it saves, also in tiles that are dense (bench/gather_bench.cc).
+constexpr double kMostTrainShare = 0.125;
 
 const Value& value_of(const Program& program, ValueId id) {
   return program.values[static_cast<std::size_t>(id)];
@@ -52,7 +55,7 @@ std::int64_t choose_group_rows(const Program& program, std::int64_t block_rows) 
 std::int64_t choose_batch(const EdgeProgram& program, bool fuse) {
   constexpr std::int64_t kBatchBytes = 192 << 10;
   constexpr std::int64_t kMinEdges = 32, kMaxEdges = 512, kUnfusedEdges = 65536;
-  if (!fuse) return kUnfusedEdges;
+  if (!fuse && !is_plain_sum(program)) return kUnfusedEdges;
   EdgeProgram probe = program;
   probe.batch_edges = kMinEdges;
   const std::int64_t row_bytes = ceil_div(edge_scratch_bytes(probe), kMinEdges);
@@ -96,6 +99,7 @@ Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph) {
         check_edge_input(value_of(program, input.vertex), graph);
         read(input.vertex);
       }
+      if (stage.propagation->splits >= 0) read(stage.propagation->splits);
       for (const EdgeFold& fold : stage.propagation->folds) {
         lives.in_memory.insert(fold.accumulators.begin(), fold.accumulators.end());
         for (const ValueId id : fold.accumulators) make(id);
@@ -140,11 +144,18 @@ Pass make_row_work(const Program& program, const Stage& stage, const std::set<Va
   return pass;
 }
 
-void add_edge_work(const Program& program, const Propagation& propagation,
+double edge_share(const Propagation& propagation, const GraphCounts& graph) {
+  if (propagation.splits < 0) return 1;
+  return static_cast<double>(graph.train_vertices) / static_cast<double>(graph.edges.vertices);
+}
+
+void add_edge_work(const Program& program, const Propagation& propagation, const GraphCounts& graph,
                    const PlanOptions& options, Pass& pass) {
   pass.kind = PassKind::kPropagate;
   pass.propagation = propagation;
-  EdgeProgram edges = bind_edges(program, propagation, 1, 0).program;
+  const bool pays = graph.train_vertices > 0 && edge_share(propagation, graph) <= kMostTrainShare;
+  if (!pays) pass.propagation.splits = -1;
+  EdgeProgram edges = bind_edges(program, pass.propagation, 1, 0).program;
   const bool by_slices = options.fuse_edges || is_plain_sum(edges);
   pass.slice_local_cols = by_slices ? propagation.slice_local_cols : 0;
   edges.slice_local_cols = pass.slice_local_cols;
@@ -187,12 +198,13 @@ std::int64_t bytes_of_edge(const Program& program, const Propagation& propagatio
   return fuse || is_plain_sum(edges) ? bytes : bytes + value_bytes_of_edge(edges);
 }
 
-double gather_bytes_of_edge(const Program& program, const Propagation& propagation,
-                            const EdgeLayout& edges) {
+double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph) {
   constexpr std::int64_t kFetch = 128;  // a cache line comes with its neighbour
-  const EdgeProgram bound = bind_edges(program, propagation, 1, 0).program;
+  const EdgeLayout& edges = graph.edges;
+  const EdgeProgram bound = bind_edges(program, pass.propagation, 1, 0).program;
   const auto tiles = static_cast<double>(edges.block_count() * edges.span_count());
-  const double tile_edges = std::max(1.0, static_cast<double>(edges.edges) / tiles);
+  const double taken = static_cast<double>(edges.edges) * edge_share(pass.propagation, graph);
+  const double tile_edges = std::max(1.0, taken / tiles);
   const auto rows = static_cast<double>(edges.block_rows);
   // A row that folds is fetched once for all of its edges in a tile.
   const double folding = rows * (1 - std::exp(-tile_edges / rows)) / tile_edges;
@@ -211,7 +223,14 @@ double gather_bytes_of_edge(const Program& program, const Propagation& propagati
     }
   }
   for (const EdgeProgram::Shape& shape : bound.accumulators) bytes += 2 * fetched(shape) * folding;
-  return is_plain_sum(bound) ? bytes : bytes + static_cast<double>(value_bytes_of_edge(bound));
+  if (!is_plain_sum(bound)) bytes += static_cast<double>(value_bytes_of_edge(bound));
+  if (bound.splits < 0) return taken * bytes;
+  // As many bytes as in the time that it takes to choose among edges, slice by slice; and few rows
+  // of a tile lie far apart (both by bench/gather_bench.cc).
+  constexpr double kChoiceBytes = 80, kFar = 2;
+  const auto slices =
+      static_cast<double>(std::max<std::int64_t>(1, ceil_div(pass.slice_local_cols, kSliceWidth)));
+  return taken * kFar * bytes + static_cast<double>(edges.edges) * slices * kChoiceBytes;
 }
 
 namespace {

@@ -22,18 +22,19 @@ Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph);
 // results depend on the program and the block size alone.
 Pass make_row_work(const Program& program, const Stage& stage, const std::set<ValueId>& in_memory,
                    const GraphCounts& graph);
-// Adds the edge work to it.
-void add_edge_work(const Program& program, const Propagation& propagation,
+// Adds the edge work to it; decides whether it passes over edges outside the train split.
+void add_edge_work(const Program& program, const Propagation& propagation, const GraphCounts& graph,
                    const PlanOptions& options, Pass& pass);
+// Of all edges, the share that the propagation takes if its splits have it pass over some.
+double edge_share(const Propagation& propagation, const GraphCounts& graph);
 // Of one edge: bytes between memory and caches, and multiply-adds.
 std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse);
 // A row's multiply-adds in the steps' matrix products.
 double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
 // Those of products that are summed over rows.
 double row_sum_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
-// What a core fetches and puts back for one edge, if the edges' ends are drawn evenly.
-double gather_bytes_of_edge(const Program& program, const Propagation& propagation,
-                            const EdgeLayout& edges);
+// What a core fetches and puts back for all edges, if their ends are drawn evenly.
+double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph);
 // Read and written of a row by the steps that are no matrix products.
 double row_elementwise_bytes(const Program& program, const std::vector<RowStep>& steps);
 

@@ -60,8 +60,8 @@ std::string describe(const Program& program, const Pass& pass) {
   for (const EdgeFold& fold : pass.propagation.folds) {
     names.push_back(value_name(program, fold.accumulators[0]));
   }
-  return fmt::format("{}: edges {} -> {}", pass.name, direction_name(pass.propagation.direction),
-                     fmt::join(names, ", "));
+  return fmt::format("{}: edges {}{} -> {}", pass.name, direction_name(pass.propagation.direction),
+                     pass.propagation.splits < 0 ? "" : " of train rows", fmt::join(names, ", "));
 }
 
 std::string bytes(std::int64_t count) { return format_byte_size(count); }

@@ -65,6 +65,9 @@ struct Propagation {
   std::vector<EdgeFold> folds;
   // Columns of the tensors that can be propagated a slice at a time; 0: they can't be.
   std::int64_t slice_local_cols = 0;
+  // The input of splits, where an edge adds nothing but zeros to any fold unless its neighbour is
+  // in the train split: others may be passed over. -1: every edge counts.
+  ValueId splits = -1;
 };
 
 struct Stage {

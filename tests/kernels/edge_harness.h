@@ -118,6 +118,8 @@ class Operand {
         return f(reinterpret_cast<double*>(at));
       case DType::kI64:
         return f(reinterpret_cast<std::int64_t*>(at));
+      case DType::kU8:
+        return f(reinterpret_cast<std::uint8_t*>(at));
       default:
         FAIL("no operand of an edge program");
     }
@@ -193,6 +195,12 @@ class EdgeWork {
     program_.streamed.push_back({rows.cols, dtype});
     streamed_.push_back(rows);
     return load(EdgeLoad::kStreamed, static_cast<int>(streamed_.size()) - 1, rows.cols, dtype);
+  }
+  // Edges are passed over unless their neighbour's row is 1.
+  void splits(const Dense& rows) {
+    program_.splits = static_cast<int>(streamed_.size());
+    program_.streamed.push_back({1, DType::kU8});
+    streamed_.push_back(rows);
   }
   int resident(const Dense& rows, DType dtype = kReal) {
     REQUIRE(rows.rows == on_.graph.rows);

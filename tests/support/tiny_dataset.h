@@ -27,7 +27,8 @@ struct TinyDataset {
   bool permute = false;  // a seeded order other than the natural one
   bool names = false;    // ids are strings
   bool multi_label = false;
-  std::vector<Edge> edges;  // of the natural order
+  std::int64_t train_every = 1;  // of the train split only these ids' vertices stay in it
+  std::vector<Edge> edges;       // of the natural order
   // What edges carry: tiny_edge() of their number.
   bool edge_weights = false;
   std::int64_t edge_types = 0;  // 0: none
@@ -131,7 +132,8 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
     }
     labels.push_back(tiny_label(spec, id));
     for (std::int64_t c = 0; c < spec.classes; ++c) bits.push_back(tiny_bit(spec, id, c));
-    splits.push_back(split_of[id % 5]);
+    const std::uint8_t split = split_of[id % 5];
+    splits.push_back(split == 1 && id % spec.train_every != 0 ? std::uint8_t{0} : split);
   }
   writer.features(spec.feature_cols).append_rows(features.data(), spec.vertices);
   writer.finish_features();
