@@ -31,6 +31,7 @@ class TinyTraining {
   const Dataset& dataset() const { return dataset_; }
   BlockIo& io() { return io_; }
   MemoryFileSystem& files() { return files_; }
+  Backend& backend() { return *backend_; }  // of what was started last
 
   // As a process of its own would train, on the CPU or the virtual device that the plan asks for.
   // One at a time.
