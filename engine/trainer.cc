@@ -164,22 +164,15 @@ bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* s
 // The step of the epoch was run by the one before it, unless that was another run's.
 bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
-  if (!step_loss_) {
-    if (!run_step(record.epoch, stop)) return false;
-    update_parameters(record.epoch);
-  }
+  if (!step_loss_ && !run_step(record.epoch, stop)) return false;
   record.loss = *step_loss_;
   check_finite(record.loss, "loss", record.epoch);
+  update_parameters(record.epoch);
   if (!run_step(record.epoch + 1, stop)) return false;
   record.train_seconds = seconds_since(begin);
   record.passes.push_back(run_->reports(kTraining));
   if (!read_scores(record, stop)) return false;
   state_.parameters = parameters_.capture();
-  if (record.epoch < config_.epochs) {
-    update_parameters(record.epoch + 1);
-  } else {
-    step_loss_.reset();  // of a step that no epoch takes
-  }
   record.eval_seconds = seconds_since(begin) - record.train_seconds;
   return true;
 }

@@ -86,8 +86,8 @@ class Trainer {
   TrainingPlan plan_;
   ParameterStore parameters_;
   TrainingState state_;
-  // Of the last step. Where steps evaluate, that is the one behind state_: parameters_ are behind
-  // it, and the epoch is done once the next step has evaluated them.
+  // Of a step that was run ahead of the epochs: the gradients are there, and parameters_ are still
+  // those of state_.
   std::optional<double> step_loss_;
   std::unique_ptr<ProgramRun> run_;  // once prepared
 };
