@@ -43,14 +43,16 @@ std::optional<std::int64_t> checkpoint_epoch(std::string_view name) {
 
 std::string aside(const std::string& path) { return path + ".replaced"; }
 
-// What is left of a start that was cut off at once counts as empty: until there is a config.toml.
-// A program that isn't this run's is somebody's own.
-bool is_empty_directory(FileSystem& files, const std::string& path, const std::string& program) {
-  if (!files.is_directory(path)) return false;
+// What is left of a start that was cut off before there was a config.toml. A program that is
+// neither this run's nor beside a mark of ours is somebody's own.
+bool is_begun_only(FileSystem& files, const std::string& path, const std::string& program) {
   const std::vector<std::string> names = files.list(path);
+  const bool marked = std::find(names.begin(), names.end(), kReplaces) != names.end();
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return name.ends_with(".tmp") || name == kReplaces ||
-           (name == kProgram && text_of(files, join_path(path, name)) == program);
+    if (name.ends_with(".tmp") || name == kReplaces) return true;
+    const std::string file = join_path(path, name);
+    return name == kProgram && !files.is_directory(file) &&
+           (marked || text_of(files, file) == program);
   });
 }
 
@@ -72,16 +74,16 @@ void put_aside(FileSystem& files, const std::string& path) {
 
 RunDirectory RunDirectory::create(FileSystem& files, const std::string& path,
                                   const RunConfig& config, bool force) {
-  if (files.exists(path) && !is_empty_directory(files, path, config.model.program)) {
+  if (files.exists(join_path(path, kConfig))) {
     if (!force) {
       throw UsageError("run directory exists", path,
                        fmt::format("continue it with --resume {}, or use --force", path));
     }
-    if (!files.exists(join_path(path, kConfig))) {
-      throw UsageError("--force replaces run directories only, and this is none", path,
-                       "remove it yourself or choose another --run-dir");
-    }
     put_aside(files, path);
+  } else if (files.exists(path) &&
+             !(files.is_directory(path) && is_begun_only(files, path, config.model.program))) {
+    throw UsageError("there is something else than a run", path,
+                     "remove it yourself or choose another --run-dir");
   }
   files.create_directories(path);
   RunDirectory run(files, path);
@@ -220,11 +222,10 @@ void add_waits(Json& to, const RunCounters& counters) {
 
 Json passes_of(const EpochRecord& record, const Plan& plan) {
   Json passes = Json::array();
-  for (std::size_t section = 0; section < record.passes.size(); ++section) {
-    const std::vector<PassReport>& reports = record.passes[section];
+  for (const auto& [section, reports] : record.sections) {
     for (std::size_t pass = 0; pass < reports.size(); ++pass) {
       Json line;
-      line["name"] = plan.sections[section].passes[pass].name;
+      line["name"] = plan.sections[static_cast<std::size_t>(section)].passes[pass].name;
       line["seconds"] = reports[pass].seconds;
       add_counters(line, reports[pass].counters);
       line["compute_seconds"] = reports[pass].counters.compute_seconds;

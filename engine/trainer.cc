@@ -115,7 +115,7 @@ void Trainer::restore(Checkpoint checkpoint, const std::string& where) {
         where, "bring the dataset back as it was, or train anew");
   }
   parameters_.restore(checkpoint.state.parameters, where);
-  step_loss_.reset();
+  next_loss_.reset();
   state_ = std::move(checkpoint.state);
 }
 
@@ -129,7 +129,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   if (!(plan_.evaluates_in_step() ? evaluate_in_next_step(record, stop)
                                   : train_and_evaluate(record, stop))) {
     parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
-    step_loss_.reset();
+    next_loss_.reset();
     return std::nullopt;
   }
   record.counters += run_->take_counters();
@@ -143,18 +143,19 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
 
 bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
-  if (!run_step(record.epoch, stop)) return false;
-  record.loss = *step_loss_;
+  const std::optional<double> loss = run_step(record.epoch, stop);
+  if (!loss) return false;
+  record.loss = *loss;
   check_finite(record.loss, "loss", record.epoch);
   update_parameters(record.epoch);
-  record.passes.push_back(run_->reports(kTraining));
+  record.sections.push_back({kTraining, run_->reports(kTraining)});
   record.train_seconds = seconds_since(begin);
   const bool last = record.epoch == config_.epochs;
   if (record.epoch % config_.eval_every == 0 || last) {
     const auto behind = std::chrono::steady_clock::now();
-    if (!run_->run(plan_.evaluation_section(), {}, stop)) return false;
-    if (!read_scores(record, stop)) return false;
-    record.passes.push_back(run_->reports(plan_.evaluation_section()));
+    const int section = plan_.evaluation_section();
+    if (!run_->run(section, {}, stop) || !read_scores(record, stop)) return false;
+    record.sections.push_back({section, run_->reports(section)});
     record.eval_seconds = seconds_since(behind);
   }
   state_.parameters = parameters_.capture();
@@ -164,24 +165,27 @@ bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* s
 // The step of the epoch was run by the one before it, unless that was another run's.
 bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
-  if (!step_loss_ && !run_step(record.epoch, stop)) return false;
-  record.loss = *step_loss_;
+  const auto step = [&](std::int64_t epoch) {
+    next_loss_ = run_step(epoch, stop);
+    if (next_loss_) record.sections.push_back({kTraining, run_->reports(kTraining)});
+    return next_loss_.has_value();
+  };
+  if (!next_loss_ && !step(record.epoch)) return false;
+  record.loss = *next_loss_;
   check_finite(record.loss, "loss", record.epoch);
   update_parameters(record.epoch);
-  if (!run_step(record.epoch + 1, stop)) return false;
+  if (!step(record.epoch + 1)) return false;
   record.train_seconds = seconds_since(begin);
-  record.passes.push_back(run_->reports(kTraining));
   if (!read_scores(record, stop)) return false;
   state_.parameters = parameters_.capture();
   record.eval_seconds = seconds_since(begin) - record.train_seconds;
   return true;
 }
 
-bool Trainer::run_step(std::int64_t epoch, const std::atomic<bool>* stop) {
+std::optional<double> Trainer::run_step(std::int64_t epoch, const std::atomic<bool>* stop) {
   const RunState run{static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(epoch)};
-  if (!run_->run(kTraining, run, stop)) return false;
-  step_loss_ = run_->losses(kTraining, plan_.training().model().loss)[0].loss;
-  return true;
+  if (!run_->run(kTraining, run, stop)) return std::nullopt;
+  return run_->losses(kTraining, plan_.training().model().loss)[0].loss;
 }
 
 void Trainer::update_parameters(std::int64_t epoch) {

@@ -25,11 +25,15 @@ struct EpochRecord {
   std::optional<Scores> scores;  // where evaluated: the run's metric
   double valid_loss = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
-  double eval_seconds = 0;                      // of what a step doesn't do already
-  RunCounters counters;                         // of all passes, and of what metrics read
-  double compute_busy = 0;                      // share of the workers' time spent in kernels
-  std::int64_t peak_device_bytes = 0;           // so far, of a device with memory of its own
-  std::vector<std::vector<PassReport>> passes;  // by section that ran and pass
+  double eval_seconds = 0;             // of what a step doesn't do already
+  RunCounters counters;                // of all passes, and of what metrics read
+  double compute_busy = 0;             // share of the workers' time spent in kernels
+  std::int64_t peak_device_bytes = 0;  // so far, of a device with memory of its own
+  struct SectionRun {
+    int section = 0;
+    std::vector<PassReport> passes;
+  };
+  std::vector<SectionRun> sections;  // of the plan, in the order in which they ran
 };
 
 struct TrainerOptions {
@@ -71,7 +75,8 @@ class Trainer {
   // They set state_.parameters to those behind the epoch's step. False: stopped.
   bool train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop);
-  bool run_step(std::int64_t epoch, const std::atomic<bool>* stop);
+  // The loss of the epoch's step; its gradients are there. Nothing: stopped.
+  std::optional<double> run_step(std::int64_t epoch, const std::atomic<bool>* stop);
   bool read_scores(EpochRecord& record, const std::atomic<bool>* stop);
   void update_parameters(std::int64_t epoch);
   void keep_if_best(const EpochRecord& record);
@@ -86,9 +91,9 @@ class Trainer {
   TrainingPlan plan_;
   ParameterStore parameters_;
   TrainingState state_;
-  // Of a step that was run ahead of the epochs: the gradients are there, and parameters_ are still
-  // those of state_.
-  std::optional<double> step_loss_;
+  // Of the step behind state_, if that was run already: its gradients are there, and parameters_
+  // still those of state_.
+  std::optional<double> next_loss_;
   std::unique_ptr<ProgramRun> run_;  // once prepared
 };
 

@@ -159,7 +159,8 @@ namespace {
 // an evaluation of its own would, so it has to be wanted of every step.
 bool may_evaluate_in_step(const RunConfig& config, const ModelProgram& training,
                           const ModelProgram& evaluation) {
-  return config.eval_every == 1 && parse_rewrites(config.rewrites).common &&
+  const Rewrites rewrites = parse_rewrites(config.rewrites);
+  return config.eval_every == 1 && rewrites.common && rewrites.dead &&
          !multiplies_on_edges(training.model().graph) &&
          !multiplies_on_edges(evaluation.model().graph);
 }
@@ -177,7 +178,8 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
   std::vector<std::pair<ModelProgram, double>> candidates;  // and its steps in an epoch
   for (const Recompute recompute : {Recompute::kCheap, Recompute::kRowWise}) {
     const ProgramOptions how{rewrites, recompute};
-    candidates.push_back({{model(Mode::kTrain), "training", {.gradients = true}, how}, 1});
+    candidates.push_back(
+        {{model(Mode::kTrain), training_.program().name, {.gradients = true}, how}, 1});
     if (!may_evaluate_in_step(config, training_, *evaluation_)) continue;
     candidates.push_back(
         {{model(Mode::kTrain), model(Mode::kEvaluate), wanted_of_evaluation(config), how},

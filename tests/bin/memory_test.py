@@ -48,6 +48,20 @@ class MemoryTest(ProgramTest):
                     self.assertEqual(sum(p["bytes_read"] for p in passes), last["bytes_read"])
                     self.assertNotIn("scratch", os.listdir(self.path / "run"))
 
+    def test_a_budget_is_kept_where_a_step_evaluates(self):
+        options = ("--dropout", 0)
+        self.train("auto", *options, epochs=12)
+        expected = curve(self.path / "run")
+        for memory in (80, 96):
+            summary = self.train(f"{memory}MiB", *options, epochs=12)
+            self.assertLessEqual(summary["peak_host_bytes"], memory * MIB)
+            self.assertEqual(curve(self.path / "run"), expected)
+            plan = json.loads((self.path / "run/plan.json").read_text())
+            self.assertEqual(len(plan["epoch"]["sections"]), 1)
+            for line in metrics(self.path / "run"):  # two steps in the first
+                for key in ("bytes_read", "bytes_written"):
+                    self.assertEqual(sum(p[key] for p in line["passes"]), line[key])
+
     def test_a_budget_too_small_names_one_that_works(self):
         result = self.fail_with(
             *(4, r"the least that works is \d+ MiB", "ooc-train", "x.ooc", "--hidden", 32),

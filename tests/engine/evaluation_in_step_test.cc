@@ -203,8 +203,10 @@ TEST_CASE("evaluation in the step: not where it isn't wanted of every step, or b
   };
   RunConfig config = config_of("mpgcn", 0);
   CHECK(in_step(config));
-  config.rewrites = "-common";
-  CHECK_FALSE(in_step(config));
+  for (const char* without : {"-common", "-dead"}) {
+    config.rewrites = without;
+    CHECK_FALSE(in_step(config));
+  }
   config.rewrites = "-motion";  // edges are multiplied, a batch at a time
   CHECK_FALSE(in_step(config));
   config.rewrites.clear();

@@ -193,6 +193,11 @@ TEST_CASE("training_run: an existing directory needs force, and force keeps it u
   fixture.files.create_directories("/own");
   write_file_atomically(fixture.files, "/own/program.saga", std::as_bytes(std::span("mine")));
   CHECK_THROWS_AS(RunDirectory::create(fixture.files, "/own", fixture.config, false), UsageError);
+  fixture.files.create_directories("/named/program.saga");
+  CHECK_THROWS_AS(RunDirectory::create(fixture.files, "/named", fixture.config, false), UsageError);
+  // Nor is what a forced start leaves, whatever program it was to run.
+  write_file_atomically(fixture.files, "/own/.replaces", {});
+  CHECK_NOTHROW(RunDirectory::create(fixture.files, "/own", fixture.config, true));
   fixture.files.create_directories("/other/precious");
   CHECK_THROWS_AS(RunDirectory::create(fixture.files, "/other", fixture.config, true), UsageError);
   CHECK_THROWS_WITH(RunDirectory::open(fixture.files, "/other"), Contains("not a run directory"));
