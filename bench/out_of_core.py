@@ -37,9 +37,16 @@ def arguments_of(model, layers, options):
     return ["--model", model, "--layers", layers, "--hidden", options.hidden, "--epochs", EPOCHS]
 
 
+def train(options, dataset, arguments, limit_bytes=None):
+    """The rates are measured for each run, just before it: a shared machine's pace changes in
+    minutes, and a prediction is compared with what follows."""
+    training.forget_rates(options)
+    return training.train(options, dataset, arguments, limit_bytes)
+
+
 def measure_limited(options, dataset, arguments, budget):
     limit = int(CGROUP * parse_size(budget))
-    result = training.train(options, dataset, [*arguments, "--host-memory", budget], limit)
+    result = train(options, dataset, [*arguments, "--host-memory", budget], limit)
     if result["exit_code"] == 0 and result["bytes_read"] + result["bytes_written"] > 0:
         result["disk_bytes_per_second"] = training.disk_rate(
             options, result["bytes_read"], result["bytes_written"])
@@ -103,7 +110,7 @@ def measure_model(options, results, model, layers, chosen):
     name = f"{model}-{layers}-unlimited"
     reference = results.get(name, settings)
     if reference is None:
-        reference = training.train(options, dataset, arguments)
+        reference = train(options, dataset, arguments)
         if reference["exit_code"] != 0:
             print(f"{name}: exit code {reference['exit_code']}: {reference['error']}", flush=True)
             return False
@@ -135,7 +142,6 @@ def main():
     options = parser.parse_args()
     beginnings = tuple(options.cases.split(","))
     results = training.Results("out-of-core", options)
-    training.forget_rates(options)
     print_header()
     good = True
     for model in MODELS:

@@ -81,6 +81,7 @@ def environment(options):
 
 
 def forget_rates(options):
+    """What runs next measures them anew."""
     shutil.rmtree(options.work / "cache", ignore_errors=True)
 
 

@@ -89,8 +89,9 @@ void infer(const Options& options) {
   InferenceOptions inference;
   inference.output = options.what;
   inference.path = options.output;
-  inference.budget = budget_of(options.devices, options.host_memory, options.device_memory);
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
+  inference.budget = measured_budget(*io, options.devices, options.host_memory,
+                                     options.device_memory, inference.scratch);
   const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());

@@ -3,9 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <tbb/task_arena.h>
 
-#include <algorithm>
 #include <ctime>
 
 #include "bin/cli/progress.h"
@@ -13,7 +11,6 @@
 #include "bin/train_graph.h"
 #include "bin/train_options.h"
 #include "engine/devices.h"
-#include "engine/machine_rates.h"
 #include "engine/model_library.h"
 #include "engine/seed_runs.h"
 #include "storage/errors.h"
@@ -43,21 +40,10 @@ void print_plan(const TrainingPlan& plan, bool json) {
   }
 }
 
-// The nearest directory above a path, or it itself, that is there.
-std::string existing(std::string path) {
-  while (!posix_file_system().is_directory(path)) path = parent_path(path);
-  return path;
-}
-
 // What the run may take, and what the machine does in a second where its files lie.
-RunBudget measured_budget(BlockIo& io, const RunConfig& config, const std::string& directory) {
-  constexpr std::int64_t kMeasuring = 512 << 20;
-  RunBudget budget = budget_of(config.devices, config.host_memory, config.device_memory);
-  budget.plan.workers = tbb::this_task_arena::max_concurrency();
-  const RateOptions rates{existing(config.scratch.empty() ? directory : config.scratch),
-                          budget.plan.workers, std::min(kMeasuring, budget.host_bytes / 4)};
-  budget.plan.rates = machine_rates(posix_file_system(), io, rates, rates_cache());
-  return budget;
+RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& directory) {
+  return measured_budget(io, config.devices, config.host_memory, config.device_memory,
+                         config.scratch.empty() ? directory : config.scratch);
 }
 
 // Where tensors go that don't fit memory. The run directory's own is made for the run and removed
@@ -92,7 +78,7 @@ class ScratchDirectory {
 struct Machine {
   Machine(const RunConfig& config, const std::string& directory)
       : io(make_block_io()),
-        budget(measured_budget(*io, config, directory)),
+        budget(budget_for(*io, config, directory)),
         backend(make_backend(config.devices, budget)) {}
 
   std::unique_ptr<BlockIo> io;
@@ -195,9 +181,9 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
   const AbsentGraph graph = absent_graph(options.graph);
   set_task(config, options, graph.task);
   const std::unique_ptr<BlockIo> io = make_block_io();
-  print_plan(TrainingPlan(config, graph.facts, graph.counts, DType::kF32,
-                          measured_budget(*io, config, ".")),
-             options.json);
+  print_plan(
+      TrainingPlan(config, graph.facts, graph.counts, DType::kF32, budget_for(*io, config, ".")),
+      options.json);
 }
 
 // A run can be made longer, not shorter than it is.

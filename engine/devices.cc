@@ -1,13 +1,26 @@
 #include "engine/devices.h"
 
+#include <tbb/task_arena.h>
+
 #include <algorithm>
 
 #include "engine/host_memory.h"
+#include "engine/machine_rates.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/virtual_device.h"
 #include "storage/byte_size.h"
+#include "storage/file.h"
 
 namespace ooc {
+namespace {
+
+// The nearest directory above a path, or it itself, that is there.
+std::string existing(FileSystem& files, std::string path) {
+  while (!files.is_directory(path)) path = parent_path(path);
+  return path;
+}
+
+}  // namespace
 
 bool has_own_memory(const std::string& devices) { return devices == "cpu:1"; }
 
@@ -27,6 +40,19 @@ RunBudget budget_of(const std::string& devices, const std::string& host_memory,
   if (host_memory == "auto") {
     budget.host_bytes = std::max<std::int64_t>(budget.host_bytes - budget.device_bytes, 1);
   }
+  return budget;
+}
+
+RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
+                          const std::string& device_memory, const std::string& scratch) {
+  constexpr std::int64_t kMeasuring = 512 << 20;
+  FileSystem& files = posix_file_system();
+  RunBudget budget = budget_of(devices, host_memory, device_memory);
+  budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - budget.resident_bytes, 0);
+  const RateOptions rates{existing(files, scratch), budget.plan.workers,
+                          std::min(kMeasuring, left / 2)};
+  budget.plan.rates = machine_rates(files, io, rates, rates_cache());
   return budget;
 }
 

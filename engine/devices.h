@@ -6,6 +6,7 @@
 
 #include "engine/training_plan.h"
 #include "kernels/backend.h"
+#include "storage/block_file.h"
 
 namespace ooc {
 
@@ -18,6 +19,10 @@ bool is_device(const std::string& devices);
 // is a quarter of what is free for the device, and the rest for the host.
 RunBudget budget_of(const std::string& devices, const std::string& host_memory,
                     const std::string& device_memory);
+// The same for as many workers as the thread arena that calls has, with what the machine does in a
+// second (engine/machine_rates.h) where `scratch` lies, or will: a directory.
+RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
+                          const std::string& device_memory, const std::string& scratch);
 std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget);
 
 }  // namespace ooc

@@ -4,10 +4,12 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/rate_probes.h"
@@ -23,11 +25,14 @@ struct Rate {
   const char* name;
   double MachineRates::*member;
 };
-constexpr Rate kRates[] = {
-    {"storage_read", &MachineRates::storage_read}, {"storage_write", &MachineRates::storage_write},
-    {"storage_both", &MachineRates::storage_both}, {"gather", &MachineRates::gather},
-    {"elementwise", &MachineRates::elementwise},   {"multiply_adds", &MachineRates::multiply_adds},
-    {"row_sums", &MachineRates::row_sums}};
+constexpr Rate kRates[] = {{"storage_read", &MachineRates::storage_read},
+                           {"storage_write", &MachineRates::storage_write},
+                           {"storage_both", &MachineRates::storage_both},
+                           {"gather", &MachineRates::gather},
+                           {"elementwise", &MachineRates::elementwise},
+                           {"dropout", &MachineRates::dropout},
+                           {"multiply_adds", &MachineRates::multiply_adds},
+                           {"row_sums", &MachineRates::row_sums}};
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -40,8 +45,9 @@ std::string processor() {
 std::string cache_path(const RateOptions& options, const std::string& cache) {
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
-  const std::string key = fmt::format("{} {} {}", processor(), options.workers,
-                                      static_cast<std::uint64_t>(status.st_dev));
+  const std::string key =
+      fmt::format("{} {} {} {}", processor(), options.workers, probes_caches(options),
+                  static_cast<std::uint64_t>(status.st_dev));
   return join_path(cache,
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
 }
@@ -53,8 +59,9 @@ bool read_rates(FileSystem& files, const std::string& path, MachineRates& rates)
     const auto* text = reinterpret_cast<const char*>(bytes.data());
     const Json json = Json::parse(text, text + bytes.size());
     for (const Rate& rate : kRates) {
-      rates.*rate.member = json.at(rate.name).get<double>();
-      if (!std::isfinite(rates.*rate.member) || rates.*rate.member <= 0) return false;
+      double& value = rates.*rate.member;
+      value = json.at(rate.name).get<double>();
+      if (!std::isfinite(value) || value <= 0) return false;
     }
     return true;
   } catch (const std::exception& error) {
@@ -76,22 +83,34 @@ void write_rates(FileSystem& files, const std::string& cache, const std::string&
   }
 }
 
-}  // namespace
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
-MachineRates measure_rates(BlockIo& io, const RateOptions& options) {
+MachineRates measure(BlockIo& io, const RateOptions& options) {
+  constexpr int kRounds = 5;
+  RateProbes probes(io, options);
+  std::vector<MachineRates> rounds(kRounds);
+  for (MachineRates& round : rounds) probes.measure(options.seconds / kRounds, round);
   MachineRates rates;
-  probe_storage(io, options, rates);
-  rates.gather = gather_rate(options);
-  probe_rows(options, rates);
+  for (const Rate& rate : kRates) {
+    std::vector<double> values;
+    for (const MachineRates& round : rounds) values.push_back(round.*rate.member);
+    rates.*rate.member = median(std::move(values));
+  }
   return rates;
 }
+
+}  // namespace
 
 MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
                            const std::string& cache) {
   const std::string path = cache.empty() ? "" : cache_path(options, cache);
   MachineRates rates;
   if (!cache.empty() && read_rates(files, path, rates)) return rates;
-  rates = measure_rates(io, options);
+  rates = measure(io, options);
   if (!cache.empty()) write_rates(files, cache, path, rates);
   return rates;
 }

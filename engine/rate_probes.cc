@@ -1,6 +1,7 @@
 #include "engine/rate_probes.h"
 
 #include <spdlog/spdlog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "kernels/cpu_backend.h"
 #include "kernels/gather_cpu.h"
 #include "kernels/host_buffer.h"
+#include "sched/plan_stages.h"
 #include "storage/aligned_vector.h"
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"
@@ -46,60 +49,84 @@ class Floats {
   std::int64_t count_;
 };
 
-// As many as have so much memory each.
-std::int64_t probe_workers(const RateOptions& options, std::int64_t bytes) {
-  return std::clamp<std::int64_t>(options.memory_bytes / bytes, 1, options.workers);
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// What `work` does in a second on all workers together, if so many of them do it: it is called
-// again and again and returns how much it did.
-double rate_of(const RateOptions& options, std::int64_t workers,
-               const std::function<double(std::int64_t worker)>& work) {
-  std::vector<double> rates(static_cast<std::size_t>(workers));
-  std::vector<std::thread> threads;
-  for (std::size_t worker = 0; worker < rates.size(); ++worker) {
-    threads.emplace_back([&, worker] {
-      const auto id = static_cast<std::int64_t>(worker);
-      work(id);  // touches its memory
-      const auto begin = Clock::now();
-      double done = 0, seconds = 0;
-      for (; seconds < options.seconds; seconds = seconds_since(begin)) done += work(id);
-      rates[worker] = done / seconds;
-    });
+// Threads that measure the same at once.
+class Workers {
+ public:
+  // As many as have so much memory each.
+  Workers(const RateOptions& options, std::int64_t bytes)
+      : count_(std::clamp<std::int64_t>(options.memory_bytes / bytes, 1, options.workers)),
+        all_(options.workers) {}
+  std::int64_t count() const { return count_; }
+
+  // What `work` does in a second on all workers together, each with a processor of its own as far
+  // as there are any: it is called again and again and returns how much it did.
+  double rate(double seconds, const std::function<double(std::int64_t worker)>& work) const {
+    std::vector<double> rates(static_cast<std::size_t>(count_));
+    std::vector<std::thread> threads;
+    for (std::size_t worker = 0; worker < rates.size(); ++worker) {
+      threads.emplace_back([&, worker] {
+        const auto id = static_cast<std::int64_t>(worker);
+        work(id);  // touches its memory
+        const auto begin = Clock::now();
+        const double before = thread_seconds();
+        double done = 0;
+        do done += work(id);
+        while (seconds_since(begin) < seconds);
+        rates[worker] = done / (thread_seconds() - before);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const auto processors = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+    return std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(count_) *
+           static_cast<double>(std::min(all_, processors));
   }
-  for (std::thread& thread : threads) thread.join();
-  double sum = 0;
-  for (const double rate : rates) sum += rate;
-  return sum * static_cast<double>(options.workers) / static_cast<double>(workers);
-}
 
-// More than the caches hold, where memory allows it.
+ private:
+  std::int64_t count_, all_;
+};
+
+std::int64_t cache_bytes() { return std::max<std::int64_t>(0, ::sysconf(_SC_LEVEL3_CACHE_SIZE)); }
+
+// More than the caches hold, where memory allows it: half of it, for probes hold some of their own.
 std::int64_t uncached_bytes(const RateOptions& options) {
-  const std::int64_t cache = std::max<std::int64_t>(0, ::sysconf(_SC_LEVEL3_CACHE_SIZE));
-  return std::min(std::max<std::int64_t>(4 * cache, 64 << 20), options.memory_bytes / 2);
+  constexpr std::int64_t kLeast = 4 << 20, kUsual = 64 << 20;
+  const std::int64_t bytes =
+      std::min(std::max(4 * cache_bytes(), kUsual), options.memory_bytes / 2);
+  return std::max(kLeast, bytes);
 }
 
 class StorageProbe {
  public:
-  StorageProbe(BlockIo& io, const RateOptions& options)
+  // `memory`: where requests come from and go to.
+  StorageProbe(BlockIo& io, const std::string& directory, const Floats& memory)
       : io_(io),
-        seconds_(options.seconds),
-        file_(make_file(io, options.directory)),
-        depth_(std::clamp<std::int64_t>(options.memory_bytes / kRequest, 1, kMostDepth)),
-        buffers_(make_host_buffer(static_cast<std::size_t>(depth_ * kRequest), "cpu")) {}
+        file_(make_file(io, directory)),
+        buffers_(reinterpret_cast<std::byte*>(memory.data())),
+        depth_(std::clamp<std::int64_t>(memory.count() * std::int64_t{sizeof(float)} / kRequest, 1,
+                                        kMostDepth)) {}
 
   bool has_room() const { return file_ != nullptr; }
   // Bytes a second. What is read must have been written, or it comes from nowhere.
-  double write() {
-    const double rate = transfer([](std::int64_t) { return BlockRequest::Kind::kWrite; });
-    written_ = std::min(next_, size());
+  double write(double seconds) {
+    next_ = written_ < size() ? written_ : 0;
+    range_ = size();
+    const double rate = transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kWrite; });
+    written_ = std::clamp(next_, written_, size());
     return rate;
   }
-  double read() {
-    return transfer([](std::int64_t) { return BlockRequest::Kind::kRead; });
+  double read(double seconds) {
+    range_ = written_;
+    return transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kRead; });
   }
-  double both() {
-    return transfer([](std::int64_t index) {
+  double both(double seconds) {
+    range_ = written_;
+    return transfer(seconds, [](std::int64_t index) {
       return index % 2 == 0 ? BlockRequest::Kind::kRead : BlockRequest::Kind::kWrite;
     });
   }
@@ -123,23 +150,23 @@ class StorageProbe {
 
   std::int64_t size() const { return static_cast<std::int64_t>(file_->size()); }
 
-  // A buffer's next request is submitted when its last one is done, for about `seconds_`.
-  double transfer(const std::function<BlockRequest::Kind(std::int64_t index)>& kind) {
-    next_ = done_ = 0;
+  // From next_ on, around range_. A buffer's next request is submitted when its last one is done.
+  double transfer(double seconds,
+                  const std::function<BlockRequest::Kind(std::int64_t index)>& kind) {
+    done_ = 0;
     const auto begin = Clock::now();
-    const auto range = written_ > 0 ? written_ : size();
     std::function<void(std::int64_t)> submit = [&](std::int64_t buffer) {
-      const std::int64_t offset = next_ % range;
+      const std::int64_t offset = next_ % range_;
       const BlockRequest::Kind what = kind(next_ / kRequest);
       next_ += kRequest;
       ++pending_;
       io_.submit({what, file_.get(), static_cast<std::uint64_t>(offset),
-                  buffers_->data() + buffer * kRequest, static_cast<std::size_t>(kRequest),
+                  buffers_ + buffer * kRequest, static_cast<std::size_t>(kRequest),
                   [&, buffer](std::exception_ptr error) {
                     const std::lock_guard lock(mutex_);
                     if (error && !error_) error_ = error;
                     done_ += kRequest;
-                    if (!error_ && seconds_since(begin) < seconds_) submit(buffer);
+                    if (!error_ && seconds_since(begin) < seconds) submit(buffer);
                     if (--pending_ == 0) all_done_.notify_all();
                   }});
     };
@@ -151,11 +178,10 @@ class StorageProbe {
   }
 
   BlockIo& io_;
-  double seconds_;
   std::unique_ptr<BlockFile> file_;
+  std::byte* buffers_;
   std::int64_t depth_;
-  std::unique_ptr<DeviceBuffer> buffers_;
-  std::int64_t written_ = 0;
+  std::int64_t written_ = 0, range_ = 0;
   std::mutex mutex_;
   std::condition_variable all_done_;
   std::int64_t next_ = 0, done_ = 0, pending_ = 0;
@@ -171,11 +197,11 @@ class GatherProbe {
   static constexpr std::int64_t kBlockBytes = kBlockRows * kRowBytes, kMostBlocks = 256;
   static constexpr std::size_t kTiles = 64;
 
-  GatherProbe(const RateOptions& options, std::int64_t workers)
-      : blocks_(std::clamp<std::int64_t>(uncached_bytes(options) / (workers * kBlockBytes), 1,
-                                         kMostBlocks)),
+  // `rows`: of all workers.
+  GatherProbe(const Floats& rows, std::int64_t workers)
+      : blocks_(std::min(rows.count() / (workers * kBlockRows * kSliceWidth), kMostBlocks)),
         sources_(kSpanRows * kSliceWidth, 1),
-        accumulators_(workers * blocks_ * kBlockRows * kSliceWidth, 0) {
+        accumulators_(rows.data()) {
     std::minstd_rand random(1);
     tiles_.resize(kTiles);
     bytes_.resize(kTiles);
@@ -200,7 +226,7 @@ class GatherProbe {
       const cpu::SumGroup::Entry entry{tiles_[static_cast<std::size_t>(at) % kTiles],
                                        sources_.data()};
       cpu::gather_sum<float>(
-          {{&entry, 1}, accumulators_.data() + at * kBlockRows * kSliceWidth, kSliceWidth});
+          {{&entry, 1}, accumulators_ + at * kBlockRows * kSliceWidth, kSliceWidth});
     }
     constexpr double kDensity = static_cast<double>(kEdges) / kBlockRows;
     const double folding = kBlockRows * (1 - std::exp(-kDensity));  // rows of a tile
@@ -209,7 +235,8 @@ class GatherProbe {
 
  private:
   std::int64_t blocks_;
-  Floats sources_, accumulators_;
+  Floats sources_;
+  float* accumulators_;
   std::vector<std::vector<std::byte>> bytes_;
   std::vector<TileView> tiles_;
 };
@@ -218,18 +245,22 @@ class GatherProbe {
 class RowProbe {
  public:
   static constexpr std::int64_t kRows = 2048, kCols = 128;
-  static constexpr std::int64_t kBytes = kRows * kCols * std::int64_t{sizeof(float)};
+  static constexpr std::int64_t kElements = kRows * kCols;
+  static constexpr std::int64_t kBytes = kElements * std::int64_t{sizeof(float)};
+  static constexpr std::int64_t kGroups = 4;  // that it holds itself, about
 
-  RowProbe(const Backend& backend, std::int64_t groups)
+  // `rows`: of `groups` row groups, one after the other.
+  RowProbe(const Backend& backend, float* rows, std::int64_t groups)
       : relu_(backend.row_kernel("relu", DType::kF32)),
         dropout_(backend.row_kernel("dropout", DType::kF32)),
         scale_(backend.row_kernel("scale_rows", DType::kF32)),
         add_(backend.row_kernel("add", DType::kF32)),
         multiply_(backend.row_kernel("matmul", DType::kF32)),
         sum_(backend.row_kernel("matmul_reduce", DType::kF32)),
-        rows_(groups * kRows * kCols, 1),
-        made_(3 * kRows * kCols, 1),
-        matrix_(kCols * kCols, 0.01f),
+        rows_(rows),
+        groups_(groups),
+        made_(3 * kElements, 1),
+        matrices_(2 * kCols * kCols, 0.01f),
         factor_(kRows, 0.5f),
         ids_(kRows, 1) {}
 
@@ -237,23 +268,28 @@ class RowProbe {
   double elementwise() {
     const Matrix x = next_group(), a = made(0), b = made(1), c = made(2);
     const MatrixView factor = column(DType::kF32, factor_.data(), &factor_slice_);
-    const MatrixView ids = column(DType::kI64, ids_.data(), &ids_slice_);
     call(relu_, {x.view()}, a.view(), {});
-    call(dropout_, {a.view(), ids}, b.view(), {.value = 0.5});
-    call(scale_, {b.view(), factor}, c.view(), {});
-    call(add_, {b.view(), c.view()}, a.view(), {});
-    return 9.0 * kBytes;
+    call(scale_, {a.view(), factor}, b.view(), {});
+    call(add_, {a.view(), b.view()}, c.view(), {});
+    return 7.0 * kBytes;
   }
-  // Multiply-adds.
+  // Elements.
+  double dropout() {
+    const Matrix a = made(0), b = made(1);
+    const MatrixView ids = column(DType::kI64, ids_.data(), &ids_slice_);
+    call(dropout_, {a.view(), ids}, b.view(), {.value = 0.5});
+    return kElements;
+  }
+  // Multiply-adds, as plans count them.
   double multiply() {
     const Matrix x = next_group(), a = made(0);
-    call(multiply_, {x.view(), parameter()}, a.view(), {});
-    return kRows * kCols * kCols;
+    call(multiply_, {x.view(), matrix(0)}, a.view(), {});
+    return kRows * product_work(kCols, kCols);
   }
   double sum() {
     const Matrix x = next_group(), a = made(0);
-    call(sum_, {x.view(), a.view()}, parameter(), {});
-    return kRows * kCols * kCols;
+    call(sum_, {x.view(), a.view()}, matrix(1), {});
+    return kRows * product_work(kCols, kCols);
   }
 
  private:
@@ -269,13 +305,10 @@ class RowProbe {
     std::array<void*, kCols / kSliceWidth> slices;
   };
 
-  Matrix next_group() {
-    const std::int64_t groups = rows_.count() / (kRows * kCols);
-    return Matrix(rows_.data() + next_++ % groups * kRows * kCols);
-  }
-  Matrix made(std::int64_t index) { return Matrix(made_.data() + index * kRows * kCols); }
-  MatrixView parameter() {
-    matrix_slice_ = matrix_.data();
+  Matrix next_group() { return Matrix(rows_ + next_++ % groups_ * kElements); }
+  Matrix made(std::int64_t index) { return Matrix(made_.data() + index * kElements); }
+  MatrixView matrix(std::int64_t index) {
+    matrix_slice_ = matrices_.data() + index * kCols * kCols;
     return {DType::kF32, kCols, kCols, kCols, kCols, 0, &matrix_slice_};
   }
   static MatrixView column(DType dtype, void* data, void** slice) {
@@ -288,7 +321,9 @@ class RowProbe {
   }
 
   RowKernel relu_, dropout_, scale_, add_, multiply_, sum_;
-  Floats rows_, made_, matrix_, factor_;
+  float* rows_;
+  std::int64_t groups_;
+  Floats made_, matrices_, factor_;
   AlignedVector<std::int64_t> ids_;
   void* matrix_slice_ = nullptr;
   void* factor_slice_ = nullptr;
@@ -298,36 +333,55 @@ class RowProbe {
 
 }  // namespace
 
-void probe_storage(BlockIo& io, const RateOptions& options, MachineRates& rates) {
-  StorageProbe storage(io, options);
-  if (!storage.has_room()) return;
-  rates.storage_write = storage.write();
-  rates.storage_read = storage.read();
-  rates.storage_both = storage.both();
+bool probes_caches(const RateOptions& options) {
+  return uncached_bytes(options) < 3 * cache_bytes() / 2;
 }
 
-double gather_rate(const RateOptions& options) {
-  const std::int64_t workers = probe_workers(options, 2 * GatherProbe::kBlockBytes);
-  GatherProbe gather(options, workers);
-  return rate_of(options, workers, [&](std::int64_t worker) { return gather.sum(worker); });
-}
-
-void probe_rows(const RateOptions& options, MachineRates& rates) {
-  constexpr std::int64_t kOwn = 4;  // groups that a worker holds beside the rows
-  const std::int64_t workers = probe_workers(options, 2 * kOwn * RowProbe::kBytes);
-  const std::int64_t groups =
-      std::max<std::int64_t>(uncached_bytes(options) / (workers * RowProbe::kBytes), 1);
-  const std::unique_ptr<Backend> backend = make_cpu_backend();
-  std::vector<RowProbe> probes;
-  for (std::int64_t worker = 0; worker < workers; ++worker) {
-    probes.emplace_back(*backend, groups);
+// All in turn work on the same rows.
+struct RateProbes::State {
+  State(BlockIo& io, const RateOptions& options)
+      : rows(uncached_bytes(options) / std::int64_t{sizeof(float)}, 1),
+        storage(io, options.directory, rows),
+        edge_workers(options, 2 * GatherProbe::kBlockBytes),
+        gather(rows, edge_workers.count()),
+        row_workers(options, 4 * RowProbe::kGroups * RowProbe::kBytes),
+        backend(make_cpu_backend()) {
+    const std::int64_t groups = rows.count() / (row_workers.count() * RowProbe::kElements);
+    for (std::int64_t worker = 0; worker < row_workers.count(); ++worker) {
+      probes.emplace_back(*backend, rows.data() + worker * groups * RowProbe::kElements, groups);
+    }
   }
+
+  Floats rows;
+  StorageProbe storage;
+  Workers edge_workers;
+  GatherProbe gather;
+  Workers row_workers;
+  std::unique_ptr<Backend> backend;
+  std::vector<RowProbe> probes;  // by worker
+};
+
+RateProbes::RateProbes(BlockIo& io, const RateOptions& options)
+    : state_(std::make_unique<State>(io, options)) {}
+
+RateProbes::~RateProbes() = default;
+
+void RateProbes::measure(double seconds, MachineRates& rates) {
+  State& state = *state_;
+  if (state.storage.has_room()) {
+    rates.storage_write = state.storage.write(seconds);
+    rates.storage_read = state.storage.read(seconds);
+    rates.storage_both = state.storage.both(seconds);
+  }
+  rates.gather = state.edge_workers.rate(
+      seconds, [&](std::int64_t worker) { return state.gather.sum(worker); });
   const auto rate = [&](double (RowProbe::*work)()) {
-    return rate_of(options, workers, [&](std::int64_t worker) {
-      return (probes[static_cast<std::size_t>(worker)].*work)();
+    return state.row_workers.rate(seconds, [&](std::int64_t worker) {
+      return (state.probes[static_cast<std::size_t>(worker)].*work)();
     });
   };
   rates.elementwise = rate(&RowProbe::elementwise);
+  rates.dropout = rate(&RowProbe::dropout);
   rates.multiply_adds = rate(&RowProbe::multiply);
   rates.row_sums = rate(&RowProbe::sum);
 }

@@ -1,19 +1,35 @@
 // What machine_rates.h measures, one by one.
 #pragma once
 
+#include <memory>
+
 #include "engine/machine_rates.h"
 
 namespace ooc {
 
-// Sets the rates of storage: a temporary file written, read, and both at once, in large requests of
-// which many are under way, into buffers as an executor has them. Leaves them as they are where
-// there is no room for a file. IoError where it can't be written or read.
-void probe_storage(BlockIo& io, const RateOptions& options, MachineRates& rates);
-// Bytes as plans count them for the edges of a graph (plan_stages.h: gather_bytes_of_edge), a
-// second, of a small one whose rows no cache holds.
-double gather_rate(const RateOptions& options);
-// Sets the rates of the rows' work: element-wise operators, products with a matrix, products summed
-// over rows.
-void probe_rows(const RateOptions& options, MachineRates& rates);
+// Whether there is so little memory that the rows which no cache should hold are in one.
+bool probes_caches(const RateOptions& options);
+
+// A temporary file, and threads with data of their own: as many as there are workers, fewer where
+// there is little memory.
+class RateProbes {
+ public:
+  // IoError where the file can't be made, but for want of room: then rates of storage stay as they
+  // are.
+  RateProbes(BlockIo& io, const RateOptions& options);
+  ~RateProbes();
+
+  // Sets each rate, measured for `seconds`, about. Storage: the file written, read, and both at
+  // once, in large requests of which many are under way, into buffers as an executor has them.
+  // Edges: bytes as plans count them (plan_stages.h: gather_bytes) of a small graph whose rows no
+  // cache holds. Rows: operators on row groups such as stand behind a propagation. Of edges and
+  // rows the processors' time counts, not the clock's, so that other programs hardly change the
+  // rates. IoError where the file can't be written or read.
+  void measure(double seconds, MachineRates& rates);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace ooc

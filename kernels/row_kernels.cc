@@ -244,6 +244,45 @@ const RowKernelSpec& row_kernel_spec(std::string_view name) {
   check_failed(message.c_str(), __FILE__, __LINE__);
 }
 
+double work_of_element(std::string_view name) {
+  struct Work {
+    std::string_view name;
+    double elements;
+  };
+  constexpr Work kWork[] = {
+      {"dropout", 1},
+      {"edge_dropout", 0.28},
+      {"sigmoid", 0.37},
+      {"tanh", 0.32},
+      {"elu", 0.23},
+      {"gelu", 0.57},
+      {"gelu_gradient", 0.64},
+      {"exp", 0.28},
+      {"scale_heads", 0.21},
+      {"head_dot", 0.29},
+      {"softmax_normalize", 0.22},
+      {"dot_sum", 0.22},
+      {"place_type", 0.25},
+      {"gru", 0.41},
+      {"gru_input_gradient", 0.77},
+      {"gru_hidden_gradient", 0.77},
+      {"gru_state_gradient", 0.43},
+      {"layer_norm", 0.39},
+      {"layer_norm_gradient", 0.77},
+      {"layer_norm_gamma_gradient", 0.4},
+      {"softmax_cross_entropy", 1.3},
+      {"softmax_cross_entropy_gradient", 1.6},
+      {"softmax_cross_entropy_weighted", 1.3},
+      {"softmax_cross_entropy_weighted_gradient", 1.6},
+      {"sigmoid_cross_entropy", 1.3},
+      {"sigmoid_cross_entropy_gradient", 0.4},
+  };
+  for (const Work& work : kWork) {
+    if (work.name == name) return work.elements;
+  }
+  return 0;
+}
+
 std::int64_t check_call(const RowKernelSpec& spec, DType real, const OperatorCall& call) {
   CallChecker checker(spec, real, call.attributes.transpose);
   std::size_t count = 0;

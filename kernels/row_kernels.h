@@ -171,6 +171,11 @@ std::span<const RowKernelSpec> row_kernel_specs();
 // The specification of a built-in operator; an unknown name is a programmer's mistake.
 const RowKernelSpec& row_kernel_spec(std::string_view name);
 
+// What a built-in operator takes for an element of its first operand or its output, whichever is
+// wider, in elements of dropout (bench/row_kernels_bench.cc); 0 where the bytes that it reads and
+// writes say more, and of operators that aren't built in.
+double work_of_element(std::string_view name);
+
 // OOC_CHECKs that the call's operands have the shapes, types and slices the specification asks for;
 // `real` is the program's scalar type. Returns the rows of the group.
 std::int64_t check_call(const RowKernelSpec& spec, DType real, const OperatorCall& call);

@@ -117,7 +117,9 @@ class PassRun {
   bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, SpanGroup& group);
   bool fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel);
   std::int64_t blocks_a_task() const;
-  void finish_task(const EdgeTask& task);
+  bool hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
+                std::int64_t slice);
+  void finish_task(const EdgeTask& task, std::int64_t slice);
   std::shared_ptr<const BlockLoops> loops_of(const SpanGroup& group, std::int64_t block) const;
   const Use& use_of(ValueId value, UseRole role) const;
   BlockEdges bind_block(const SpanGroup& group, std::int64_t block) const;
@@ -126,7 +128,8 @@ class PassRun {
   void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
   std::byte* row_address(const Use& use, std::int64_t row, std::int64_t slice) const;
   std::int64_t slices_per_block() const;
-  bool folded(std::int64_t block, std::int64_t groups) const;
+  std::int32_t& groups_folded(std::int64_t block, std::int64_t slice);
+  bool folded(std::int64_t block, std::int64_t groups);
 
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
             const std::function<bool()>& ready);
@@ -150,7 +153,7 @@ class PassRun {
   std::int64_t first_slice_ = 0, end_slice_ = 0;  // of the slice-local tensors
   std::int64_t sweep_ = 0;                        // parts begun before it, in all slice groups
   std::int64_t edge_item_ = 0;                    // the next one
-  std::vector<std::int64_t> folded_;              // slices done, by block of the part
+  std::vector<std::int32_t> folded_;              // span groups, by block of the part and slice
   std::set<std::int64_t> rows_begun_;             // first rows of steps that aren't finished
   std::int64_t rows_left_ = 0;                    // of the part, to be finished by the steps
   // By edge reduction and block of the part: sums so far.

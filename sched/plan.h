@@ -231,10 +231,14 @@ struct MachineRates {
   double from_device = 12e9;
   double storage_both = 2e9;  // read and written at once, together
   double gather = 4e10;       // bytes of rows at the edges
-  double elementwise =
-      1.5e10;  // bytes that row-wise steps other than matrix products read and write
-  double multiply_adds = 5e10;  // of rows with a matrix
-  double row_sums = 4.5e10;     // multiply-adds of products that are summed over rows
+  // Bytes that row-wise steps read and write, but for matrix products and what is counted in
+  // elements of dropout, of which so many (kernels/row_kernels.h: work_of_element).
+  double elementwise = 5e10;
+  double dropout = 1.5e9;
+  // Multiply-adds of rows with a matrix, and those of products that are summed over rows; of wide
+  // ones, as plans count them (plan_stages.h: product_work).
+  double multiply_adds = 6e10;
+  double row_sums = 5.5e10;
 };
 
 // Options that shape passes.

@@ -9,8 +9,9 @@ namespace ooc {
 struct PassWork {
   double gather_bytes = 0;
   double elementwise_bytes = 0;
-  double multiply_adds = 0;  // of rows with a matrix
-  double row_sums = 0;       // summed over rows
+  double dropout_elements = 0;  // what takes as long as so many
+  double products = 0;          // of rows with a matrix: product_work (plan_stages.h)
+  double row_sums = 0;          // of those summed over rows
 };
 PassWork work_of(const PassBuilder& builder, const PassDraft& pass);
 

@@ -74,8 +74,6 @@ void describe_rows(const Program& program, const Stage& stage, const Lifetimes& 
   shape.writes.assign(writes.begin(), writes.end());
   shape.elementwise_bytes =
       static_cast<double>(graph.edges.vertices) * row_elementwise_bytes(program, stage.steps);
-  shape.row_sum_multiply_adds =
-      static_cast<double>(graph.edges.vertices) * row_sum_multiply_adds(program, stage.steps);
   shape.row_multiply_adds =
       static_cast<double>(graph.edges.vertices) * row_multiply_adds(program, stage.steps);
 }

@@ -28,8 +28,7 @@ struct StageShape {
   std::vector<ValueId> reads, writes;  // of the steps, in memory
   std::set<ValueId> kept;              // accumulators and writes that later stages or callers read
   double edge_bytes_moved = 0;         // of all edges
-  double gather_bytes = 0, elementwise_bytes = 0;  // of all edges; of all rows
-  double row_sum_multiply_adds = 0;                // those of row_multiply_adds that are summed
+  double gather_bytes = 0, elementwise_bytes = 0;        // of all edges; of all rows
   double edge_multiply_adds = 0, row_multiply_adds = 0;  // likewise, and of all rows
 };
 

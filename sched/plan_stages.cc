@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/row_kernels.h"
 #include "sched/edge_binding.h"
 #include "storage/errors.h"
 
@@ -247,9 +248,32 @@ std::int64_t largest_matrix(const Program& program, const std::vector<ValueId>& 
 
 }  // namespace
 
+namespace {
+
+// A matrix that rows are multiplied with, or that their products are summed into; sums of norms and
+// losses are double.
+bool is_factor(const Program& program, const Value& value) {
+  const bool matrix = value.kind == ValueKind::kParameter || value.kind == ValueKind::kReduction;
+  return matrix && value.rows > 1 && value.dtype == program.real;
+}
+
+}  // namespace
+
+double row_dropout_elements(const Program& program, const std::vector<RowStep>& steps) {
+  double sum = 0;
+  for (const RowStep& step : steps) {
+    std::int64_t cols = value_of(program, step.inputs[0]).cols;
+    const Value& made = value_of(program, step.outputs[0]);
+    if (made.kind != ValueKind::kReduction) cols = std::max(cols, made.cols);
+    sum += work_of_element(step.op) * static_cast<double>(cols);
+  }
+  return sum;
+}
+
 double row_elementwise_bytes(const Program& program, const std::vector<RowStep>& steps) {
   std::int64_t sum = 0;
   for (const RowStep& step : steps) {
+    if (work_of_element(step.op) > 0) continue;
     std::int64_t bytes = 0;
     bool product = false;
     for (const std::vector<ValueId>* operands : {&step.inputs, &step.outputs}) {
@@ -257,7 +281,7 @@ double row_elementwise_bytes(const Program& program, const std::vector<RowStep>&
         const Value& value = value_of(program, id);
         const bool matrix =
             value.kind == ValueKind::kParameter || value.kind == ValueKind::kReduction;
-        product |= matrix && value.rows > 1;
+        product |= is_factor(program, value);
         if (!matrix) bytes += value.cols * static_cast<std::int64_t>(dtype_bytes(value.dtype));
       }
     }
@@ -275,12 +299,19 @@ double row_multiply_adds(const Program& program, const std::vector<RowStep>& ste
   return sum;
 }
 
-double row_sum_multiply_adds(const Program& program, const std::vector<RowStep>& steps) {
-  double sum = 0;
+ProductWork row_product_work(const Program& program, const std::vector<RowStep>& steps) {
+  ProductWork work;
   for (const RowStep& step : steps) {
-    sum += static_cast<double>(largest_matrix(program, step.outputs));
+    for (const std::vector<ValueId>* operands : {&step.inputs, &step.outputs}) {
+      for (const ValueId id : *operands) {
+        const Value& value = value_of(program, id);
+        if (!is_factor(program, value)) continue;
+        double& sum = operands == &step.outputs ? work.sums : work.products;
+        sum += product_work(value.rows, value.cols);
+      }
+    }
   }
-  return sum;
+  return work;
 }
 
 }  // namespace ooc

@@ -36,11 +36,23 @@ double edge_share(const Propagation& propagation, const GraphCounts& graph);
 std::int64_t bytes_of_edge(const Program& program, const Propagation& propagation, bool fuse);
 // A row's multiply-adds in the steps' matrix products.
 double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
-// Those of products that are summed over rows.
-double row_sum_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
+// What a row's product with a matrix counts for: its multiply-adds, and for each element that is
+// read or written what takes as long as some more. Narrow products wait for their rows
+// (kernels/README.md).
+inline double product_work(std::int64_t rows, std::int64_t cols) {
+  constexpr double kElement = 12;
+  return static_cast<double>(rows * cols) + kElement * static_cast<double>(rows + cols);
+}
+struct ProductWork {
+  double products = 0;
+  double sums = 0;  // over rows
+};
+ProductWork row_product_work(const Program& program, const std::vector<RowStep>& steps);
 // What a core fetches and puts back for all edges, if their ends are drawn evenly.
 double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph);
-// Read and written of a row by the steps that are no matrix products.
+// What a row takes in steps that are no matrix products: in bytes read and written, or, where that
+// isn't what counts, in elements of dropout (kernels/row_kernels.h).
+double row_dropout_elements(const Program& program, const std::vector<RowStep>& steps);
 double row_elementwise_bytes(const Program& program, const std::vector<RowStep>& steps);
 
 bool is_converted(const Value& value, const GraphCounts& graph);

@@ -36,14 +36,22 @@ std::int64_t PassRun::slices_per_block() const {
   return pass_.slice_local_cols > 0 ? end_slice_ - first_slice_ : 1;
 }
 
-bool PassRun::folded(std::int64_t block, std::int64_t groups) const {
-  return folded_[static_cast<std::size_t>(block - first_block_)] == groups * slices_per_block();
+std::int32_t& PassRun::groups_folded(std::int64_t block, std::int64_t slice) {
+  return folded_[static_cast<std::size_t>((block - first_block_) * slices_per_block() + slice -
+                                          first_slice_)];
+}
+
+bool PassRun::folded(std::int64_t block, std::int64_t groups) {
+  for (std::int64_t slice = first_slice_; slice < first_slice_ + slices_per_block(); ++slice) {
+    if (groups_folded(block, slice) != groups) return false;
+  }
+  return true;
 }
 
 bool PassRun::propagate_part() {
   const EdgeLayout& edges = context_.edges;
   const auto blocks = static_cast<std::size_t>(end_block_ - first_block_);
-  folded_.assign(blocks, 0);
+  folded_.assign(blocks * static_cast<std::size_t>(slices_per_block()), 0);
   for (auto& by_block : partials_) by_block.resize(blocks);
   for (Use& use : uses_) {
     const UseRole role = use.planned->role;
@@ -155,25 +163,39 @@ bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t p
   const std::int64_t first = std::max(panel * edges.panel_blocks, first_block_);
   const std::int64_t end = std::min((panel + 1) * edges.panel_blocks, end_block_);
   const auto left = std::make_shared<std::int64_t>((end - first) * slices_per_block());
-  const std::int64_t at_once = blocks_a_task();
-  for (std::int64_t block = first; block < end; block += at_once) {
+  std::vector<std::shared_ptr<EdgeTask>> tasks;
+  for (std::int64_t block = first; block < end; block += blocks_a_task()) {
     auto task = std::make_shared<EdgeTask>();
     task->group = group;
     task->first_item = first_item;
     task->panel_left = left;
-    for (std::int64_t b = block; b < std::min(block + at_once, end); ++b) {
-      const auto in_turn = [&] { return folded(b, group->index); };
-      if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
+    for (std::int64_t b = block; b < std::min(block + blocks_a_task(), end); ++b) {
       task->blocks.push_back(bind_block(*group, b));
     }
-    for (std::int64_t slice = first_slice_; slice < first_slice_ + slices_per_block(); ++slice) {
-      context_.driver.run(
-          [this, task, slice] {
-            for (const BlockEdges& edges_of : task->blocks) fold(*task, edges_of, slice);
-          },
-          [this, task] { finish_task(*task); });
+    tasks.push_back(std::move(task));
+  }
+  // Slice after slice: of the spans' rows one stays in the last-level cache.
+  for (std::int64_t slice = first_slice_; slice < first_slice_ + slices_per_block(); ++slice) {
+    for (const std::shared_ptr<EdgeTask>& task : tasks) {
+      if (!hand_out(lock, task, slice)) return false;
     }
   }
+  return true;
+}
+
+bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
+                       std::int64_t slice) {
+  const auto in_turn = [&] {
+    return std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
+      return groups_folded(edges_of.block, slice) == task->group->index;
+    });
+  };
+  if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
+  context_.driver.run(
+      [this, task, slice] {
+        for (const BlockEdges& edges_of : task->blocks) fold(*task, edges_of, slice);
+      },
+      [this, task, slice] { finish_task(*task, slice); });
   return true;
 }
 
@@ -190,10 +212,8 @@ std::int64_t PassRun::blocks_a_task() const {
   return std::max<std::int64_t>(1, std::min(wanted, most));
 }
 
-void PassRun::finish_task(const EdgeTask& task) {
-  for (const BlockEdges& edges_of : task.blocks) {
-    ++folded_[static_cast<std::size_t>(edges_of.block - first_block_)];
-  }
+void PassRun::finish_task(const EdgeTask& task, std::int64_t slice) {
+  for (const BlockEdges& edges_of : task.blocks) ++groups_folded(edges_of.block, slice);
   const auto done = static_cast<std::int64_t>(task.blocks.size());
   SpanGroup& group = *task.group;
   if ((*task.panel_left -= done) == 0) {

@@ -1,5 +1,8 @@
 """ooc-infer through the real program."""
 
+import json
+import os
+
 import h5py
 import numpy as np
 import programs
@@ -57,6 +60,17 @@ class InferTest(ProgramTest):
         write_graph(self.path / "other", vertices=33, seed=5)
         self.succeed("ooc-prep", "import", "other", "-o", "other.ooc", "--undirected", "--quiet")
         self.assertEqual(self.infer(dataset="other.ooc").shape, (33, 3))
+
+    def test_rates_of_the_machine_are_measured_once(self):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.path / "cache")}
+        command = ("ooc-infer", "x.ooc", "--run", "run", "-o", "out.npy", "--force")
+        self.succeed(*command, env=environment)
+        (rates,) = (self.path / "cache/ooc").glob("rates-*.json")
+        self.assertGreater(json.loads(rates.read_text())["gather"], 0)
+        before = rates.stat().st_mtime_ns
+        self.succeed(*command, env=environment)
+        self.assertEqual([rates], list((self.path / "cache/ooc").iterdir()))
+        self.assertEqual(before, rates.stat().st_mtime_ns)
 
     def test_what_is_refused(self):
         model = ("--run", "run")
