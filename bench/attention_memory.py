@@ -32,8 +32,7 @@ VALUES_AN_EDGE = {"gat": 8, "ggcn": 64}
 def measure(dataset, work, model, vertices, features):
     run_dir = work / model
     run(BIN / "ooc-train", dataset, "--model", model, *MODELS[model], "--epochs", 2,
-        "--eval-every", 2, "--run-dir",
-        run_dir, "--force", "--quiet")
+        "--eval-every", 2, "--run-dir", run_dir, "--force", "--quiet")
     plan = json.loads((run_dir / "plan.json").read_text())
     epochs = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     wide = vertices * WIDTH * 4
