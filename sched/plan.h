@@ -61,7 +61,9 @@ struct PlannedTensor {
 // end of the epoch). The blocks come in by the first of these passes that touches them; from 0 to
 // the last pass: they stay for good. Boundaries are multiples of the tensor's unit (or its end),
 // and of what edges reach at once: one of the graph's blocks, of a streamed tensor a span. Memory:
-// slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()).
+// slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()). It may be
+// that of another tensor's piece of the same blocks, whose last pass reads each row before it makes
+// the one of this piece, which begins with that pass.
 struct Piece {
   int tensor = -1;
   std::int64_t first_block = 0, end_block = 0;
@@ -204,6 +206,7 @@ struct Plan {
 };
 
 int pass_count(const Plan& plan);  // over all sections
+bool lives_in(const Piece& piece, int pass);
 
 // What the plan needs to know of a graph.
 struct EdgeBytes {
