@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
+#include "sched/plan_choice.h"
 #include "sched/plan_cost.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kPage = 4096;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The passes work in the device's memory, or in the host's where that is the same.
 PlanOptions working_options(PlanOptions options) {
@@ -36,25 +35,16 @@ class Planner {
 
   // Nothing: the least working set doesn't fit.
   std::optional<Plan> make() const {
-    std::vector<Candidate> candidates;
-    for (const bool kept : {false, true}) {
-      if (kept && options_.strategy == Strategy::kNone) break;
-      const auto splits = choose_splits(builder_, edges_, kept);
-      if (!splits) break;
-      if (!candidates.empty() && candidates.front().splits == *splits) break;
-      add_candidates(*splits, candidates);
-      if (moved_bytes(candidates.back().tier) == 0) break;
-    }
-    if (candidates.empty()) return std::nullopt;
-    const Candidate& best = choose(candidates);
-    PlanProblem problem(builder_, edges_, best.splits);
-    Plan plan = best.tier.plan;
+    const std::optional<WorkingTier> best = choose_working_tier(builder_, edges_);
+    if (!best) return std::nullopt;
+    PlanProblem problem(builder_, edges_, best->splits);
+    Plan plan = best->tier.plan;
     if (!options_.device) {
       predict(problem, plan);
       add_bounds(problem, plan);
       return plan;
     }
-    if (!add_host(problem, best.tier.kept, plan)) return std::nullopt;
+    if (!add_host(problem, best->tier.kept, plan)) return std::nullopt;
     return plan;
   }
 
@@ -69,56 +59,6 @@ class Planner {
   }
 
  private:
-  // What the memory in which the passes work may come to.
-  struct Candidate {
-    std::vector<PassSplit> splits;
-    TierPlan tier;
-    double seconds = 0;  // predicted, as if storage were below it
-    bool small = false;  // rings are smaller than overlap asks for
-  };
-
-  // With rings as large as overlap asks for, and with smaller ones, which leave more to `lp`.
-  void add_candidates(const std::vector<PassSplit>& splits,
-                      std::vector<Candidate>& candidates) const {
-    for (int rings = PlanProblem::kRingChoices; rings-- > 0;) {
-      PlanProblem problem(builder_, edges_, splits, rings);
-      Candidate& candidate = candidates.emplace_back();
-      candidate.splits = splits;
-      candidate.small = rings + 1 < PlanProblem::kRingChoices;
-      candidate.tier = plan_tier(problem);
-      const TransferRates rates =
-          options_.device ? link_rates(options_.rates) : storage_rates(options_.rates);
-      std::size_t index = 0;
-      for (const Section& section : candidate.tier.plan.sections) {
-        for (const Pass& pass : section.passes) {
-          const PassWork work = work_of(builder_, problem.draft().passes[index++]);
-          candidate.seconds += overlapped_seconds(
-              transfer_seconds({pass.bytes_read, pass.bytes_written}, rates),
-              compute_seconds(work, options_.rates), ring_depth(candidate.tier.plan, pass));
-        }
-      }
-      const bool others = options_.strategy == Strategy::kLp && problem.limit() > 0;
-      if (!others || moved_bytes(candidate.tier) == 0) return;
-    }
-  }
-
-  // Fewest bytes; by smaller rings where that takes hardly more time.
-  static const Candidate& choose(const std::vector<Candidate>& candidates) {
-    constexpr double kMostSeconds = 1.01;
-    const auto fewer = [](const Candidate& a, const Candidate& b) {
-      return moved_bytes(a.tier) < moved_bytes(b.tier);
-    };
-    const Candidate* best = nullptr;
-    for (const bool small : {false, true}) {
-      const double most = small ? kMostSeconds * best->seconds : kNever;
-      for (const Candidate& candidate : candidates) {
-        if (candidate.small != small || candidate.seconds > most) continue;
-        if (best == nullptr || fewer(candidate, *best)) best = &candidate;
-      }
-    }
-    return *best;
-  }
-
   // The plan as it is made as if storage were below the device, and the host's memory in between.
   // False: that doesn't hold one staging slot.
   bool add_host(PlanProblem& problem, const Kept& kept, Plan& plan) const {
@@ -217,20 +157,6 @@ class Planner {
         plan.seconds += pass.seconds;
       }
     }
-  }
-
-  // Of the pass's rings: how many times what is worked on at once the smallest one holds.
-  static double ring_depth(const Plan& plan, const Pass& pass) {
-    double depth = kNever;
-    for (const TensorUse& use : pass.uses) {
-      if (use.slots == 0) continue;
-      const std::int64_t at_once =
-          use.role != UseRole::kStreamed
-              ? plan.tensors[static_cast<std::size_t>(use.tensor)].layout.slice_count()
-              : 1;
-      depth = std::min(depth, static_cast<double>(use.slots) / static_cast<double>(at_once));
-    }
-    return pass.edge_slots > 0 ? std::min(depth, static_cast<double>(pass.edge_slots)) : depth;
   }
 
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {

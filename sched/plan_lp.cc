@@ -68,14 +68,17 @@ std::optional<double> cheapest(const PlanProblem& problem, ResidencyLp::Rings ri
 // Rounds one share after the other, so that those that are left can make up for it. False: that
 // came to nothing.
 bool round_shares(ResidencyLp& lp, ResidencyLp::Bounds bounds) {
+  constexpr int kMostRounded = 200;
   if (!lp.solve(bounds)) return false;
-  while (const auto rounding = lp.rounding()) {
+  for (int i = 0; i < kMostRounded; ++i) {
+    const auto rounding = lp.rounding();
+    if (!rounding) return true;
     bounds.push_back(rounding->nearer);
     if (lp.solve(bounds)) continue;
     bounds.back() = rounding->below;
     if (!lp.solve(bounds)) return false;
   }
-  return true;
+  return false;
 }
 
 }  // namespace
@@ -96,7 +99,8 @@ double least_seconds(const PlanProblem& problem, const std::vector<double>& comp
 }
 
 Kept choose_by_lp(const PlanProblem& problem) {
-  constexpr int kSolutions = 4, kMostSolved = 120;
+  constexpr int kSolutions = 3, kMostSolved = 60;
+  constexpr double kGood = 1.002;  // of what fractions come to
   Kept best = problem.nothing();
   std::int64_t best_bytes = problem.bytes(best);
   const auto take = [&](Kept residency) {
@@ -112,7 +116,7 @@ Kept choose_by_lp(const PlanProblem& problem) {
   RingSearch search(lp, kMostSolved);
   for (int i = 0; i < kSolutions; ++i) {
     const auto found = search.next();
-    if (!found || in_bytes(found->cost) >= static_cast<double>(best_bytes)) break;
+    if (!found || kGood * in_bytes(found->cost) >= static_cast<double>(best_bytes)) break;
     if (lp.solve(found->bounds)) take(lp.residency());
     if (round_shares(lp, found->bounds)) take(lp.residency());
     if (found->branch) break;

@@ -17,40 +17,43 @@ class TierPlanner {
 
   TierPlan run() {
     constexpr int kRounds = 4;
-    std::optional<TierPlan> best;
     std::vector<std::int64_t> reserve(problem_.draft().passes.size());
     // Where pieces find no place, memory is left free: first in their passes, then in all of them.
     for (int round = 0; round < kRounds; ++round) {
-      if (!take(reserve, best)) return std::move(*best);
+      if (take(reserve)) return std::move(*best_);
     }
     for (const std::int64_t percent : {2, 4, 7, 11, 16}) {
       reserve.assign(reserve.size(), problem_.limit() * percent / 100);
-      if (!take(reserve, best)) break;
+      if (take(reserve)) break;
     }
-    return std::move(*best);
+    return std::move(*best_);
   }
 
  private:
-  // Plans with so much free, and adds what then found no place, by pass. False: all found one.
-  bool take(std::vector<std::int64_t>& reserve, std::optional<TierPlan>& best) {
+  // Plans with so much free, and adds what then found no place, by pass. True: no more of it will
+  // help, for all found a place, or what was lost by that is little.
+  bool take(std::vector<std::int64_t>& reserve) {
+    constexpr double kGood = 1.002;
     problem_.reserve(reserve);
     std::string remark;
     const std::vector<Kept> choices = decide(remark);
     problem_.reserve(std::vector<std::int64_t>(reserve.size()));
-    bool changed = true;
+    bool done = false;
     for (const Kept& residency : choices) {
       std::vector<Piece> left;
       TierPlan tier = place_all(residency, left);
       tier.plan.remark = remark;
-      changed = !left.empty();
+      done = left.empty();
       for (const Piece& piece : left) {
         for (std::size_t pass = 0; pass < reserve.size(); ++pass) {
           if (lives_in(piece, static_cast<int>(pass))) reserve[pass] += piece.memory.bytes;
         }
       }
-      if (!best || moved_bytes(tier) < moved_bytes(*best)) best = std::move(tier);
+      const std::int64_t bytes = problem_.bytes(residency);
+      if (least_ < 0 || bytes < least_) least_ = bytes;
+      if (!best_ || moved_bytes(tier) < moved_bytes(*best_)) best_ = std::move(tier);
     }
-    return changed;
+    return done || static_cast<double>(moved_bytes(*best_)) <= kGood * static_cast<double>(least_);
   }
 
   // What the strategy keeps; several, where what is better depends on the places that are found.
@@ -223,6 +226,8 @@ class TierPlanner {
   PlanProblem& problem_;
   const PassBuilder& builder_;
   const PlanOptions& options_;
+  std::optional<TierPlan> best_;
+  std::int64_t least_ = -1;  // bytes that were decided on, before places
 };
 
 }  // namespace

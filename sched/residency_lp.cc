@@ -6,7 +6,7 @@
 namespace ooc {
 namespace {
 
-constexpr double kTolerance = 1e-7;
+constexpr double kTolerance = 1e-6;  // ten times the solver's
 // Of units, at most, by which shares of tensors and of parts of them differ.
 constexpr std::int64_t kPadding = 16 << 10;
 
@@ -111,7 +111,7 @@ std::optional<ResidencyLp::Rounding> ResidencyLp::rounding() const {
     const double below = share_of(line, level);
     const double above = share_of(line, whole_blocks(line, level + line.quantum));
     const double distance = std::min(at - below, above - at);
-    if (distance < kTolerance || distance >= nearest) continue;
+    if (distance <= kTolerance || distance >= nearest) continue;
     nearest = distance;
     const double nearer = at - below < above - at ? below : above;
     found = {{share.variable, nearer, nearer}, {share.variable, below, below}};
