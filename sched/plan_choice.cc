@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sched/plan_cost.h"
+#include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
 
 namespace ooc {
@@ -29,7 +30,9 @@ class WorkingTierChoice {
       if (moved_bytes(best_->tier) == 0) break;
     }
     const bool limited = builder_.options().memory_bytes != 0;
-    if (best_ && limited && strategy == Strategy::kLp) try_smaller_rings();
+    if (!best_ || !limited || strategy != Strategy::kLp) return std::move(best_);
+    try_fewer_reuses();
+    try_smaller_rings();
     return std::move(best_);
   }
 
@@ -37,6 +40,26 @@ class WorkingTierChoice {
   void take(const std::vector<PassSplit>& splits, TierPlan tier) {
     if (best_ && moved_bytes(tier) >= moved_bytes(best_->tier)) return;
     best_ = WorkingTier{splits, std::move(tier)};
+  }
+
+  // Where places cost bytes: without each of the pairs that it isn't worse without.
+  void try_fewer_reuses() {
+    constexpr double kGood = 1.01;
+    const std::vector<PassSplit> splits = best_->splits;
+    PlanProblem problem(builder_, edges_, splits);
+    reuses_ = problem.reuses();
+    const double likely = likely_bytes(problem).value_or(0);
+    for (std::size_t i = reuses_.size(); i-- > 0;) {
+      if (static_cast<double>(moved_bytes(best_->tier)) <= kGood * likely) return;
+      std::vector<Reuse> fewer = reuses_;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      problem.set_reuses(fewer);
+      if (!problem.fits(problem.nothing())) continue;
+      TierPlan tier = plan_tier(problem);
+      if (moved_bytes(tier) > moved_bytes(best_->tier)) continue;
+      reuses_ = std::move(fewer);
+      take(splits, std::move(tier));
+    }
   }
 
   void try_smaller_rings() {
@@ -47,6 +70,7 @@ class WorkingTierChoice {
     };
     for (int rings = PlanProblem::kRingChoices - 2; rings >= 0; --rings) {
       PlanProblem problem(builder_, edges_, splits, rings);
+      problem.set_reuses(reuses_);
       const double most = kMostSeconds * seconds(problem, larger, planned(larger));
       const auto least = [&](int index, const Pass& pass) {
         return least_depth(problem, index, pass);
@@ -97,6 +121,7 @@ class WorkingTierChoice {
   const PassBuilder& builder_;
   const EdgeTable& edges_;
   std::optional<WorkingTier> best_;
+  std::vector<Reuse> reuses_;  // of the best one's splits
 };
 
 }  // namespace

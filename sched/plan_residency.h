@@ -27,6 +27,8 @@ class PlanProblem {
   const Draft& draft() const { return draft_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
   const std::vector<Reuse>& reuses() const { return reuses_; }
+  // Each pair saves memory, but ties two places.
+  void set_reuses(std::vector<Reuse> reuses) { reuses_ = std::move(reuses); }
   const MemoryModel& memory() const { return memory_; }
   // Not: the passes work in the memory above.
   bool works() const { return memory_.works(); }
