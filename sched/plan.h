@@ -196,9 +196,9 @@ struct Plan {
   std::int64_t bytes_from_device = 0;
   std::int64_t bytes_moved = 0;
   double seconds = 0;
-  // The optimum of the linear program over this pass list: no residency moves fewer bytes, none
-  // takes less time. With a HostTier the bytes are those to and from storage, as if both memories
-  // were one, and bound_link_bytes those over the link.
+  // What the linear program over this pass list comes to with the smallest rings: no plan for it
+  // moves fewer bytes or takes less time. With a HostTier the bytes are those to and from storage,
+  // as if both memories were one, and bound_link_bytes those over the link.
   std::int64_t bound_bytes = 0;
   std::int64_t bound_link_bytes = 0;
   double bound_seconds = 0;

@@ -58,6 +58,13 @@ void ResidencyLp::minimise_bytes() {
     for (const auto& [variable, bytes] : written_[p]) program_.add_cost(variable, bytes);
     constant_cost_ += constant_[p];
   }
+  if (size_ == Rings::kLeast) return;
+  // What saves nothing leaves its memory to rings.
+  constexpr double kLittle = 1e-5;
+  for (const Share& share : shares_) {
+    const Timeline& line = problem_.timelines()[static_cast<std::size_t>(share.timeline)];
+    program_.add_cost(share.variable, kLittle * scaled(memory_of(problem_, line, line.end_block)));
+  }
 }
 
 void ResidencyLp::minimise_seconds(const std::vector<double>& compute_seconds,
