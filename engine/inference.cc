@@ -248,7 +248,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
                      "ask for logits or classes");
   }
   const ModelProgram program(model, facts, Mode::kEvaluate, wanted, kReal,
-                             rewrites_for_one_run(checkpoint.config));
+                             {rewrites_for_one_run(checkpoint.config)});
   if (wanted.loss) dataset.check_labels();
   ParameterStore parameters(backend, kReal, program.model().parameters);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
@@ -285,8 +285,8 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   file->finish();
   InferenceResult result;
   if (wanted.loss) {
-    const auto scores =
-        run_scores(run, 0, program, inputs, checkpoint.config.metric, model.task, bytes_read, stop);
+    const auto scores = run_scores(run, 0, program.evaluated(), inputs, checkpoint.config.metric,
+                                   model.task, bytes_read, stop);
     if (!scores) throw Interrupted("interrupted before the scores", options.path, "it is complete");
     result.scores = *scores;
   }

@@ -81,13 +81,20 @@ struct BatchStatistics {
 // The parameter that holds the class weights, 1 x classes, where the model has them; not trained.
 inline constexpr const char* kClassWeightsParameter = "loss.class_weights";
 
+// What an evaluation asks of a model.
+struct Evaluated {
+  TensorId logits = -1;
+  TensorId loss = -1;  // as Model's
+};
+
 struct Model {
   TensorGraph graph;
   std::vector<ModelParameter> parameters;
   std::vector<BatchStatistics> batch_statistics;
   TensorId embedding = -1;  // what the last layer or the head reads; -1: the features themselves
   TensorId logits = -1;
-  TensorId loss = -1;  // the sums per split of the task's loss (kernels/row_kernels.h)
+  TensorId loss = -1;   // the sums per split of the task's loss (kernels/row_kernels.h)
+  Evaluated evaluated;  // of a model that is trained, where its graph evaluates it as well
 
   explicit Model(DType real) : graph(real) {}
 };

@@ -54,35 +54,40 @@ std::vector<TensorId> unread_results(const TensorGraph& graph) {
 }  // namespace
 
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode,
-                           Wanted wanted, DType real, const Rewrites& rewrites, Recompute recompute)
+                           Wanted wanted, DType real, const ProgramOptions& how)
     : ModelProgram(build_model(options, facts, mode, real),
-                   mode == Mode::kTrain ? "training" : "evaluation", wanted, rewrites, recompute) {}
+                   mode == Mode::kTrain ? "training" : "evaluation", wanted, how) {}
 
 ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
-                           const Rewrites& rewrites, Recompute recompute)
-    : model_(rewrite_model(std::move(model), rewrites, precomputed_)) {
+                           const ProgramOptions& how)
+    : precomputed_(1), model_(rewrite_model(std::move(model), how.rewrites, precomputed_[0])) {
   if (wanted.gradients) {
     gradients_ = add_gradients(model_.graph, {model_.loss, -1});
-    if (rewrites.common) merge_common_gradients();
+    if (how.rewrites.common) merge_common_operators();
   }
-  std::vector<TensorId> roots;
-  if (wanted.loss) roots.push_back(model_.loss);
-  for (const ModelParameter& parameter : model_.parameters) {
-    if (!wanted.gradients || !parameter.trainable) continue;
-    const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
-    roots.insert(roots.end(), parts.begin(), parts.end());
-  }
+  std::vector<TensorId> roots = gradient_roots();
+  if (wanted.loss) roots.insert(roots.begin(), model_.loss);
   if (wanted.logits) roots.push_back(model_.logits);
   if (wanted.embedding) roots.push_back(model_.embedding);
-  if (!rewrites.dead) {
-    const std::vector<TensorId> unread = unread_results(model_.graph);
-    roots.insert(roots.end(), unread.begin(), unread.end());
-  }
-  staged_ = make_stages(model_.graph, name, roots, rewrites.fusion, recompute, rewrites.zeros);
+  make_stages_of(name, roots, {}, how);
+}
+
+ModelProgram::ModelProgram(Model training, Model evaluation, Wanted wanted,
+                           const ProgramOptions& how)
+    : precomputed_(2), model_(rewrite_model(std::move(training), how.rewrites, precomputed_[0])) {
+  gradients_ = add_gradients(model_.graph, {model_.loss, -1});
+  model_ = with_evaluation(std::move(model_),
+                           rewrite_model(std::move(evaluation), how.rewrites, precomputed_[1]));
+  if (how.rewrites.common) merge_common_operators();
+  std::vector<TensorId> roots = gradient_roots(), evaluated;
+  roots.insert(roots.begin(), model_.loss);
+  if (wanted.loss) evaluated.push_back(model_.evaluated.loss);
+  if (wanted.logits) evaluated.push_back(model_.evaluated.logits);
+  make_stages_of("training and evaluation", roots, evaluated, how);
 }
 
 // Backward says some things twice, such as an output's gradient at the edges.
-void ModelProgram::merge_common_gradients() {
+void ModelProgram::merge_common_operators() {
   Rewritten merged = merge_common(model_.graph);
   Gradients gradients;
   for (const auto& [tensor, parts] : gradients_) {
@@ -90,6 +95,33 @@ void ModelProgram::merge_common_gradients() {
   }
   gradients_ = std::move(gradients);
   model_ = rewritten(std::move(model_), std::move(merged));
+}
+
+std::vector<TensorId> ModelProgram::gradient_roots() const {
+  std::vector<TensorId> roots;
+  if (gradients_.empty()) return roots;
+  for (const ModelParameter& parameter : model_.parameters) {
+    if (!parameter.trainable) continue;
+    const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
+    roots.insert(roots.end(), parts.begin(), parts.end());
+  }
+  return roots;
+}
+
+void ModelProgram::make_stages_of(const std::string& name, std::vector<TensorId> roots,
+                                  const std::vector<TensorId>& beside, const ProgramOptions& how) {
+  const Rewrites& rewrites = how.rewrites;
+  if (!rewrites.dead) {
+    const std::vector<TensorId> unread = unread_results(model_.graph);
+    roots.insert(roots.end(), unread.begin(), unread.end());
+  }
+  staged_ = make_stages(model_.graph, name, roots, {rewrites.fusion, how.recompute, rewrites.zeros},
+                        beside);
+}
+
+Evaluated ModelProgram::evaluated() const {
+  if (model_.evaluated.loss >= 0) return model_.evaluated;
+  return {model_.logits, model_.loss};
 }
 
 std::vector<ValueId> ModelProgram::gradient_parts(const ModelParameter& parameter) const {

@@ -23,16 +23,24 @@ struct Wanted {
   bool embedding = false;
 };
 
+// What of a model's program is decided beside the model.
+struct ProgramOptions {
+  Rewrites rewrites = {};
+  Recompute recompute = Recompute::kCheap;
+};
+
 GraphFacts facts_of(const Dataset& dataset);
 GraphCounts counts_of(const Dataset& dataset);
 
 class ModelProgram {
  public:
   ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode, Wanted wanted,
-               DType real, const Rewrites& rewrites = {}, Recompute recompute = Recompute::kCheap);
+               DType real, const ProgramOptions& how = {});
   // A model that was built by hand; `name` is the program's, for reports.
-  ModelProgram(Model model, const std::string& name, Wanted wanted, const Rewrites& rewrites = {},
-               Recompute recompute = Recompute::kCheap);
+  ModelProgram(Model model, const std::string& name, Wanted wanted, const ProgramOptions& how = {});
+  // The loss and the gradients of one, and what is `wanted` of the other, evaluated with the same
+  // parameters: what both do is done once. Bits of either are those of its own program.
+  ModelProgram(Model training, Model evaluation, Wanted wanted, const ProgramOptions& how = {});
 
   const Model& model() const { return model_; }
   const Program& program() const { return staged_.program; }
@@ -40,7 +48,9 @@ class ModelProgram {
   // The value of a tensor of the model's graph; -1: nothing needs it.
   ValueId value(TensorId tensor) const { return staged_.value(tensor); }
   // What it reads besides the dataset.
-  const Precomputed& precomputed() const { return precomputed_; }
+  const std::vector<Precomputed>& precomputed() const { return precomputed_; }
+  // Of the model without dropout, if it computes that.
+  Evaluated evaluated() const;
 
   // The reductions whose sum is a parameter's gradient, one for each operation that reads it, in
   // the order in which they are added. Empty: none is computed.
@@ -49,9 +59,12 @@ class ModelProgram {
   std::int64_t sum_bytes() const;
 
  private:
-  void merge_common_gradients();
+  void merge_common_operators();
+  std::vector<TensorId> gradient_roots() const;
+  void make_stages_of(const std::string& name, std::vector<TensorId> roots,
+                      const std::vector<TensorId>& beside, const ProgramOptions& how);
 
-  Precomputed precomputed_;
+  std::vector<Precomputed> precomputed_;
   Model model_;
   Gradients gradients_;
   StagedGraph staged_;

@@ -1,6 +1,9 @@
 #include "engine/model_rewrites.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "engine/operators.h"
 
 namespace ooc {
 namespace {
@@ -30,7 +33,10 @@ Model rewritten(Model model, Rewritten graph) {
   for (BatchStatistics& statistics : model.batch_statistics) {
     statistics.sums = graph.at(statistics.sums);
   }
-  for (TensorId* id : {&model.embedding, &model.logits, &model.loss}) *id = graph.at(*id);
+  for (TensorId* id : {&model.embedding, &model.logits, &model.loss, &model.evaluated.logits,
+                       &model.evaluated.loss}) {
+    *id = graph.at(*id);
+  }
   model.graph = std::move(graph.graph);
   return model;
 }
@@ -67,6 +73,52 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
   }
   make_results(model);
   return model;
+}
+
+namespace {
+
+// A tensor from outside, by its name; added where it is missing.
+TensorId leaf_like(TensorGraph& graph, const Tensor& leaf) {
+  const auto same = [&](const Tensor& tensor) {
+    return tensor.producer < 0 && tensor.name == leaf.name &&
+           tensor.shape.space == leaf.shape.space && tensor.shape.loops == leaf.shape.loops;
+  };
+  const std::vector<Tensor>& tensors = graph.tensors();
+  const auto found = std::find_if(tensors.begin(), tensors.end(), same);
+  return found == tensors.end() ? graph.add_like(leaf)
+                                : static_cast<TensorId>(found - tensors.begin());
+}
+
+}  // namespace
+
+Model with_evaluation(Model training, const Model& evaluation) {
+  const TensorGraph& from = evaluation.graph;
+  std::vector<TensorId> at(from.tensors().size(), -1);
+  for (std::size_t id = 0; id < at.size(); ++id) {
+    const Tensor& tensor = from.tensors()[id];
+    if (tensor.producer < 0) at[id] = leaf_like(training.graph, tensor);
+  }
+  const auto here = [&](TensorId id) -> TensorId& { return at[static_cast<std::size_t>(id)]; };
+  for (const Operation& operation : from.operations()) {
+    std::vector<TensorId> inputs;
+    for (const TensorId input : operation.inputs) inputs.push_back(here(input));
+    const Operation& made = training.graph.add_like(
+        operation, std::move(inputs), "evaluated " + from.tensor(operation.output).name);
+    here(operation.output) = made.output;
+    for (std::size_t i = 0; i < made.states.size(); ++i) {
+      here(operation.states[i]) = made.states[i];
+    }
+  }
+  training.evaluated = {here(evaluation.logits), here(evaluation.loss)};
+  return training;
+}
+
+bool multiplies_on_edges(const TensorGraph& graph) {
+  return std::any_of(graph.operations().begin(), graph.operations().end(),
+                     [&](const Operation& operation) {
+                       return operation.def->name == "matmul" &&
+                              graph.shape(operation.output).space == Space::kEdge;
+                     });
 }
 
 }  // namespace ooc

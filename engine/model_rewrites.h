@@ -28,4 +28,11 @@ using RewriteObserver = std::function<void(const std::string& name, const Model&
 Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precomputed,
                     const RewriteObserver& observer = nullptr);
 
+// A model that is trained, whose graph evaluates the same parameters behind what it did before:
+// `evaluated`. Equal operators aren't merged yet.
+Model with_evaluation(Model training, const Model& evaluation);
+// Whether rows of edges are multiplied by a matrix. Such a product takes the edges of a batch
+// together, so its bits depend on what else its propagation does.
+bool multiplies_on_edges(const TensorGraph& graph);
+
 }  // namespace ooc

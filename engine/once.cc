@@ -4,17 +4,17 @@
 
 namespace ooc {
 
-Once::Once(const std::vector<const Precomputed*>& wanted) {
-  for (const Precomputed* precomputed : wanted) {
+Once::Once(const std::vector<Precomputed>& wanted) {
+  for (const Precomputed& precomputed : wanted) {
     Computed computed;
     std::vector<TensorId> roots;
-    for (const Hoisted& hoisted : precomputed->tensors) {
+    for (const Hoisted& hoisted : precomputed.tensors) {
       if (!names_.insert(hoisted.input).second) continue;
       computed.tensors.push_back(hoisted);
       roots.push_back(hoisted.tensor);
     }
     if (roots.empty()) continue;
-    computed.staged = make_stages(*precomputed->graph, "once", roots);
+    computed.staged = make_stages(*precomputed.graph, "once", roots);
     programs_.push_back(std::move(computed));
   }
 }

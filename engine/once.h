@@ -14,7 +14,7 @@ namespace ooc {
 class Once {
  public:
   // What several want by one name is computed for the first of them.
-  explicit Once(const std::vector<const Precomputed*>& wanted);
+  explicit Once(const std::vector<Precomputed>& wanted);
 
   bool empty() const { return programs_.empty(); }
   // One for each model that wants something no other before it does.

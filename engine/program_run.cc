@@ -62,8 +62,8 @@ std::vector<double> ProgramRun::read_reduction(int section, TensorId tensor) con
   return values;
 }
 
-std::array<SplitLoss, 3> ProgramRun::losses(int section) const {
-  const std::vector<double> sums = read_reduction(section, program(section).model().loss);
+std::array<SplitLoss, 3> ProgramRun::losses(int section, TensorId loss) const {
+  const std::vector<double> sums = read_reduction(section, loss);
   const std::size_t cols = sums.size() / 3;  // loss, correct, vertices and, if any, weights
   std::array<SplitLoss, 3> losses;
   for (std::size_t split = 0; split < losses.size(); ++split) {
@@ -126,14 +126,14 @@ OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
   return traffic;
 }
 
-std::optional<Scores> run_scores(ProgramRun& run, int section, const ModelProgram& program,
+std::optional<Scores> run_scores(ProgramRun& run, int section, const Evaluated& evaluated,
                                  const GraphInputs& inputs, Metric metric, Task task,
                                  std::int64_t& bytes_read, const std::atomic<bool>* stop) {
   if (!needs_logits(metric, task)) {
-    const auto [train, valid, test] = run.losses(section);
+    const auto [train, valid, test] = run.losses(section, evaluated.loss);
     return Scores{train.accuracy, valid.accuracy, test.accuracy};
   }
-  BlockRows logits = run.rows(section, program.model().logits);
+  BlockRows logits = run.rows(section, evaluated.logits);
   BlockRows labels = stored_rows(inputs.store("labels"), bytes_read);
   BlockRows splits = stored_rows(inputs.store("splits"), bytes_read);
   return compute_metric(metric, task, logits, labels, splits, stop);

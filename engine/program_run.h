@@ -36,8 +36,8 @@ class ProgramRun {
   bool run(int section, const RunState& state, const std::atomic<bool>* stop) {
     return executor_.run(section, state, stop);
   }
-  // The last run's, of train, valid and test.
-  std::array<SplitLoss, 3> losses(int section) const;
+  // The last run's, of train, valid and test; of a loss that was wanted.
+  std::array<SplitLoss, 3> losses(int section, TensorId loss) const;
   // The last run's gradient of a parameter (device memory), until the next run. Where several
   // operations read the parameter it is summed here, in an order that the graph fixes.
   const void* gradient(int section, const ModelParameter& parameter);
@@ -69,9 +69,9 @@ struct OutputTraffic {
 };
 OutputTraffic output_traffic(const Plan& plan, int section, ValueId value);
 
-// The metric of a section's last run; its logits are wanted where needs_logits(). Adds what it
+// The metric of a section's last run; the logits are wanted where needs_logits(). Adds what it
 // reads of labels and splits to `bytes_read`. Nothing: `stop` was set.
-std::optional<Scores> run_scores(ProgramRun& run, int section, const ModelProgram& program,
+std::optional<Scores> run_scores(ProgramRun& run, int section, const Evaluated& evaluated,
                                  const GraphInputs& inputs, Metric metric, Task task,
                                  std::int64_t& bytes_read, const std::atomic<bool>* stop);
 

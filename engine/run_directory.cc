@@ -43,12 +43,14 @@ std::optional<std::int64_t> checkpoint_epoch(std::string_view name) {
 
 std::string aside(const std::string& path) { return path + ".replaced"; }
 
-// What is left of a start that was cut off at once counts as empty.
-bool is_empty_directory(FileSystem& files, const std::string& path) {
+// What is left of a start that was cut off at once counts as empty: until there is a config.toml.
+// A program that isn't this run's is somebody's own.
+bool is_empty_directory(FileSystem& files, const std::string& path, const std::string& program) {
   if (!files.is_directory(path)) return false;
   const std::vector<std::string> names = files.list(path);
-  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
-    return name.ends_with(".tmp") || name == kReplaces;
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return name.ends_with(".tmp") || name == kReplaces ||
+           (name == kProgram && text_of(files, join_path(path, name)) == program);
   });
 }
 
@@ -70,7 +72,7 @@ void put_aside(FileSystem& files, const std::string& path) {
 
 RunDirectory RunDirectory::create(FileSystem& files, const std::string& path,
                                   const RunConfig& config, bool force) {
-  if (files.exists(path) && !is_empty_directory(files, path)) {
+  if (files.exists(path) && !is_empty_directory(files, path, config.model.program)) {
     if (!force) {
       throw UsageError("run directory exists", path,
                        fmt::format("continue it with --resume {}, or use --force", path));

@@ -24,16 +24,15 @@ EdgeLoad carried(const std::string& name) {
 
 class StageBuilder {
  public:
-  StageBuilder(const TensorGraph& graph, const std::vector<TensorId>& roots, bool share,
-               Recompute recompute)
-      : graph_(graph),
-        roots_(roots),
-        share_(share),
-        recompute_(recompute),
-        tensor_stage_(graph.tensors().size(), 0) {}
+  StageBuilder(const TensorGraph& graph, const std::vector<TensorId>& roots,
+               const StageOptions& options, const std::vector<TensorId>& beside)
+      : graph_(graph), roots_(roots), options_(options), tensor_stage_(graph.tensors().size(), 0) {
+    for (const Operation* operation : needed_for(roots_)) inside_.insert(operation);
+    roots_.insert(roots_.end(), beside.begin(), beside.end());
+    needed_ = needed_for(roots_);
+  }
 
   StagedGraph build(const std::string& name) {
-    find_needed();
     for (const Operation* operation : needed_) assign_stage(*operation);
     choose_kept();
     staged_.program.name = name;
@@ -71,16 +70,18 @@ class StageBuilder {
                        [&](TensorId input) { return space(input) == Space::kEdge; });
   }
 
-  void find_needed() {
-    std::set<TensorId> wanted(roots_.begin(), roots_.end());
+  std::vector<const Operation*> needed_for(const std::vector<TensorId>& roots) const {
+    std::set<TensorId> wanted(roots.begin(), roots.end());
+    std::vector<const Operation*> needed;
     for (auto it = graph_.operations().rbegin(); it != graph_.operations().rend(); ++it) {
       const bool state_wanted = std::any_of(it->states.begin(), it->states.end(),
                                             [&](TensorId state) { return wanted.contains(state); });
       if (!wanted.contains(it->output) && !state_wanted) continue;
-      needed_.push_back(&*it);
+      needed.push_back(&*it);
       wanted.insert(it->inputs.begin(), it->inputs.end());
     }
-    std::reverse(needed_.begin(), needed_.end());
+    std::reverse(needed.begin(), needed.end());
+    return needed;
   }
 
   // The first stage that may read the tensor: as a row beside others, or at the edges. A reduction
@@ -110,13 +111,19 @@ class StageBuilder {
   // The first stage from `earliest` that takes the edges this operation needs; a new one if none.
   int propagation_from(int earliest, const Operation& operation) {
     const bool loops = graph_.shape(operation.inputs[0]).loops;
+    const bool beside = !inside_.contains(&operation);
     auto& stages = staged_.program.stages;
-    for (int at = earliest; share_ && at < static_cast<int>(stages.size()); ++at) {
+    for (int at = earliest; options_.share && at < static_cast<int>(stages.size()); ++at) {
       const auto& there = stage_at(at).propagation;
-      if (there && there->direction == operation.direction && there->loops == loops) return at;
+      if (there && there->direction == operation.direction && there->loops == loops &&
+          beside_.contains(at) == beside) {
+        return at;
+      }
     }
     stages.emplace_back().propagation = Propagation{operation.direction, loops, {}, {}, {}};
-    return static_cast<int>(stages.size()) - 1;
+    const int made = static_cast<int>(stages.size()) - 1;
+    if (beside) beside_.insert(made);
+    return made;
   }
 
   // Which vertex tensors are kept for later stages, in order, so that an operator's inputs are
@@ -168,7 +175,7 @@ class StageBuilder {
   }
 
   bool can_recompute(const Operation& operation) const {
-    const bool deep = recompute_ == Recompute::kRowWise;
+    const bool deep = options_.recompute == Recompute::kRowWise;
     const bool row_wise = operation.def->dependence == Dependence::kRowWise;
     return (operation.def->recompute || (deep && row_wise)) &&
            std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
@@ -306,9 +313,10 @@ class StageBuilder {
   }
 
   const TensorGraph& graph_;
-  const std::vector<TensorId>& roots_;
-  bool share_;
-  Recompute recompute_;
+  std::vector<TensorId> roots_;
+  StageOptions options_;
+  std::set<const Operation*> inside_;  // for the roots that aren't `beside`
+  std::set<int> beside_;               // stages whose gathers are for the others alone
   // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;
@@ -339,10 +347,10 @@ void find_splits(const TensorGraph& graph, StagedGraph& staged) {
 }  // namespace
 
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
-                        const std::vector<TensorId>& roots, bool share, Recompute recompute,
-                        bool zeros) {
-  StagedGraph staged = StageBuilder(graph, roots, share, recompute).build(name);
-  if (zeros) find_splits(graph, staged);
+                        const std::vector<TensorId>& roots, const StageOptions& options,
+                        const std::vector<TensorId>& beside) {
+  StagedGraph staged = StageBuilder(graph, roots, options, beside).build(name);
+  if (options.zeros) find_splits(graph, staged);
   return staged;
 }
 

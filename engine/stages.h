@@ -26,11 +26,17 @@ enum class Recompute {
   kRowWise,  // whatever follows row by row from what is kept: more arithmetic, fewer bytes
 };
 
+struct StageOptions {
+  bool share = true;  // gathers over the same edges share a stage; otherwise each has its own
+  Recompute recompute = Recompute::kCheap;
+  bool zeros = true;  // propagations may pass over edges that add zeros (engine/zero_rows.h)
+};
+
 // `roots`: the tensors that are wanted: reductions, and vertex tensors (the program's outputs).
-// `share`: gathers over the same edges share a stage; otherwise each has its own.
-// `zeros`: propagations may pass over edges that add zeros (engine/zero_rows.h).
+// `beside`: more of them. Gathers for these alone share no stage with those for `roots`, whose
+// propagations are as they would be without.
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
-                        const std::vector<TensorId>& roots, bool share = true,
-                        Recompute recompute = Recompute::kCheap, bool zeros = true);
+                        const std::vector<TensorId>& roots, const StageOptions& options = {},
+                        const std::vector<TensorId>& beside = {});
 
 }  // namespace ooc

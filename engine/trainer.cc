@@ -79,9 +79,8 @@ ExecutorOptions Trainer::executor_options() const {
 bool Trainer::prepare(const std::atomic<bool>* stop) {
   if (run_) return true;
   if (!compute_once(stop)) return false;
-  run_ = std::make_unique<ProgramRun>(backend_, io_, dataset_,
-                                      std::vector{&plan_.training(), &plan_.evaluation()},
-                                      plan_.epoch_plan(), inputs_, parameters_, executor_options());
+  run_ = std::make_unique<ProgramRun>(backend_, io_, dataset_, plan_.programs(), plan_.epoch_plan(),
+                                      inputs_, parameters_, executor_options());
   return true;
 }
 
@@ -116,6 +115,7 @@ void Trainer::restore(Checkpoint checkpoint, const std::string& where) {
         where, "bring the dataset back as it was, or train anew");
   }
   parameters_.restore(checkpoint.state.parameters, where);
+  step_loss_.reset();
   state_ = std::move(checkpoint.state);
 }
 
@@ -126,10 +126,10 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   record.lr = learning_rate(config_, record.epoch);
   const auto begin = std::chrono::steady_clock::now();
   run_->take_counters();
-  const bool last = record.epoch == config_.epochs;
-  const bool due = record.epoch % config_.eval_every == 0 || last;
-  if (!train(record, stop) || (due && !evaluate(record, stop))) {
+  if (!(plan_.evaluates_in_step() ? evaluate_in_next_step(record, stop)
+                                  : train_and_evaluate(record, stop))) {
     parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
+    step_loss_.reset();
     return std::nullopt;
   }
   record.counters += run_->take_counters();
@@ -137,26 +137,56 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
                         (seconds_since(begin) * static_cast<double>(options_.budget.plan.workers));
   record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
-  state_.parameters = parameters_.capture();
-  if (record.scores) keep_if_best(record, state_.parameters);
+  if (record.scores) keep_if_best(record);
   return record;
 }
 
-bool Trainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
+bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
-  const RunState run{static_cast<std::uint64_t>(config_.seed),
-                     static_cast<std::uint64_t>(record.epoch)};
-  if (!run_->run(kTraining, run, stop)) return false;
-  record.loss = run_->losses(kTraining)[0].loss;
+  if (!run_step(record.epoch, stop)) return false;
+  record.loss = *step_loss_;
   check_finite(record.loss, "loss", record.epoch);
-  update_parameters(record.epoch, record.lr);
+  update_parameters(record.epoch);
   record.passes.push_back(run_->reports(kTraining));
   record.train_seconds = seconds_since(begin);
+  const bool last = record.epoch == config_.epochs;
+  if (record.epoch % config_.eval_every == 0 || last) {
+    const auto behind = std::chrono::steady_clock::now();
+    if (!run_->run(plan_.evaluation_section(), {}, stop)) return false;
+    if (!read_scores(record, stop)) return false;
+    record.passes.push_back(run_->reports(plan_.evaluation_section()));
+    record.eval_seconds = seconds_since(behind);
+  }
+  state_.parameters = parameters_.capture();
   return true;
 }
 
-void Trainer::update_parameters(std::int64_t epoch, double lr) {
-  const OptimizerOptions options{config_.optimizer, lr, config_.weight_decay, config_.momentum};
+// The step of the epoch was run by the one before it, unless that was another run's.
+bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!step_loss_ && !run_step(record.epoch, stop)) return false;
+  record.loss = *step_loss_;
+  check_finite(record.loss, "loss", record.epoch);
+  update_parameters(record.epoch);
+  if (!run_step(record.epoch + 1, stop)) return false;
+  record.train_seconds = seconds_since(begin);
+  record.passes.push_back(run_->reports(kTraining));
+  if (!read_scores(record, stop)) return false;
+  state_.parameters = parameters_.capture();
+  record.eval_seconds = seconds_since(begin) - record.train_seconds;
+  return true;
+}
+
+bool Trainer::run_step(std::int64_t epoch, const std::atomic<bool>* stop) {
+  const RunState run{static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(epoch)};
+  if (!run_->run(kTraining, run, stop)) return false;
+  step_loss_ = run_->losses(kTraining, plan_.training().model().loss)[0].loss;
+  return true;
+}
+
+void Trainer::update_parameters(std::int64_t epoch) {
+  const OptimizerOptions options{config_.optimizer, learning_rate(config_, epoch),
+                                 config_.weight_decay, config_.momentum};
   const Model& model = plan_.training().model();
   for (const ModelParameter& parameter : model.parameters) {
     if (!parameter.trainable) continue;
@@ -168,30 +198,26 @@ void Trainer::update_parameters(std::int64_t epoch, double lr) {
   }
 }
 
-bool Trainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
-  const auto begin = std::chrono::steady_clock::now();
-  if (!run_->run(kEvaluation, {}, stop)) return false;
-  const std::array<SplitLoss, 3> losses = run_->losses(kEvaluation);
+bool Trainer::read_scores(EpochRecord& record, const std::atomic<bool>* stop) {
+  const int section = plan_.evaluation_section();
+  const Evaluated evaluated = plan_.evaluation().evaluated();
+  const std::array<SplitLoss, 3> losses = run_->losses(section, evaluated.loss);
   record.valid_loss = losses[1].loss;
   // The step may have been the one that broke the model: it must not become the best one.
   check_finite(losses[0].loss, "loss after the step", record.epoch);
-  record.scores = run_scores(*run_, kEvaluation, plan_.evaluation(), inputs_, config_.metric,
-                             config_.model.task, record.counters.bytes_read, stop);
-  if (!record.scores) return false;
-  record.passes.push_back(run_->reports(kEvaluation));
-  record.eval_seconds = seconds_since(begin);
-  return true;
+  record.scores = run_scores(*run_, section, evaluated, inputs_, config_.metric, config_.model.task,
+                             record.counters.bytes_read, stop);
+  return record.scores.has_value();
 }
 
-void Trainer::keep_if_best(const EpochRecord& record,
-                           const std::vector<ParameterValues>& parameters) {
+void Trainer::keep_if_best(const EpochRecord& record) {
   state_.last = *record.scores;
   // Where the metric isn't defined, such as without a valid split, the latest evaluation counts as
   // the best; ties keep the earlier epoch.
   const BestModel& best = state_.best;
   if (best.epoch == 0 || std::isnan(best.scores.valid) ||
       record.scores->valid > best.scores.valid) {
-    state_.best = {record.epoch, *record.scores, parameters};
+    state_.best = {record.epoch, *record.scores, state_.parameters};
     state_.evaluations_since_best = 0;
   } else {
     ++state_.evaluations_since_best;

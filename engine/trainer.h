@@ -25,7 +25,7 @@ struct EpochRecord {
   std::optional<Scores> scores;  // where evaluated: the run's metric
   double valid_loss = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
-  double eval_seconds = 0;
+  double eval_seconds = 0;                      // of what a step doesn't do already
   RunCounters counters;                         // of all passes, and of what metrics read
   double compute_busy = 0;                      // share of the workers' time spent in kernels
   std::int64_t peak_device_bytes = 0;           // so far, of a device with memory of its own
@@ -54,8 +54,9 @@ class Trainer {
   // Takes memory and space in the scratch directory and computes what is needed once a run.
   // run_epoch() does it where nobody did. False: stopped. IoError where there is no room.
   bool prepare(const std::atomic<bool>* stop);
-  // Runs epoch state().epoch + 1. Nothing where `stop` was set: the epoch is dropped and state()
-  // is what it was. RunError if the loss, in training or evaluation, isn't finite.
+  // Runs epoch state().epoch + 1; where steps evaluate, that takes the step behind it, too.
+  // Nothing where `stop` was set: the epoch is dropped and state() is what it was. RunError if the
+  // loss, in training or evaluation, isn't finite.
   std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop);
 
   const TrainingState& state() const { return state_; }
@@ -67,10 +68,13 @@ class Trainer {
 
  private:
   bool compute_once(const std::atomic<bool>* stop);
-  bool train(EpochRecord& record, const std::atomic<bool>* stop);
-  bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
-  void update_parameters(std::int64_t epoch, double lr);
-  void keep_if_best(const EpochRecord& record, const std::vector<ParameterValues>& parameters);
+  // They set state_.parameters to those behind the epoch's step. False: stopped.
+  bool train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop);
+  bool evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop);
+  bool run_step(std::int64_t epoch, const std::atomic<bool>* stop);
+  bool read_scores(EpochRecord& record, const std::atomic<bool>* stop);
+  void update_parameters(std::int64_t epoch);
+  void keep_if_best(const EpochRecord& record);
   ExecutorOptions executor_options() const;
 
   Backend& backend_;
@@ -82,6 +86,9 @@ class Trainer {
   TrainingPlan plan_;
   ParameterStore parameters_;
   TrainingState state_;
+  // Of a step that was run ahead of the epochs: the gradients are there, and parameters_ are still
+  // those of state_.
+  std::optional<double> step_loss_;
   std::unique_ptr<ProgramRun> run_;  // once prepared
 };
 

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "engine/metrics.h"
@@ -44,6 +45,14 @@ std::int64_t payload_bytes(const TensorLayout& layout, DType dtype) {
 std::int64_t reader_bytes(const TensorLayout& layout, DType dtype, std::int64_t unit_blocks) {
   const std::int64_t rows = std::min(layout.rows, unit_blocks * layout.block_rows);
   return 2 * payload_bytes({rows, layout.cols, rows}, dtype);
+}
+
+std::vector<Precomputed> all_precomputed(const std::vector<const ModelProgram*>& programs) {
+  std::vector<Precomputed> all;
+  for (const ModelProgram* program : programs) {
+    all.insert(all.end(), program->precomputed().begin(), program->precomputed().end());
+  }
+  return all;
 }
 
 std::int64_t parameter_bytes(const ModelProgram& program) {
@@ -104,10 +113,14 @@ Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCoun
 TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, GraphCounts counts,
                            DType real, const RunBudget& budget)
     : training_(config.model, facts, Mode::kTrain, {.gradients = true}, real,
-                parse_rewrites(config.rewrites)),
-      evaluation_(config.model, facts, Mode::kEvaluate, wanted_of_evaluation(config), real,
-                  parse_rewrites(config.rewrites)),
-      once_({&training_.precomputed(), &evaluation_.precomputed()}),
+                {parse_rewrites(config.rewrites)}),
+      evaluation_({config.model,
+                   facts,
+                   Mode::kEvaluate,
+                   wanted_of_evaluation(config),
+                   real,
+                   {parse_rewrites(config.rewrites)}}),
+      once_(all_precomputed({&training_, &*evaluation_})),
       budget_(budget) {
   budget_.plan.strategy = config.cache_policy;
   budget_.plan.fuse_edges = parse_rewrites(config.rewrites).fusion;
@@ -124,14 +137,7 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   }
   counts.produced_inputs = once_.names();
   try {
-    choose_epoch({config.model,
-                  facts,
-                  Mode::kTrain,
-                  {.gradients = true},
-                  real,
-                  parse_rewrites(config.rewrites),
-                  Recompute::kRowWise},
-                 counts);
+    choose_epoch(config, facts, counts);
   } catch (const BudgetError& error) {
     if (!too_small || error.least_bytes > too_small->least_bytes) too_small = error;
   }
@@ -147,61 +153,97 @@ void TrainingPlan::plan_once(const GraphCounts& counts) {
   once_plan_ = plan_in_budget(once_.programs(), counts, budget, reserved_);
 }
 
-// Whichever is predicted to take less time.
-void TrainingPlan::choose_epoch(ModelProgram recomputing, const GraphCounts& counts) {
-  const auto plan_of = [&](const ModelProgram& training) {
-    return plan_in_budget({&training.program(), &evaluation_.program()}, counts, budget_,
-                          reserved_);
-  };
-  std::optional<Plan> keeping;
+namespace {
+
+// Whether a step may evaluate the parameters that it begins with. It does that one step later than
+// an evaluation of its own would, so it has to be wanted of every step.
+bool may_evaluate_in_step(const RunConfig& config, const ModelProgram& training,
+                          const ModelProgram& evaluation) {
+  return config.eval_every == 1 && parse_rewrites(config.rewrites).common &&
+         !multiplies_on_edges(training.model().graph) &&
+         !multiplies_on_edges(evaluation.model().graph);
+}
+
+}  // namespace
+
+// Whichever is predicted to take less time over all epochs: what is computed again or kept, an
+// evaluation of its own or in the next step, for which there is a step more.
+void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts,
+                                const GraphCounts& counts) {
+  const DType real = training_.real();
+  const Rewrites rewrites = parse_rewrites(config.rewrites);
+  const auto model = [&](Mode mode) { return build_model(config.model, facts, mode, real); };
+  const auto epochs = static_cast<double>(config.epochs);
+  std::vector<std::pair<ModelProgram, double>> candidates;  // and its steps in an epoch
+  for (const Recompute recompute : {Recompute::kCheap, Recompute::kRowWise}) {
+    const ProgramOptions how{rewrites, recompute};
+    candidates.push_back({{model(Mode::kTrain), "training", {.gradients = true}, how}, 1});
+    if (!may_evaluate_in_step(config, training_, *evaluation_)) continue;
+    candidates.push_back(
+        {{model(Mode::kTrain), model(Mode::kEvaluate), wanted_of_evaluation(config), how},
+         (epochs + 1) / epochs});
+  }
   std::optional<BudgetError> too_small;
-  try {
-    keeping = plan_of(training_);
-  } catch (const BudgetError& error) {
-    too_small = error;
+  double least = std::numeric_limits<double>::infinity();
+  for (auto& [training, steps] : candidates) {
+    const bool alone = training.model().evaluated.loss < 0;
+    std::vector<const Program*> programs{&training.program()};
+    if (alone) programs.push_back(&evaluation_->program());
+    try {
+      Plan plan = plan_in_budget(programs, counts, budget_, reserved_);
+      if (plan.seconds * steps >= least) continue;
+      least = plan.seconds * steps;
+      epoch_ = std::move(plan);
+      training_ = std::move(training);
+    } catch (const BudgetError& error) {
+      if (!too_small || error.least_bytes < too_small->least_bytes) too_small = error;
+    }
   }
-  try {
-    epoch_ = plan_of(recomputing);
-  } catch (const BudgetError& error) {
-    if (!keeping) throw error.least_bytes < too_small->least_bytes ? error : *too_small;
-    epoch_ = std::move(*keeping);
-    return;
-  }
-  if (keeping && keeping->seconds <= epoch_.seconds) {
-    epoch_ = std::move(*keeping);
-  } else {
-    training_ = std::move(recomputing);
-  }
+  if (std::isinf(least)) throw *too_small;
+  if (training_.model().evaluated.loss >= 0) evaluation_.reset();
+}
+
+std::vector<const ModelProgram*> TrainingPlan::programs() const {
+  std::vector<const ModelProgram*> programs{&training_};
+  if (evaluation_) programs.push_back(&*evaluation_);
+  return programs;
+}
+
+std::vector<const Program*> TrainingPlan::epoch_programs() const {
+  std::vector<const Program*> programs;
+  for (const ModelProgram* model : this->programs()) programs.push_back(&model->program());
+  return programs;
 }
 
 std::int64_t TrainingPlan::metric_reserve(const RunConfig& config,
                                           const GraphCounts& counts) const {
   const Task task = config.model.task;
   if (!needs_logits(config.metric, task)) return 0;
-  const std::int64_t cols = evaluation_.model().graph.shape(evaluation_.model().logits).cols;
+  const ModelProgram& program = evaluation();
+  const std::int64_t cols = program.model().graph.shape(program.evaluated().logits).cols;
   const LabelFiles files(task, counts.edges, cols);
   const TensorLayout logits{counts.edges.vertices, cols, counts.edges.block_rows};
   return metric_memory(config.metric, task, counts.edges.vertices, cols) +
          reader_bytes(files.labels, files.labels_dtype,
                       vertex_blocks_per_chunk(files.labels, files.labels_dtype)) +
          reader_bytes(files.splits, DType::kU8, vertex_blocks_per_chunk(files.splits, DType::kU8)) +
-         reader_bytes(logits, evaluation_.real(), scratch_unit_blocks(logits, evaluation_.real()));
+         reader_bytes(logits, program.real(), scratch_unit_blocks(logits, program.real()));
 }
 
 void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts& counts) {
   const Task task = config.model.task;
   if (!needs_logits(config.metric, task)) return;
-  const TensorId logits = evaluation_.model().logits;
-  const std::int64_t cols = evaluation_.model().graph.shape(logits).cols;
+  const TensorId logits = evaluation().evaluated().logits;
+  const std::int64_t cols = evaluation().model().graph.shape(logits).cols;
   const LabelFiles files(task, counts.edges, cols);
   // What is one unit stays at hand from one reading to the next.
   const std::int64_t readings = metric_readings(config.metric, task, counts.edges.vertices, cols);
   const auto read = [&](const TensorLayout& layout, std::int64_t unit_blocks, std::int64_t bytes) {
     return unit_blocks >= layout.block_count() ? bytes : readings * bytes;
   };
-  const ValueId value = evaluation_.value(logits);
-  const PlannedTensor& planned = planned_output(epoch_, kEvaluation, value);
-  const OutputTraffic once = output_traffic(epoch_, kEvaluation, value);
+  const ValueId value = evaluation().value(logits);
+  const PlannedTensor& planned = planned_output(epoch_, evaluation_section(), value);
+  const OutputTraffic once = output_traffic(epoch_, evaluation_section(), value);
   metric_.read = read(files.labels, vertex_blocks_per_chunk(files.labels, files.labels_dtype),
                       payload_bytes(files.labels, files.labels_dtype)) +
                  read(files.splits, vertex_blocks_per_chunk(files.splits, DType::kU8),
@@ -216,7 +258,7 @@ std::int64_t TrainingPlan::arena_bytes() const {
 
 Json TrainingPlan::json() const {
   Json plan;
-  plan["epoch"] = plan_to_json({&training_.program(), &evaluation_.program()}, epoch_);
+  plan["epoch"] = plan_to_json(epoch_programs(), epoch_);
   if (!once_.empty()) plan["once"] = plan_to_json(once_.programs(), once_plan_);
   plan["bytes_read_per_epoch"] = bytes_read();
   plan["bytes_written_per_epoch"] = bytes_written();
@@ -245,7 +287,7 @@ std::string TrainingPlan::text() const {
     text += "Once, before the first epoch:\n" + plan_to_text(once_.programs(), once_plan_) +
             "\nEvery epoch:\n";
   }
-  text += plan_to_text({&training_.program(), &evaluation_.program()}, epoch_);
+  text += plan_to_text(epoch_programs(), epoch_);
   const auto line = [&](const char* memory, std::int64_t planned, std::int64_t reserved,
                         std::int64_t limit) {
     const auto size = [](std::int64_t bytes) { return format_byte_size(bytes); };

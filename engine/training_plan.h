@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,8 @@
 
 namespace ooc {
 
-// Sections of an epoch's plan.
+// The first section of an epoch's plan.
 inline constexpr int kTraining = 0;
-inline constexpr int kEvaluation = 1;
 
 // What a run may take.
 struct RunBudget {
@@ -39,8 +39,15 @@ class TrainingPlan {
   TrainingPlan(const RunConfig& config, const GraphFacts& facts, GraphCounts counts, DType real,
                const RunBudget& budget);
 
+  // The programs of an epoch, in the order of the plan's sections: the training, and the
+  // evaluation behind it; or, where that is predicted to take less time, one that evaluates the
+  // parameters with which the training step begins, and does once what both do.
+  std::vector<const ModelProgram*> programs() const;
   const ModelProgram& training() const { return training_; }
-  const ModelProgram& evaluation() const { return evaluation_; }
+  bool evaluates_in_step() const { return !evaluation_; }
+  // Where the evaluation's results are.
+  int evaluation_section() const { return evaluation_ ? kTraining + 1 : kTraining; }
+  const ModelProgram& evaluation() const { return evaluation_ ? *evaluation_ : training_; }
   const Once& once() const { return once_; }
   const Plan& epoch_plan() const { return epoch_; }
   const Plan& once_plan() const { return once_plan_; }  // without passes if there is nothing
@@ -61,13 +68,14 @@ class TrainingPlan {
   std::string text() const;
 
  private:
-  void choose_epoch(ModelProgram recomputing, const GraphCounts& counts);
+  void choose_epoch(const RunConfig& config, const GraphFacts& facts, const GraphCounts& counts);
   void plan_once(const GraphCounts& counts);
+  std::vector<const Program*> epoch_programs() const;
   std::int64_t metric_reserve(const RunConfig& config, const GraphCounts& counts) const;
   void count_metric_bytes(const RunConfig& config, const GraphCounts& counts);
 
   ModelProgram training_;
-  ModelProgram evaluation_;
+  std::optional<ModelProgram> evaluation_;
   Once once_;
   RunBudget budget_;
   Reserved reserved_;

@@ -14,6 +14,8 @@ struct RingSize {
   std::int64_t slots = 1;
   std::int64_t bytes = 0;
   std::int64_t edge_bytes = 0;
+
+  bool operator==(const RingSize&) const = default;
 };
 
 // The memory of one use of a pass.

@@ -85,6 +85,7 @@ void describe_rows(const Program& program, const Stage& stage, const Lifetimes& 
 PassBuilder::PassBuilder(const std::vector<const Program*>& programs, const GraphCounts& graph,
                          const PlanOptions& options)
     : programs_(programs), graph_(graph), options_(options) {
+  const std::int64_t group_rows = choose_group_rows(programs, graph.edges.block_rows);
   for (std::size_t section = 0; section < programs.size(); ++section) {
     const Program& program = *programs[section];
     const Lifetimes lives = lifetimes_of(program, graph);
@@ -92,7 +93,7 @@ PassBuilder::PassBuilder(const std::vector<const Program*>& programs, const Grap
       const Stage& stage = program.stages[static_cast<std::size_t>(i)];
       StageShape& shape = stages_.emplace_back();
       shape.section = static_cast<int>(section);
-      shape.pass = make_row_work(program, stage, lives.in_memory, graph);
+      shape.pass = make_row_work(program, stage, lives.in_memory, graph, group_rows);
       if (stage.propagation) describe_edges(program, *stage.propagation, graph, options, shape);
       describe_rows(program, stage, lives, graph, shape);
       for (const std::vector<ValueId>* made : {&shape.accumulators, &shape.writes}) {

@@ -77,19 +77,15 @@ RingSize PlanProblem::choose_ring(int pass, int most) const {
   return chosen;
 }
 
-void PlanProblem::widen_rings(const Kept& residency) {
-  if (limit_ == 0) return;
-  const std::vector<std::int64_t> kept = memory_.kept(residency);
-  for (int pass = 0; pass < draft_.pass_count(); ++pass) {
-    const std::int64_t room = limit_ - kept[static_cast<std::size_t>(pass)];
-    RingSize& ring = rings_[static_cast<std::size_t>(pass)];
-    for (const RingSize& wide : kWideRings) {
-      if (wide.bytes <= ring.bytes || wide.slots < ring.slots) break;
-      if (memory_.working_set(pass, residency, wide) > room) continue;
-      ring = wide;
-      break;
-    }
+std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) const {
+  std::vector<RingSize> rings;
+  if (limit_ == 0) return rings;
+  const std::int64_t room = limit_ - memory_.kept(residency)[static_cast<std::size_t>(pass)];
+  for (const RingSize& wide : kWideRings) {
+    if (wide.bytes <= ring(pass).bytes || wide.slots < ring(pass).slots) break;
+    if (memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
   }
+  return rings;
 }
 
 std::vector<std::int64_t> PlanProblem::free(const Kept& residency) const {

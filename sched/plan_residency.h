@@ -41,8 +41,8 @@ class PlanProblem {
   std::int64_t scratch_bytes() const { return scratch_bytes_; }  // per worker
   std::int64_t reduction_bytes() const { return reduction_bytes_; }
   const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
-  // Gives memory that is left to rings; and takes it back.
-  void widen_rings(const Kept& residency);
+  // Wider ones than the pass has that memory is left for, without fragmentation; the widest first.
+  std::vector<RingSize> wider_rings(int pass, const Kept& residency) const;
   std::vector<RingSize> rings() const { return rings_; }
   void set_rings(std::vector<RingSize> rings) { rings_ = std::move(rings); }
   const PlannedTensor& tensor(const Timeline& timeline) const {

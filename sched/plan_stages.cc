@@ -33,24 +33,6 @@ std::int64_t scratch_bytes(std::int64_t rows, const Value& value) {
   return bytes;
 }
 
-// Rows of a row group, such that a few values of the widest kind fit a worker's scratch. They
-// depend on the program's widths and the block size alone, so that reductions, and with them
-// results, depend neither on the plan, nor on what is computed again, nor on the type that inputs
-// are stored in.
-std::int64_t choose_group_rows(const Program& program, std::int64_t block_rows) {
-  constexpr std::int64_t kValues = 8;
-  std::int64_t row_bytes = 0;
-  for (const Value& value : program.values) {
-    const bool rows = value.kind == ValueKind::kInput || value.kind == ValueKind::kVertex;
-    if (rows && value.dtype == program.real) {
-      row_bytes = std::max(row_bytes, scratch_bytes(1, value));
-    }
-  }
-  std::int64_t rows = std::min(kMaxGroupRows, block_rows);
-  while (rows > kMinGroupRows && rows * row_bytes * kValues > kGroupScratchBytes) rows /= 2;
-  return rows;
-}
-
 // A batch's values fill a good part of a level-2 cache, or, unfused, lie in memory.
 std::int64_t choose_batch(const EdgeProgram& program, bool fuse) {
   constexpr std::int64_t kBatchBytes = 192 << 10;
@@ -118,8 +100,25 @@ Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph) {
   return lives;
 }
 
+std::int64_t choose_group_rows(const std::vector<const Program*>& programs,
+                               std::int64_t block_rows) {
+  constexpr std::int64_t kValues = 8;
+  std::int64_t row_bytes = 0;
+  for (const Program* program : programs) {
+    for (const Value& value : program->values) {
+      const bool rows = value.kind == ValueKind::kInput || value.kind == ValueKind::kVertex;
+      if (rows && value.dtype == program->real) {
+        row_bytes = std::max(row_bytes, scratch_bytes(1, value));
+      }
+    }
+  }
+  std::int64_t rows = std::min(kMaxGroupRows, block_rows);
+  while (rows > kMinGroupRows && rows * row_bytes * kValues > kGroupScratchBytes) rows /= 2;
+  return rows;
+}
+
 Pass make_row_work(const Program& program, const Stage& stage, const std::set<ValueId>& in_memory,
-                   const GraphCounts& graph) {
+                   const GraphCounts& graph, std::int64_t group_rows) {
   Pass pass;
   pass.name = stage.name;
   pass.steps = stage.steps;
@@ -135,7 +134,7 @@ Pass make_row_work(const Program& program, const Stage& stage, const std::set<Va
     for (const ValueId id : step.outputs) sort_in(id, true);
   }
   pass.reductions.assign(reductions.begin(), reductions.end());
-  pass.group_rows = choose_group_rows(program, graph.edges.block_rows);
+  pass.group_rows = group_rows;
   for (const ValueId id : scratch) {
     const Value& value = value_of(program, id);
     pass.scratch.push_back({id, pass.scratch_bytes, is_converted(value, graph)});

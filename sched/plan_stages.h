@@ -18,10 +18,15 @@ struct Lifetimes {
 };
 Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph);
 
-// The row-wise work of a stage: steps, scratch, reductions, group rows; `in_memory` as above. Its
-// results depend on the program and the block size alone.
+// Rows of a row group, such that a few values of the widest kind fit a worker's scratch. They
+// depend on the programs' widths and the block size alone, so that reductions, and with them
+// results, depend neither on the plan, nor on what is computed again or in which of the programs,
+// nor on the type that inputs are stored in.
+std::int64_t choose_group_rows(const std::vector<const Program*>& programs,
+                               std::int64_t block_rows);
+// The row-wise work of a stage: steps, scratch, reductions; `in_memory` as above.
 Pass make_row_work(const Program& program, const Stage& stage, const std::set<ValueId>& in_memory,
-                   const GraphCounts& graph);
+                   const GraphCounts& graph, std::int64_t group_rows);
 // Adds the edge work to it; decides whether it passes over edges outside the train split.
 void add_edge_work(const Program& program, const Propagation& propagation, const GraphCounts& graph,
                    const PlanOptions& options, Pass& pass);

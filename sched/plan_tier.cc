@@ -19,13 +19,14 @@ class TierPlanner {
     constexpr int kRounds = 4;
     std::vector<std::int64_t> reserve(problem_.draft().passes.size());
     // Where pieces find no place, memory is left free: first in their passes, then in all of them.
-    for (int round = 0; round < kRounds; ++round) {
-      if (take(reserve)) return std::move(*best_);
-    }
+    bool done = false;
+    for (int round = 0; round < kRounds && !done; ++round) done = take(reserve);
     for (const std::int64_t percent : {2, 4, 7, 11, 16}) {
+      if (done) break;
       reserve.assign(reserve.size(), problem_.limit() * percent / 100);
-      if (take(reserve)) break;
+      done = take(reserve);
     }
+    widen_rings(*best_);
     return std::move(*best_);
   }
 
@@ -80,15 +81,8 @@ class TierPlanner {
         join_neighbours(problem_.timelines(), problem_.draft().pass_count(), residency);
       }
       if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no rings to save
-      const std::vector<RingSize> rings = problem_.rings();
-      problem_.widen_rings(residency);
       Plan plan = lay_out(residency);
-      std::vector<Piece> left = find_places(plan);
-      problem_.set_rings(rings);
-      if (!left.empty()) {
-        plan = lay_out(residency);
-        left = find_places(plan);
-      }
+      const std::vector<Piece> left = find_places(plan);
       if (left.empty()) {
         count_bytes(residency, plan);
         return {std::move(plan), std::move(residency)};
@@ -96,6 +90,40 @@ class TierPlanner {
       if (lost.empty()) lost = left;
       give_up(left, residency);
     }
+  }
+
+  // Gives memory that is left to rings: of all passes, or, where a piece then finds no place, pass
+  // by pass.
+  void widen_rings(TierPlan& tier) {
+    const std::vector<RingSize> narrow = problem_.rings();
+    std::vector<std::vector<RingSize>> wider;
+    std::vector<RingSize> rings = narrow;
+    for (std::size_t pass = 0; pass < narrow.size(); ++pass) {
+      wider.push_back(problem_.wider_rings(static_cast<int>(pass), tier.kept));
+      if (!wider[pass].empty()) rings[pass] = wider[pass].front();
+    }
+    if (!place_with(rings, tier)) {
+      rings = narrow;
+      for (std::size_t pass = 0; pass < narrow.size(); ++pass) {
+        for (const RingSize& ring : wider[pass]) {
+          rings[pass] = ring;
+          if (place_with(rings, tier)) break;
+          rings[pass] = narrow[pass];
+        }
+      }
+    }
+    problem_.set_rings(narrow);
+  }
+
+  // False: a piece finds no place, and the plan is what it was.
+  bool place_with(const std::vector<RingSize>& rings, TierPlan& tier) {
+    problem_.set_rings(rings);
+    Plan plan = lay_out(tier.kept);
+    if (!find_places(plan).empty()) return false;
+    plan.remark = tier.plan.remark;
+    count_bytes(tier.kept, plan);
+    tier.plan = std::move(plan);
+    return true;
   }
 
   // Lowers levels by what found no place; others, where that is in memory anyway.

@@ -6,11 +6,8 @@
 #include <sstream>
 
 #include "engine/training_run.h"
-#include "kernels/cpu_backend.h"
-#include "kernels/virtual_device.h"
 #include "storage/errors.h"
-#include "tests/support/fake_block_io.h"
-#include "tests/support/tiny_dataset.h"
+#include "tests/engine/tiny_training.h"
 
 using namespace ooc;
 using test::FaultyBlockIo;
@@ -33,14 +30,7 @@ enum class Memories {
 class Fixture {
  public:
   explicit Fixture(Memories memories) : memories_(memories) {
-    test::TinyDataset spec;
-    spec.vertices = 1500;
-    spec.feature_cols = 40;
-    spec.block_rows = 128;
-    spec.span_rows = 512;
-    spec.panel_blocks = 4;
-    spec.edges = test::random_edges(spec.vertices, 9000, 21);
-    dataset_.emplace(test::write_tiny_dataset(files, spec));
+    dataset_.emplace(test::write_tiny_dataset(files, test::graph_of_three_spans()));
     config_.dataset = "/tiny.ooc";
     config_.model.hidden = 24;
     config_.model.input_dropout = 0.3;  // the features are read in every epoch

@@ -3,10 +3,7 @@
 #include <cmath>
 
 #include "engine/model_library.h"
-#include "engine/trainer.h"
-#include "kernels/cpu_backend.h"
-#include "tests/support/fake_block_io.h"
-#include "tests/support/tiny_dataset.h"
+#include "tests/engine/tiny_training.h"
 
 using namespace ooc;
 using test::TinyDataset;
@@ -29,14 +26,11 @@ TinyDataset typed_graph() {
 }
 
 std::vector<double> losses_of(const TinyDataset& spec, const RunConfig& config, DType real) {
-  test::MemoryFileSystem files;
-  const Dataset dataset = test::write_tiny_dataset(files, spec);
-  const auto backend = make_cpu_backend();
-  test::MemoryBlockIo io(files);
+  test::TinyTraining training(spec);
   TrainerOptions options;
   options.real = real;
   options.budget.plan.span_group = 2;
-  Trainer trainer(*backend, io, dataset, config, options);
+  Trainer& trainer = training.start(config, options);
   std::vector<double> losses;
   for (std::int64_t i = 0; i < 2; ++i) {
     const EpochRecord record = trainer.run_epoch(nullptr).value();

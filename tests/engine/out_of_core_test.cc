@@ -6,30 +6,16 @@
 
 #include "engine/inference.h"
 #include "engine/model_words.h"
-#include "engine/trainer.h"
-#include "kernels/cpu_backend.h"
 #include "storage/errors.h"
-#include "tests/support/fake_block_io.h"
-#include "tests/support/tiny_dataset.h"
+#include "tests/engine/tiny_training.h"
 
 using namespace ooc;
 using Catch::Matchers::Contains;
 using test::MemoryFileSystem;
 using test::TinyDataset;
+using test::TinyTraining;
 
 namespace {
-
-// Twelve blocks in three spans; features of two slices.
-TinyDataset graph() {
-  TinyDataset spec;
-  spec.vertices = 1500;
-  spec.feature_cols = 40;
-  spec.block_rows = 128;
-  spec.span_rows = 512;
-  spec.panel_blocks = 4;
-  spec.edges = test::random_edges(spec.vertices, 9000, 21);
-  return spec;
-}
 
 RunConfig config_of(const std::string& model) {
   RunConfig config;
@@ -46,44 +32,24 @@ struct Curve {
   std::int64_t moved_bytes = 0;  // planned, an epoch
 };
 
-// One dataset in memory, trained on in many ways.
-class Bench {
- public:
-  explicit Bench(const TinyDataset& spec = graph())
-      : dataset_(test::write_tiny_dataset(files_, spec)), io_(files_) {}
-
-  const Dataset& dataset() const { return dataset_; }
-  BlockIo& io() { return io_; }
-  MemoryFileSystem& files() { return files_; }
-  Backend& backend() { return *backend_; }
-
-  // Also checks that every epoch but the first moves the plan's bytes.
-  Curve train(const RunConfig& config, const PlanOptions& plan = {}) {
-    TrainerOptions options;
-    options.budget.plan = plan;
-    Trainer trainer(*backend_, io_, dataset_, config, options);
-    Curve curve;
-    curve.moved_bytes = trainer.plan().bytes_read() + trainer.plan().bytes_written();
-    while (trainer.state().epoch < config.epochs) {
-      const EpochRecord record = trainer.run_epoch(nullptr).value();
-      curve.losses.push_back(record.loss);
-      curve.losses.push_back(record.valid_loss);
-      curve.scores.push_back(record.scores->valid);
-      INFO("epoch " << record.epoch);
-      if (record.epoch > 1) {
-        CHECK(record.counters.bytes_read == trainer.plan().bytes_read());
-        CHECK(record.counters.bytes_written == trainer.plan().bytes_written());
-      }
+// Also checks that every epoch but the first moves the plan's bytes.
+Curve train(TinyTraining& training, const RunConfig& config, const PlanOptions& plan = {}) {
+  Trainer& trainer = training.start(config, plan);
+  Curve curve;
+  curve.moved_bytes = trainer.plan().bytes_read() + trainer.plan().bytes_written();
+  while (trainer.state().epoch < config.epochs) {
+    const EpochRecord record = trainer.run_epoch(nullptr).value();
+    curve.losses.push_back(record.loss);
+    curve.losses.push_back(record.valid_loss);
+    curve.scores.push_back(record.scores->valid);
+    INFO("epoch " << record.epoch);
+    if (record.epoch > 1) {
+      CHECK(record.counters.bytes_read == trainer.plan().bytes_read());
+      CHECK(record.counters.bytes_written == trainer.plan().bytes_written());
     }
-    return curve;
   }
-
- private:
-  MemoryFileSystem files_;
-  Dataset dataset_;
-  test::MemoryBlockIo io_;
-  std::unique_ptr<Backend> backend_ = make_cpu_backend();
-};
+  return curve;
+}
 
 void check_same(const Curve& curve, const Curve& expected) {
   CHECK(curve.losses == expected.losses);
@@ -91,8 +57,8 @@ void check_same(const Curve& curve, const Curve& expected) {
 }
 
 // Every budget down to the least that a plan is made for.
-void check_budgets(Bench& bench, RunConfig config) {
-  const Curve expected = bench.train(config);
+void check_budgets(TinyTraining& training, RunConfig config) {
+  const Curve expected = train(training, config);
   REQUIRE(std::isfinite(expected.losses.back()));
   for (const auto& [word, strategy] : kStrategies) {
     config.cache_policy = strategy;
@@ -102,7 +68,7 @@ void check_budgets(Bench& bench, RunConfig config) {
       options.memory_bytes = budget;
       INFO(config.model.model << ", --cache-policy " << word << ", " << budget << " bytes");
       try {
-        const Curve curve = bench.train(config, options);
+        const Curve curve = train(training, config, options);
         check_same(curve, expected);
         most = std::max(most, curve.moved_bytes);
       } catch (const BudgetError&) {
@@ -119,29 +85,29 @@ void check_budgets(Bench& bench, RunConfig config) {
 }  // namespace
 
 TEST_CASE("out of core: models train the same in any budget, by any policy") {
-  Bench bench;
+  TinyTraining training;
   for (const char* model : {"gcn", "sage", "gat", "ggcn", "ggnn"}) {
-    check_budgets(bench, config_of(model));
+    check_budgets(training, config_of(model));
   }
 }
 
 TEST_CASE("out of core: three layers with input dropout and norms train the same in any budget") {
-  Bench bench;
+  TinyTraining training;
   RunConfig config = config_of("gcn");
   config.model.layers = 3;
   config.model.input_dropout = 0.3;
   config.model.norm = Norm::kBatch;
   config.model.residual = true;
-  check_budgets(bench, config);
+  check_budgets(training, config);
 }
 
 TEST_CASE("out of core: splits, spans and workers change nothing but the bytes") {
-  Bench bench;
+  TinyTraining training;
   for (const char* model : {"gcn", "ggcn"}) {
     RunConfig config = config_of(model);
     config.cache_policy = Strategy::kNone;
     config.model.input_dropout = 0.3;
-    const Curve expected = bench.train(config);
+    const Curve expected = train(training, config);
     for (const int workers : {1, 3}) {
       tbb::task_arena arena(workers);
       for (const std::int64_t part_blocks : {0, 4}) {
@@ -153,7 +119,7 @@ TEST_CASE("out of core: splits, spans and workers change nothing but the bytes")
             options.part_blocks = part_blocks;
             options.slices_at_once = slices;
             options.span_group = span_group;
-            arena.execute([&] { check_same(bench.train(config, options), expected); });
+            arena.execute([&] { check_same(train(training, config, options), expected); });
           }
         }
       }
@@ -162,27 +128,25 @@ TEST_CASE("out of core: splits, spans and workers change nothing but the bytes")
 }
 
 TEST_CASE("out of core: metrics that read logits give the same in any budget, and count bytes") {
-  TinyDataset spec = graph();
+  TinyDataset spec = test::graph_of_three_spans();
   spec.multi_label = true;
   spec.classes = 5;
-  Bench bench(spec);
+  TinyTraining training(spec);
   for (const Metric metric : {Metric::kMicroF1, Metric::kRocAuc}) {
     RunConfig config = config_of("sage");
     config.model.task = Task::kMultiLabel;
     config.metric = metric;
-    check_budgets(bench, config);
+    check_budgets(training, config);
   }
 }
 
 TEST_CASE("out of core: evaluating every other epoch changes no loss") {
-  Bench bench;
+  TinyTraining training;
   RunConfig config = config_of("gcn");
   config.epochs = 6;
   const auto losses = [&](std::int64_t eval_every, std::int64_t memory_bytes) {
     config.eval_every = eval_every;
-    TrainerOptions options;
-    options.budget.plan.memory_bytes = memory_bytes;
-    Trainer trainer(bench.backend(), bench.io(), bench.dataset(), config, options);
+    Trainer& trainer = training.start(config, PlanOptions{.memory_bytes = memory_bytes});
     std::vector<double> result;
     while (trainer.state().epoch < config.epochs) {
       result.push_back(trainer.run_epoch(nullptr).value().loss);
@@ -199,7 +163,7 @@ TEST_CASE("out of core: evaluating every other epoch changes no loss") {
 }
 
 TEST_CASE("out of core: without room in the scratch directory nothing is begun") {
-  TinyDataset spec = graph();
+  TinyDataset spec = test::graph_of_three_spans();
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
   const auto backend = make_cpu_backend();
@@ -229,13 +193,13 @@ TEST_CASE("out of core: without room in the scratch directory nothing is begun")
 }
 
 TEST_CASE("out of core: a budget of the process that is too small names one that works") {
-  Bench bench;
+  TinyTraining training;
   const RunConfig config = config_of("sage");
   TrainerOptions options;
   options.budget.host_bytes = 1 << 20;
   std::string message;
   try {
-    Trainer(bench.backend(), bench.io(), bench.dataset(), config, options);
+    training.start(config, options);
   } catch (const BudgetError& error) {
     message = error.what();
   }
@@ -243,20 +207,20 @@ TEST_CASE("out of core: a budget of the process that is too small names one that
 }
 
 TEST_CASE("out of core: inference gives the same in any budget, in the order of the input") {
-  TinyDataset spec = graph();
+  TinyDataset spec = test::graph_of_three_spans();
   spec.permute = true;
-  Bench bench(spec);
+  TinyTraining training(spec);
   RunConfig config = config_of("sage");
-  Trainer trainer(bench.backend(), bench.io(), bench.dataset(), config);
+  Trainer& trainer = training.start(config);
   trainer.run_epoch(nullptr);
   const Checkpoint checkpoint = trainer.checkpoint();
   const auto infer = [&](std::int64_t memory_bytes) {
     InferenceOptions options{Output::kLogits, "/logits.npy"};
     options.budget.plan.memory_bytes = memory_bytes;
     options.budget.plan.strategy = Strategy::kDp;
-    run_inference(bench.files(), bench.backend(), bench.io(), bench.dataset(), checkpoint, options,
-                  nullptr);
-    return read_file(bench.files(), "/logits.npy");
+    run_inference(training.files(), training.backend(), training.io(), training.dataset(),
+                  checkpoint, options, nullptr);
+    return read_file(training.files(), "/logits.npy");
   };
   const std::vector<std::byte> expected = infer(0);
   for (const std::int64_t memory_bytes : {1 << 20, 600 << 10}) {

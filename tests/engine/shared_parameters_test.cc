@@ -72,14 +72,14 @@ TEST_CASE("shared parameters: a program sums them, the same on every reading") {
   test::MemoryBlockIo io(files);
   const GraphInputs inputs(io, dataset);
   const ModelProgram program(recurrent_model(facts_of(dataset)), "shared", {.gradients = true},
-                             {.hoisting = false});
+                             {{.hoisting = false}});
   ParameterStore parameters(*backend, DType::kF64, program.model().parameters);
   parameters.initialise(3);
   const Plan plan = make_plan({&program.program()}, counts_of(dataset));
   ProgramRun run(*backend, io, dataset, {&program}, plan, inputs, parameters, {"/", 1});
   const auto loss = [&] {
     REQUIRE(run.run(0, {}, nullptr));
-    return run.losses(0)[0].loss;
+    return run.losses(0, program.model().loss)[0].loss;
   };
   loss();
   std::map<std::string, std::vector<double>> gradients;

@@ -5,27 +5,20 @@
 #include <cmath>
 
 #include "engine/operators.h"
-#include "engine/trainer.h"
-#include "kernels/virtual_device.h"
 #include "storage/errors.h"
+#include "tests/engine/tiny_training.h"
 #include "tests/kernels/run_kernel.h"
-#include "tests/support/fake_block_io.h"
-#include "tests/support/tiny_dataset.h"
 
 using namespace ooc;
 using test::TinyDataset;
+using test::TinyTraining;
 
 namespace {
 
 // 6 % of the vertices train, some of every class; edges carry all they may.
 TinyDataset few_train() {
-  TinyDataset spec;
-  spec.vertices = 1500;
+  TinyDataset spec = test::graph_of_three_spans();
   spec.feature_cols = 20;
-  spec.block_rows = 128;
-  spec.span_rows = 512;
-  spec.panel_blocks = 4;
-  spec.edges = test::random_edges(spec.vertices, 9000, 33);
   spec.edges.insert(spec.edges.end(), 3, Edge{40, 40});
   spec.train_every = 7;
   spec.classes = 4;
@@ -48,64 +41,50 @@ RunConfig config_of(const std::string& model) {
   return config;
 }
 
-class Bench {
- public:
-  explicit Bench(const TinyDataset& spec = few_train())
-      : dataset_(test::write_tiny_dataset(files_, spec)), io_(files_) {}
-
-  // Losses, and every bit of the parameters.
-  std::vector<double> train(const RunConfig& config, const PlanOptions& plan = {}) {
-    TrainerOptions options;
-    options.budget.plan = plan;
-    const auto backend = plan.device ? make_virtual_cpu_device("cpu:1", 0) : make_cpu_backend();
-    Trainer trainer(*backend, io_, dataset_, config, options);
-    std::vector<double> result;
-    while (trainer.state().epoch < config.epochs) {
-      const EpochRecord record = trainer.run_epoch(nullptr).value();
-      result.push_back(record.loss);
-      result.push_back(record.valid_loss);
-      REQUIRE(std::isfinite(record.loss + record.valid_loss));
-      if (record.epoch == 1) continue;
-      CHECK(record.counters.bytes_read == trainer.plan().bytes_read());
-      CHECK(record.counters.bytes_written == trainer.plan().bytes_written());
-    }
-    for (const ParameterValues& parameter : trainer.state().parameters) {
-      for (const std::byte byte : parameter.value) result.push_back(std::to_integer<int>(byte));
-    }
-    return result;
+// Losses, and every bit of the parameters.
+std::vector<double> train(TinyTraining& training, const RunConfig& config,
+                          const PlanOptions& plan = {}) {
+  Trainer& trainer = training.start(config, plan);
+  std::vector<double> result;
+  while (trainer.state().epoch < config.epochs) {
+    const EpochRecord record = trainer.run_epoch(nullptr).value();
+    result.push_back(record.loss);
+    result.push_back(record.valid_loss);
+    REQUIRE(std::isfinite(record.loss + record.valid_loss));
+    if (record.epoch == 1) continue;
+    CHECK(record.counters.bytes_read == trainer.plan().bytes_read());
+    CHECK(record.counters.bytes_written == trainer.plan().bytes_written());
   }
-
-  // By section: propagations that pass over edges.
-  std::vector<int> passing(const RunConfig& config) {
-    const auto backend = make_cpu_backend();
-    const Trainer trainer(*backend, io_, dataset_, config);
-    std::vector<int> counts;
-    for (const Section& section : trainer.plan().epoch_plan().sections) {
-      counts.push_back(0);
-      for (const Pass& pass : section.passes) counts.back() += pass.propagation.splits >= 0 ? 1 : 0;
-    }
-    return counts;
+  for (const ParameterValues& parameter : trainer.state().parameters) {
+    for (const std::byte byte : parameter.value) result.push_back(std::to_integer<int>(byte));
   }
+  return result;
+}
 
- private:
-  test::MemoryFileSystem files_;
-  Dataset dataset_;
-  test::MemoryBlockIo io_;
-};
+// By section: propagations that pass over edges.
+std::vector<int> passing(TinyTraining& training, const RunConfig& config) {
+  std::vector<int> counts;
+  for (const Section& section : training.start(config).plan().epoch_plan().sections) {
+    counts.push_back(0);
+    for (const Pass& pass : section.passes) counts.back() += pass.propagation.splits >= 0 ? 1 : 0;
+  }
+  return counts;
+}
 
 constexpr const char* kModels[] = {"gcn",    "sage",      "gin",     "gat",   "gatv2",
                                    "resgcn", "sage_pool", "commnet", "mpgcn", "ggcn"};
 
 // With and without, and in memories of all sizes.
-void check_training(Bench& bench, RunConfig config) {
+void check_training(TinyTraining& training, RunConfig config) {
   config.rewrites = "-zeros";
-  const std::vector<double> expected = bench.train(config);
+  const std::vector<double> expected = train(training, config);
   config.rewrites.clear();
   const auto check = [&](const PlanOptions& options) {
     INFO(config.model.model << ", " << options.memory_bytes << " bytes, parts of "
                             << options.part_blocks << ", slices " << options.slices_at_once
                             << (options.device ? ", on a device" : ""));
-    const bool same = bench.train(config, options) == expected;  // nobody reads thousands of bytes
+    const bool same =
+        train(training, config, options) == expected;  // nobody reads thousands of bytes
     CHECK(same);
   };
   check({});
@@ -124,40 +103,40 @@ void check_training(Bench& bench, RunConfig config) {
 }  // namespace
 
 TEST_CASE("zero rows: models train the same bits with and without edges that add zeros") {
-  Bench bench;
+  TinyTraining training(few_train());
   for (const char* model : kModels) {
     const RunConfig config = config_of(model);
     INFO(model);
     // GIN's batch norm makes rows of zeros others.
-    CHECK(bench.passing(config)[0] == (config.model.model == "gin" ? 0 : 1));
-    check_training(bench, config);
+    CHECK(passing(training, config)[0] == (config.model.model == "gin" ? 0 : 1));
+    check_training(training, config);
   }
 }
 
 TEST_CASE("zero rows: so they do with norms, residuals, heads, class weights and other losses") {
-  Bench bench;
+  TinyTraining training(few_train());
   RunConfig config = config_of("sage");
   config.model.norm = Norm::kLayer;
   config.model.residual = true;
   config.model.layers = 3;
   config.model.class_weights = ClassWeights::kBalanced;
-  CHECK(bench.passing(config)[0] > 0);
-  check_training(bench, config);
+  CHECK(passing(training, config)[0] > 0);
+  check_training(training, config);
 
   TinyDataset spec = few_train();
   spec.classes = 2;
-  Bench two(spec);
+  TinyTraining two(spec);
   config = config_of("gcn");
   config.model.task = Task::kBinary;
-  CHECK(two.passing(config)[0] > 0);
+  CHECK(passing(two, config)[0] > 0);
   check_training(two, config);
 
   spec = few_train();
   spec.multi_label = true;
   spec.classes = 5;
-  Bench many(spec);
+  TinyTraining many(spec);
   config.model.task = Task::kMultiLabel;
-  CHECK(many.passing(config)[0] > 0);
+  CHECK(passing(many, config)[0] > 0);
   check_training(many, config);
 }
 
@@ -166,22 +145,23 @@ TEST_CASE("zero rows: so they do where one file has the edges of both directions
   spec.edges = test::with_reverse(spec.edges);
   spec.edge_weights = false;
   spec.edge_types = spec.edge_feature_cols = 0;
-  Bench bench(spec);
-  CHECK(bench.passing(config_of("gcn"))[0] > 0);
-  check_training(bench, config_of("gcn"));
+  TinyTraining training(spec);
+  CHECK(passing(training, config_of("gcn"))[0] > 0);
+  check_training(training, config_of("gcn"));
 }
 
 TEST_CASE("zero rows: nothing is passed over where nothing is known, or it doesn't pay") {
-  Bench bench;
+  TinyTraining training(few_train());
   RunConfig config = config_of("gcn");
-  CHECK(bench.passing(config) == std::vector<int>{1, 0});
+  CHECK(passing(training, config) == std::vector<int>{1, 0});
   config.rewrites = "-zeros";
-  CHECK(bench.passing(config) == std::vector<int>{0, 0});
+  CHECK(passing(training, config) == std::vector<int>{0, 0});
   config = config_of("sgc");  // its propagations are done once a run
-  CHECK(bench.passing(config) == std::vector<int>{0, 0});
+  CHECK(passing(training, config) == std::vector<int>{0, 0});
   TinyDataset spec = few_train();
   spec.train_every = 1;  // 40 % train
-  CHECK(Bench(spec).passing(config_of("gcn")) == std::vector<int>{0, 0});
+  TinyTraining many(spec);
+  CHECK(passing(many, config_of("gcn")) == std::vector<int>{0, 0});
 }
 
 TEST_CASE("zero rows: a sum of a gradient and of anything else isn't known to be zero") {

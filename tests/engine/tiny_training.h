@@ -1,0 +1,59 @@
+// A small dataset in memory, to train on in many ways.
+#pragma once
+
+#include <memory>
+
+#include "engine/trainer.h"
+#include "kernels/cpu_backend.h"
+#include "kernels/virtual_device.h"
+#include "tests/support/fake_block_io.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace ooc::test {
+
+// Twelve blocks in three spans; features of two slices.
+inline TinyDataset graph_of_three_spans() {
+  TinyDataset spec;
+  spec.vertices = 1500;
+  spec.feature_cols = 40;
+  spec.block_rows = 128;
+  spec.span_rows = 512;
+  spec.panel_blocks = 4;
+  spec.edges = random_edges(spec.vertices, 9000, 21);
+  return spec;
+}
+
+class TinyTraining {
+ public:
+  explicit TinyTraining(const TinyDataset& spec = graph_of_three_spans())
+      : dataset_(write_tiny_dataset(files_, spec)), io_(files_) {}
+
+  const Dataset& dataset() const { return dataset_; }
+  BlockIo& io() { return io_; }
+  MemoryFileSystem& files() { return files_; }
+  Backend& backend() { return *backend_; }  // of what was started last
+
+  // As a process of its own would train, on the CPU or the virtual device that the plan asks for.
+  // One at a time.
+  Trainer& start(const RunConfig& config, const TrainerOptions& options = {}) {
+    trainer_.reset();
+    backend_ =
+        options.budget.plan.device ? make_virtual_cpu_device("cpu:1", 0) : make_cpu_backend();
+    trainer_ = std::make_unique<Trainer>(*backend_, io_, dataset_, config, options);
+    return *trainer_;
+  }
+  Trainer& start(const RunConfig& config, const PlanOptions& plan) {
+    TrainerOptions options;
+    options.budget.plan = plan;
+    return start(config, options);
+  }
+
+ private:
+  MemoryFileSystem files_;
+  Dataset dataset_;
+  MemoryBlockIo io_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+}  // namespace ooc::test
