@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
+#include "sched/plan_choice.h"
 #include "sched/plan_cost.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
@@ -35,29 +35,16 @@ class Planner {
 
   // Nothing: the least working set doesn't fit.
   std::optional<Plan> make() const {
-    std::optional<TierPlan> best;
-    std::vector<PassSplit> best_splits;
-    for (const bool kept : {false, true}) {
-      if (kept && options_.strategy == Strategy::kNone) break;
-      const auto splits = choose_splits(builder_, edges_, kept);
-      if (!splits) break;
-      PlanProblem problem(builder_, edges_, *splits);
-      TierPlan tier = plan_tier(problem);
-      if (!best || moved_bytes(tier) < moved_bytes(*best)) {
-        best = std::move(tier);
-        best_splits = *splits;
-      }
-      if (moved_bytes(*best) == 0) break;
-    }
+    const std::optional<WorkingTier> best = choose_working_tier(builder_, edges_);
     if (!best) return std::nullopt;
-    PlanProblem problem(builder_, edges_, best_splits);
-    Plan plan = std::move(best->plan);
+    PlanProblem problem(builder_, edges_, best->splits);
+    Plan plan = best->tier.plan;
     if (!options_.device) {
       predict(problem, plan);
       add_bounds(problem, plan);
       return plan;
     }
-    if (!add_host(problem, best->kept, plan)) return std::nullopt;
+    if (!add_host(problem, best->tier.kept, plan)) return std::nullopt;
     return plan;
   }
 
@@ -170,20 +157,6 @@ class Planner {
         plan.seconds += pass.seconds;
       }
     }
-  }
-
-  // Of the pass's rings: how many times what is worked on at once the smallest one holds.
-  static double ring_depth(const Plan& plan, const Pass& pass) {
-    double depth = std::numeric_limits<double>::infinity();
-    for (const TensorUse& use : pass.uses) {
-      if (use.slots == 0) continue;
-      const std::int64_t at_once =
-          use.role != UseRole::kStreamed
-              ? plan.tensors[static_cast<std::size_t>(use.tensor)].layout.slice_count()
-              : 1;
-      depth = std::min(depth, static_cast<double>(use.slots) / static_cast<double>(at_once));
-    }
-    return pass.edge_slots > 0 ? std::min(depth, static_cast<double>(pass.edge_slots)) : depth;
   }
 
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {

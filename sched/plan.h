@@ -61,7 +61,9 @@ struct PlannedTensor {
 // end of the epoch). The blocks come in by the first of these passes that touches them; from 0 to
 // the last pass: they stay for good. Boundaries are multiples of the tensor's unit (or its end),
 // and of what edges reach at once: one of the graph's blocks, of a streamed tensor a span. Memory:
-// slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()).
+// slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()). It may be
+// that of another tensor's piece of the same blocks, whose last pass reads each row before it makes
+// the one of this piece, which begins with that pass.
 struct Piece {
   int tensor = -1;
   std::int64_t first_block = 0, end_block = 0;
@@ -194,9 +196,9 @@ struct Plan {
   std::int64_t bytes_from_device = 0;
   std::int64_t bytes_moved = 0;
   double seconds = 0;
-  // The optimum of the linear program over this pass list: no residency moves fewer bytes, none
-  // takes less time. With a HostTier the bytes are those to and from storage, as if both memories
-  // were one, and bound_link_bytes those over the link.
+  // What the linear program over this pass list comes to with the smallest rings: no plan for it
+  // moves fewer bytes or takes less time. With a HostTier the bytes are those to and from storage,
+  // as if both memories were one, and bound_link_bytes those over the link.
   std::int64_t bound_bytes = 0;
   std::int64_t bound_link_bytes = 0;
   double bound_seconds = 0;
@@ -204,6 +206,7 @@ struct Plan {
 };
 
 int pass_count(const Plan& plan);  // over all sections
+bool lives_in(const Piece& piece, int pass);
 
 // What the plan needs to know of a graph.
 struct EdgeBytes {

@@ -124,7 +124,7 @@ class DpSearch {
         const auto side = static_cast<std::size_t>(stage.edge_file);
         memory += problem_.memory().edge_ring(p, edge_chunks_[side], problem_.ring(p)).bytes;
       }
-      capacity_.push_back(problem_.limit() - memory);
+      capacity_.push_back(problem_.room(p) - memory);
     }
   }
 

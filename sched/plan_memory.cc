@@ -6,12 +6,13 @@
 namespace ooc {
 
 MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
-                         const std::vector<Timeline>& timelines, bool works,
-                         const std::array<std::int64_t, 2>& first_chunks)
+                         const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
+                         bool works, const std::array<std::int64_t, 2>& first_chunks)
     : builder_(builder),
       edges_(edges),
       draft_(draft),
       timelines_(timelines),
+      reuses_(reuses),
       works_(works),
       first_chunks_(first_chunks) {}
 
@@ -118,6 +119,11 @@ std::vector<std::int64_t> MemoryModel::kept(const Kept& residency) const {
       }
     }
   }
+  for (const Reuse& reuse : reuses_) {
+    const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(reuse.to)];
+    bytes[static_cast<std::size_t>(reuse.pass)] -=
+        rows_bytes(tensor, 0, shared_blocks(reuse, residency), 0, tensor.layout.slice_count());
+  }
   return bytes;
 }
 
@@ -154,18 +160,37 @@ void add_band(const Draft& draft, const Timeline& timeline, const Levels& levels
   if (around) add(0, draft.pass_count() - 1);
 }
 
+// By timeline: where bands end.
+std::vector<std::set<std::int64_t>> borders_of(const std::vector<Reuse>& reuses,
+                                               const Kept& residency) {
+  std::vector<std::set<std::int64_t>> borders;
+  for (const Levels& levels : residency.tensors) {
+    std::set<std::int64_t>& own = borders.emplace_back(levels.keep.begin(), levels.keep.end());
+    own.insert(levels.during.begin(), levels.during.end());
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Reuse& reuse : reuses) {
+      std::set<std::int64_t>& from = borders[static_cast<std::size_t>(reuse.from)];
+      std::set<std::int64_t>& to = borders[static_cast<std::size_t>(reuse.to)];
+      changed = changed || from != to;
+      from.insert(to.begin(), to.end());
+      to = from;
+    }
+  }
+  return borders;
+}
+
 }  // namespace
 
 std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
-                               const Kept& residency) {
+                               const std::vector<Reuse>& reuses, const Kept& residency) {
   std::vector<Piece> pieces;
+  const std::vector<std::set<std::int64_t>> borders = borders_of(reuses, residency);
   for (std::size_t t = 0; t < timelines.size(); ++t) {
-    const Levels& levels = residency.tensors[t];
-    std::set<std::int64_t> borders(levels.keep.begin(), levels.keep.end());
-    borders.insert(levels.during.begin(), levels.during.end());
     std::int64_t first = timelines[t].first_block;
-    for (const std::int64_t end : borders) {
-      if (end > first) add_band(draft, timelines[t], levels, first, end, pieces);
+    for (const std::int64_t end : borders[t]) {
+      if (end > first) add_band(draft, timelines[t], residency.tensors[t], first, end, pieces);
       first = end;
     }
   }

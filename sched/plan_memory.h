@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sched/plan_access.h"
+#include "sched/plan_reuse.h"
 
 namespace ooc {
 
@@ -27,10 +27,10 @@ struct UseMemory {
 class MemoryModel {
  public:
   // The references must outlive it. Not `works`: the passes' uses lie in another memory, and what
-  // is here are rows and edge chunks from `first_chunks` on.
+  // is here are rows and edge chunks from `first_chunks` on. What `reuses` share counts once.
   MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
-              const std::vector<Timeline>& timelines, bool works = true,
-              const std::array<std::int64_t, 2>& first_chunks = {});
+              const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
+              bool works = true, const std::array<std::int64_t, 2>& first_chunks = {});
 
   bool works() const { return works_; }
   // `during`: blocks of the use's tensor in pieces.
@@ -52,17 +52,19 @@ class MemoryModel {
   const EdgeTable& edges_;
   const Draft& draft_;
   const std::vector<Timeline>& timelines_;
+  const std::vector<Reuse>& reuses_;
   bool works_;
   std::array<std::int64_t, 2> first_chunks_;
 };
 
-// Bands of levels as pieces without places.
+// Bands of levels as pieces without places; those that share one have the same blocks.
 std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
-                               const Kept& residency);
+                               const std::vector<Reuse>& reuses, const Kept& residency);
 
 // Gives every region of the plan its place in the arena of `limit` bytes (0: no limit); `plan` has
 // the sizes and lifetimes. Pieces may come out cut. Returns the pieces, or rests of them, that
 // found no place; the rest of the plan must fit.
-std::vector<Piece> place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan);
+std::vector<Piece> place(const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
+                         std::int64_t limit, Plan& plan);
 
 }  // namespace ooc

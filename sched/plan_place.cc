@@ -1,5 +1,5 @@
-// Places in the arena: at its bottom what stays for good, then each pass's uses, then pieces, in
-// parts where the holes ask for it. Where something finds no place, other orders are tried.
+// Places in the arena: at its bottom what stays for good, then each pass's uses, then bundles of
+// pieces, in parts where the holes ask for it. Where one finds no place, other orders are tried.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -19,8 +19,8 @@ bool live_in(int first, int last, int pass) {
 
 // What placing one piece or one pass's uses after the other can be told.
 struct Choice {
-  std::vector<std::size_t> order;  // of the pieces that don't stay for good
-  std::vector<bool> up;            // by piece: from the bottom up, rather than from the top down
+  std::vector<std::size_t> order;  // of the bundles
+  std::vector<bool> up;            // by bundle: from the bottom up, rather than from the top down
   std::vector<bool> top;           // by pass: its uses lie at the top
 };
 
@@ -28,19 +28,20 @@ struct Places {
   std::vector<Piece> pieces;
   std::vector<std::int64_t> offsets;  // of edge pieces, then of uses and edge rings, pass by pass
   std::int64_t end = 0;
-  std::vector<std::pair<std::size_t, Piece>> left;  // pieces by number: what found no place
+  std::vector<std::pair<std::size_t, Bundle>> left;  // by number: what found no place
 
   std::int64_t left_bytes() const {
     std::int64_t bytes = 0;
-    for (const auto& [number, piece] : left) bytes += piece.memory.bytes;
+    for (const auto& [number, bundle] : left) bytes += bundle.bytes();
     return bytes;
   }
 };
 
 class Placer {
  public:
-  Placer(const std::vector<Timeline>& timelines, std::int64_t limit, const Plan& plan)
-      : timelines_(timelines), limit_(limit), plan_(plan) {
+  Placer(const std::vector<Timeline>& timelines, const std::vector<Bundle>& bundles,
+         std::int64_t limit, const Plan& plan)
+      : timelines_(timelines), bundles_(bundles), limit_(limit), plan_(plan) {
     for (const Section& section : plan.sections) {
       passes_ += static_cast<int>(section.passes.size());
     }
@@ -50,21 +51,18 @@ class Placer {
     for (const EdgePiece& piece : plan_.edge_pieces) {
       out_.offsets.push_back(put(piece.memory.bytes, 0, passes_ - 1, false));
     }
-    for (Piece piece : plan_.pieces) {
-      if (length(piece) < passes_) continue;
-      piece.memory.offset = put(piece.memory.bytes, piece.first_pass, piece.last_pass, false);
-      out_.pieces.push_back(piece);
+    for (const Bundle& bundle : bundles_) {
+      if (length(bundle) == passes_) put_whole(bundle);
     }
     put_uses(choice.top);
     for (const std::size_t at : choice.order) {
-      const Piece& piece = plan_.pieces[at];
-      if (length(piece) < passes_) put_piece(piece, at, choice.up[at]);
+      if (length(bundles_[at]) < passes_) put_bundle(bundles_[at], at, choice.up[at]);
     }
     return std::move(out_);
   }
   int passes() const { return passes_; }
-  int length(const Piece& piece) const {
-    return (piece.last_pass - piece.first_pass + passes_) % passes_ + 1;
+  int length(const Bundle& bundle) const {
+    return (bundle.last_pass() - bundle.first_pass() + passes_) % passes_ + 1;
   }
 
  private:
@@ -134,31 +132,36 @@ class Placer {
     return offset;
   }
 
-  void put_piece(Piece piece, std::size_t number, bool up) {
-    if (limit_ == 0) {
-      piece.memory.offset = put(piece.memory.bytes, piece.first_pass, piece.last_pass, false);
+  void put_whole(const Bundle& bundle) {
+    const std::int64_t offset = put(bundle.bytes(), bundle.first_pass(), bundle.last_pass(), false);
+    for (Piece piece : bundle.pieces) {
+      piece.memory.offset = offset;
       out_.pieces.push_back(piece);
-      return;
     }
-    std::vector<Hole> found = holes(piece.first_pass, piece.last_pass);
+  }
+
+  void put_bundle(Bundle bundle, std::size_t number, bool up) {
+    if (limit_ == 0) return put_whole(bundle);
+    std::vector<Hole> found = holes(bundle.first_pass(), bundle.last_pass());
     if (!up) std::reverse(found.begin(), found.end());
+    const Piece& first = bundle.pieces.front();
     const auto whole = std::find_if(found.begin(), found.end(), [&](const Hole& hole) {
-      return hole.bytes() >= piece.memory.bytes;
+      return hole.bytes() >= bundle.bytes();
     });
-    if (whole != found.end()) return put_part(piece, piece.end_block, *whole, up);
-    const std::int64_t quantum = timeline_of(timelines_, piece.tensor, piece.first_block).quantum;
+    if (whole != found.end()) return put_part(bundle, first.end_block, *whole, up);
+    const std::int64_t quantum = timeline_of(timelines_, first.tensor, first.first_block).quantum;
     const std::int64_t step =
-        bytes_to(piece, std::min(piece.first_block + quantum, piece.end_block));
+        bytes_to(first, std::min(first.first_block + quantum, first.end_block));
     for (const Hole& hole : found) {
       const std::int64_t blocks = hole.bytes() / step * quantum;
       if (blocks == 0) continue;
-      const std::int64_t end = std::min(piece.first_block + blocks, piece.end_block);
-      put_part(piece, end, hole, up);
-      piece.first_block = end;
-      if (end == piece.end_block) return;
+      const std::int64_t end = std::min(first.first_block + blocks, first.end_block);
+      put_part(bundle, end, hole, up);
+      if (end == first.end_block) return;
+      for (Piece& piece : bundle.pieces) piece.first_block = end;
     }
-    piece.memory.bytes = bytes_to(piece, piece.end_block);
-    out_.left.emplace_back(number, piece);
+    for (Piece& piece : bundle.pieces) piece.memory.bytes = bytes_to(piece, piece.end_block);
+    out_.left.emplace_back(number, std::move(bundle));
   }
 
   std::int64_t bytes_to(const Piece& piece, std::int64_t end_block) const {
@@ -167,16 +170,19 @@ class Placer {
   }
 
   // The blocks before end_block, at an end of a hole.
-  void put_part(const Piece& piece, std::int64_t end_block, const Hole& hole, bool up) {
-    Piece part = piece;
-    part.end_block = end_block;
-    part.memory.bytes = bytes_to(piece, end_block);
-    part.memory.offset = up ? hole.offset : (hole.end - part.memory.bytes) / kPage * kPage;
-    occupy(part.memory, part.first_pass, part.last_pass);
-    out_.pieces.push_back(part);
+  void put_part(const Bundle& bundle, std::int64_t end_block, const Hole& hole, bool up) {
+    const std::int64_t bytes = bytes_to(bundle.pieces.front(), end_block);
+    const std::int64_t offset = up ? hole.offset : (hole.end - bytes) / kPage * kPage;
+    for (Piece part : bundle.pieces) {
+      part.end_block = end_block;
+      part.memory = {offset, bytes};
+      out_.pieces.push_back(part);
+    }
+    occupy({offset, bytes}, bundle.first_pass(), bundle.last_pass());
   }
 
   const std::vector<Timeline>& timelines_;
+  const std::vector<Bundle>& bundles_;
   std::int64_t limit_;
   const Plan& plan_;
   int passes_ = 0;
@@ -184,20 +190,20 @@ class Placer {
   Places out_;
 };
 
-// Seen from a pass on, what is there already, then pieces in the order in which they begin: for
+// Seen from a pass on, what is there already, then bundles in the order in which they begin: for
 // intervals, and without uses, that leaves no gaps.
 Choice choice_from(int first_pass, bool up, const Placer& placer,
-                   const std::vector<Piece>& pieces) {
+                   const std::vector<Bundle>& bundles) {
   const int passes = placer.passes();
   Choice choice{{},
-                std::vector<bool>(pieces.size(), up),
+                std::vector<bool>(bundles.size(), up),
                 std::vector<bool>(static_cast<std::size_t>(passes))};
   const auto rank = [&](std::size_t at) {
-    const int begin = (pieces[at].first_pass - first_pass + passes) % passes;
-    const int length = placer.length(pieces[at]);
+    const int begin = (bundles[at].first_pass() - first_pass + passes) % passes;
+    const int length = placer.length(bundles[at]);
     return std::tuple(begin + length > passes ? 0 : 1, begin, -length);
   };
-  for (std::size_t i = 0; i < pieces.size(); ++i) choice.order.push_back(i);
+  for (std::size_t i = 0; i < bundles.size(); ++i) choice.order.push_back(i);
   std::stable_sort(choice.order.begin(), choice.order.end(),
                    [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   return choice;
@@ -205,15 +211,15 @@ Choice choice_from(int first_pass, bool up, const Placer& placer,
 
 // What found no place comes first the next time, perhaps from the other side, perhaps with the uses
 // of one of its passes on the other side.
-void change(const std::vector<std::pair<std::size_t, Piece>>& left, const Placer& placer,
+void change(const std::vector<std::pair<std::size_t, Bundle>>& left, const Placer& placer,
             std::minstd_rand& random, Choice& choice) {
-  for (const auto& [number, piece] : left) {
+  for (const auto& [number, bundle] : left) {
     const auto at = std::find(choice.order.begin(), choice.order.end(), number);
     std::rotate(choice.order.begin(), at, at + 1);
     if (random() % 2 == 0) choice.up[number] = !choice.up[number];
     if (random() % 2 == 0) continue;
-    const auto offset = static_cast<int>(random() % static_cast<unsigned>(placer.length(piece)));
-    const auto pass = static_cast<std::size_t>((piece.first_pass + offset) % placer.passes());
+    const auto offset = static_cast<int>(random() % static_cast<unsigned>(placer.length(bundle)));
+    const auto pass = static_cast<std::size_t>((bundle.first_pass() + offset) % placer.passes());
     choice.top[pass] = !choice.top[pass];
   }
 }
@@ -233,17 +239,19 @@ void apply(const Places& places, Plan& plan) {
 
 }  // namespace
 
-std::vector<Piece> place(const std::vector<Timeline>& timelines, std::int64_t limit, Plan& plan) {
+std::vector<Piece> place(const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
+                         std::int64_t limit, Plan& plan) {
   constexpr int kChanges = 60;
-  const Placer probe(timelines, limit, plan);
+  const std::vector<Bundle> bundles = make_bundles(reuses, plan.pieces);
+  const Placer probe(timelines, bundles, limit, plan);
   const int orders = 2 * probe.passes();
   std::minstd_rand random(1);
   Choice choice, best_choice;
   std::optional<Places> best;
   for (int i = 0; i < orders + kChanges; ++i) {
-    if (i < orders) choice = choice_from(i / 2, i % 2 == 0, probe, plan.pieces);
+    if (i < orders) choice = choice_from(i / 2, i % 2 == 0, probe, bundles);
     if (i == orders) choice = best_choice;
-    Places places = Placer(timelines, limit, plan).run(choice);
+    Places places = Placer(timelines, bundles, limit, plan).run(choice);
     const Choice tried = choice;
     if (i >= orders) change(places.left, probe, random, choice);
     if (limit > 0 && places.end > limit) continue;
@@ -255,7 +263,9 @@ std::vector<Piece> place(const std::vector<Timeline>& timelines, std::int64_t li
   OOC_CHECK(best.has_value());
   apply(*best, plan);
   std::vector<Piece> left;
-  for (const auto& [number, piece] : best->left) left.push_back(piece);
+  for (const auto& [number, bundle] : best->left) {
+    left.insert(left.end(), bundle.pieces.begin(), bundle.pieces.end());
+  }
   return left;
 }
 

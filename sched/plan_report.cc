@@ -1,18 +1,20 @@
 #include "sched/plan_report.h"
 
+#include <set>
+
 namespace ooc {
 namespace {
 
-bool lives(const Piece& piece, int pass) {
-  return piece.first_pass <= piece.last_pass ? pass >= piece.first_pass && pass <= piece.last_pass
-                                             : pass >= piece.first_pass || pass <= piece.last_pass;
-}
-
+// What lies in one place counts once.
 std::int64_t pieces_bytes(const std::vector<Piece>& pieces,
                           const std::vector<EdgePiece>& edge_pieces, int pass) {
   std::int64_t bytes = 0;
   for (const EdgePiece& piece : edge_pieces) bytes += piece.memory.bytes;
-  for (const Piece& piece : pieces) bytes += lives(piece, pass) ? piece.memory.bytes : 0;
+  std::set<std::int64_t> places;
+  for (const Piece& piece : pieces) {
+    if (!lives_in(piece, pass) || !places.insert(piece.memory.offset).second) continue;
+    bytes += piece.memory.bytes;
+  }
   return bytes;
 }
 

@@ -11,7 +11,7 @@ struct RingChoice {
   std::int64_t share;  // one of so many of the memory that it may take beyond the first choice
 };
 // From what keeps transfers and compute apart to what overlaps them best.
-constexpr RingChoice kRings[] = {
+constexpr RingChoice kRings[PlanProblem::kRingChoices] = {
     {{1, 0, 0}, 1}, {{2, 0, 0}, 2}, {{3, 4 * kMiB, 4 * kMiB}, 8}, {{3, 8 * kMiB, 16 * kMiB}, 16}};
 // Where there is memory left.
 constexpr RingSize kWideRings[] = {{4, 64 * kMiB, 64 * kMiB},
@@ -23,12 +23,13 @@ constexpr RingSize kWideRings[] = {{4, 64 * kMiB, 64 * kMiB},
 }  // namespace
 
 PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-                         const std::vector<PassSplit>& splits)
+                         const std::vector<PassSplit>& splits, int most_ring)
     : builder_(builder),
       edges_(edges),
       draft_(builder.draft(splits)),
       timelines_(make_timelines(builder, draft_)),
-      memory_(builder, edges, draft_, timelines_),
+      reuses_(find_reuses(builder, draft_, timelines_)),
+      memory_(builder, edges, draft_, timelines_, reuses_),
       nothing_(nothing_kept(timelines_, {})),
       reduction_bytes_(builder.reduction_bytes(draft_)) {
   for (const StageShape& stage : builder.stages()) {
@@ -41,7 +42,9 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
     limit_ = std::max<std::int64_t>(
         options.memory_bytes - options.workers * scratch_bytes_ - reduction_bytes_, 1);
   }
-  for (int pass = 0; pass < draft_.pass_count(); ++pass) rings_.push_back(choose_ring(pass));
+  reserves_.resize(draft_.passes.size());
+  for (int pass = 0; pass < draft_.pass_count(); ++pass)
+    rings_.push_back(choose_ring(pass, most_ring));
 }
 
 PlanProblem::PlanProblem(const PlanProblem& above, const Kept& kept, std::int64_t limit)
@@ -49,9 +52,10 @@ PlanProblem::PlanProblem(const PlanProblem& above, const Kept& kept, std::int64_
       edges_(above.edges_),
       draft_(above.draft_),
       timelines_(timelines_below(draft_, above.timelines_, kept)),
-      memory_(builder_, edges_, draft_, timelines_, false, kept.edge_chunks),
+      memory_(builder_, edges_, draft_, timelines_, reuses_, false, kept.edge_chunks),
       nothing_(nothing_kept(timelines_, kept.edge_chunks)),
       limit_(limit),
+      reserves_(draft_.passes.size()),
       rings_(draft_.passes.size()) {}
 
 std::int64_t PlanProblem::least(int pass) const {
@@ -59,12 +63,13 @@ std::int64_t PlanProblem::least(int pass) const {
          memory_.working_set(pass, nothing(), kRings[0].size);
 }
 
-RingSize PlanProblem::choose_ring(int pass) const {
+RingSize PlanProblem::choose_ring(int pass, int most) const {
   if (limit_ == 0) return kWideRings[0];
   const std::int64_t least_bytes = memory_.working_set(pass, nothing(), kRings[0].size);
   const std::int64_t held = least(pass) - least_bytes;
   RingSize chosen = kRings[0].size;
-  for (const auto& [ring, share] : kRings) {
+  for (int i = 0; i <= most; ++i) {
+    const auto& [ring, share] = kRings[i];
     const std::int64_t bytes = memory_.working_set(pass, nothing(), ring);
     if (held + bytes > limit_ || bytes - least_bytes > limit_ / share) break;
     chosen = ring;
@@ -87,7 +92,7 @@ std::vector<std::int64_t> PlanProblem::free(const Kept& residency) const {
   std::vector<std::int64_t> free = memory_.kept(residency);
   for (std::size_t pass = 0; pass < free.size(); ++pass) {
     const auto index = static_cast<int>(pass);
-    free[pass] = limit() - free[pass] - memory_.working_set(index, residency, ring(index));
+    free[pass] = room(index) - free[pass] - memory_.working_set(index, residency, ring(index));
   }
   return free;
 }

@@ -12,9 +12,11 @@ namespace ooc {
 // one below it.
 class PlanProblem {
  public:
-  // The references must outlive it.
+  // The references must outlive it. `most_ring`: passes have rings of that size at most, of
+  // kRingChoices from the smallest one on.
+  static constexpr int kRingChoices = 4;
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-              const std::vector<PassSplit>& splits);
+              const std::vector<PassSplit>& splits, int most_ring = kRingChoices - 1);
   // Of a memory of `limit` bytes (0: no limit) below the one of `above`, which keeps so much.
   PlanProblem(const PlanProblem& above, const Kept& kept, std::int64_t limit);
   PlanProblem(const PlanProblem&) = delete;
@@ -24,14 +26,18 @@ class PlanProblem {
   const EdgeTable& edges() const { return edges_; }
   const Draft& draft() const { return draft_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
+  const std::vector<Reuse>& reuses() const { return reuses_; }
+  // Each pair saves memory, but ties two places.
+  void set_reuses(std::vector<Reuse> reuses) { reuses_ = std::move(reuses); }
   const MemoryModel& memory() const { return memory_; }
   // Not: the passes work in the memory above.
   bool works() const { return memory_.works(); }
   // Bytes of the arena; 0: no limit.
-  std::int64_t limit() const { return limit_ - reserve_; }
+  std::int64_t limit() const { return limit_; }
   void set_limit(std::int64_t bytes) { limit_ = bytes; }
-  // Of that, so much is to stay free: places in the arena take more than sizes tell.
-  void reserve(std::int64_t bytes) { reserve_ = bytes; }
+  // Of that, by pass, so much is to stay free: places in the arena take more than sizes tell.
+  void reserve(std::vector<std::int64_t> bytes) { reserves_ = std::move(bytes); }
+  std::int64_t room(int pass) const { return limit_ - reserves_[static_cast<std::size_t>(pass)]; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }  // per worker
   std::int64_t reduction_bytes() const { return reduction_bytes_; }
   const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
@@ -58,15 +64,17 @@ class PlanProblem {
   std::int64_t bytes(const Kept& residency) const;  // read and written, of an epoch
 
  private:
-  RingSize choose_ring(int pass) const;
+  RingSize choose_ring(int pass, int most) const;
 
   const PassBuilder& builder_;
   const EdgeTable& edges_;
   Draft draft_;
   std::vector<Timeline> timelines_;
+  std::vector<Reuse> reuses_;
   MemoryModel memory_;
   Kept nothing_;
-  std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0, limit_ = 0, reserve_ = 0;
+  std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0, limit_ = 0;
+  std::vector<std::int64_t> reserves_;
   std::vector<RingSize> rings_;
 };
 

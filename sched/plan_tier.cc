@@ -16,25 +16,47 @@ class TierPlanner {
       : problem_(problem), builder_(problem.builder()), options_(builder_.options()) {}
 
   TierPlan run() {
-    std::optional<TierPlan> best;
-    for (const std::int64_t percent : {0, 2, 4, 7, 11, 16}) {
-      problem_.reserve(problem_.limit() * percent / 100);
-      std::string remark;
-      const std::vector<Kept> choices = decide(remark);
-      problem_.reserve(0);
-      bool changed = true;
-      for (const Kept& residency : choices) {
-        TierPlan tier = place_all(residency, changed);
-        tier.plan.remark = remark;
-        if (!best || moved_bytes(tier) < moved_bytes(*best)) best = std::move(tier);
-      }
-      if (!changed) break;
+    constexpr int kRounds = 4;
+    std::vector<std::int64_t> reserve(problem_.draft().passes.size());
+    // Where pieces find no place, memory is left free: first in their passes, then in all of them.
+    bool done = false;
+    for (int round = 0; round < kRounds && !done; ++round) done = take(reserve);
+    for (const std::int64_t percent : {2, 4, 7, 11, 16}) {
+      if (done) break;
+      reserve.assign(reserve.size(), problem_.limit() * percent / 100);
+      done = take(reserve);
     }
-    widen_rings(*best);
-    return std::move(*best);
+    widen_rings(*best_);
+    return std::move(*best_);
   }
 
  private:
+  // Plans with so much free, and adds what then found no place, by pass. True: no more of it will
+  // help, for all found a place, or what was lost by that is little.
+  bool take(std::vector<std::int64_t>& reserve) {
+    constexpr double kGood = 1.002;
+    problem_.reserve(reserve);
+    std::string remark;
+    const std::vector<Kept> choices = decide(remark);
+    problem_.reserve(std::vector<std::int64_t>(reserve.size()));
+    bool done = false;
+    for (const Kept& residency : choices) {
+      std::vector<Piece> left;
+      TierPlan tier = place_all(residency, left);
+      tier.plan.remark = remark;
+      done = left.empty();
+      for (const Piece& piece : left) {
+        for (std::size_t pass = 0; pass < reserve.size(); ++pass) {
+          if (lives_in(piece, static_cast<int>(pass))) reserve[pass] += piece.memory.bytes;
+        }
+      }
+      const std::int64_t bytes = problem_.bytes(residency);
+      if (least_ < 0 || bytes < least_) least_ = bytes;
+      if (!best_ || moved_bytes(tier) < moved_bytes(*best_)) best_ = std::move(tier);
+    }
+    return done || static_cast<double>(moved_bytes(*best_)) <= kGood * static_cast<double>(least_);
+  }
+
   // What the strategy keeps; several, where what is better depends on the places that are found.
   std::vector<Kept> decide(std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return {problem_.nothing()};
@@ -47,9 +69,12 @@ class TierPlanner {
     return {std::move(filled), choose_by_lp(problem_)};
   }
 
-  // Gives up what finds no place; then `changed`.
-  TierPlan place_all(Kept residency, bool& changed) {
-    changed = false;
+  std::vector<Piece> find_places(Plan& plan) const {
+    return place(problem_.timelines(), problem_.reuses(), problem_.limit(), plan);
+  }
+
+  // Gives up what finds no place; `lost` is what found none at first.
+  TierPlan place_all(Kept residency, std::vector<Piece>& lost) {
     trim(problem_, residency);
     while (true) {
       if (options_.strategy != Strategy::kNone) {
@@ -57,12 +82,12 @@ class TierPlanner {
       }
       if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no rings to save
       Plan plan = lay_out(residency);
-      const std::vector<Piece> left = place(problem_.timelines(), problem_.limit(), plan);
+      const std::vector<Piece> left = find_places(plan);
       if (left.empty()) {
         count_bytes(residency, plan);
         return {std::move(plan), std::move(residency)};
       }
-      changed = true;
+      if (lost.empty()) lost = left;
       give_up(left, residency);
     }
   }
@@ -94,7 +119,7 @@ class TierPlanner {
   bool place_with(const std::vector<RingSize>& rings, TierPlan& tier) {
     problem_.set_rings(rings);
     Plan plan = lay_out(tier.kept);
-    if (!place(problem_.timelines(), problem_.limit(), plan).empty()) return false;
+    if (!find_places(plan).empty()) return false;
     plan.remark = tier.plan.remark;
     count_bytes(tier.kept, plan);
     tier.plan = std::move(plan);
@@ -117,13 +142,8 @@ class TierPlanner {
 
   // Every interval that the piece's passes reach into, and the accesses at their ends.
   static void lower(const Timeline& line, const Piece& piece, Levels& levels) {
-    const auto inside = [&](int pass) {
-      return piece.first_pass <= piece.last_pass
-                 ? pass >= piece.first_pass && pass <= piece.last_pass
-                 : pass >= piece.first_pass || pass <= piece.last_pass;
-    };
     for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-      if (!inside(line.accesses[i].pass)) continue;
+      if (!lives_in(piece, line.accesses[i].pass)) continue;
       if (levels.during[i] < piece.end_block || line.accesses[i].holds) continue;
       levels.during[i] -= piece.end_block - piece.first_block;
       levels.during[i] -= levels.during[i] % line.quantum;
@@ -143,7 +163,7 @@ class TierPlanner {
     plan.reduction_bytes = problem_.reduction_bytes();
     plan.tensors = problem_.draft().tensors;
     plan.sections = builder_.sections(problem_.draft());
-    plan.pieces = make_pieces(problem_.draft(), problem_.timelines(), residency);
+    plan.pieces = make_pieces(problem_.draft(), problem_.timelines(), problem_.reuses(), residency);
     const std::vector<std::int64_t> stored =
         stored_from(problem_.draft(), problem_.timelines(), residency);
     for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
@@ -234,6 +254,8 @@ class TierPlanner {
   PlanProblem& problem_;
   const PassBuilder& builder_;
   const PlanOptions& options_;
+  std::optional<TierPlan> best_;
+  std::int64_t least_ = -1;  // bytes that were decided on, before places
 };
 
 }  // namespace

@@ -6,6 +6,11 @@
 
 namespace ooc {
 
+bool lives_in(const Piece& piece, int pass) {
+  return piece.first_pass <= piece.last_pass ? piece.first_pass <= pass && pass <= piece.last_pass
+                                             : piece.first_pass <= pass || pass <= piece.last_pass;
+}
+
 int pass_count(const Plan& plan) {
   std::size_t count = 0;
   for (const Section& section : plan.sections) count += section.passes.size();

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "tests/support/shared_places.h"
+
 namespace ooc::test {
 namespace {
 
@@ -237,10 +239,11 @@ void check_regions(std::vector<Held> held, std::int64_t arena_bytes) {
 }
 
 std::vector<Held> held_in(const Plan& plan, const std::vector<Piece>& pieces,
-                          const std::vector<EdgePiece>& edge_pieces, int pass) {
+                          const std::vector<EdgePiece>& edge_pieces, int pass,
+                          const std::set<const Piece*>& left_out = {}) {
   std::vector<Held> held;
   for (const Piece& piece : pieces) {
-    if (!alive(piece, pass)) continue;
+    if (!alive(piece, pass) || left_out.contains(&piece)) continue;
     held.push_back({piece.memory, plan.tensors[static_cast<std::size_t>(piece.tensor)].name});
   }
   for (const EdgePiece& piece : edge_pieces) held.push_back({piece.memory, "edges"});
@@ -249,7 +252,8 @@ std::vector<Held> held_in(const Plan& plan, const std::vector<Piece>& pieces,
 
 void check_regions(const Plan& plan, int index, const Pass& pass) {
   INFO("pass " << index << " " << pass.name);
-  std::vector<Held> held = held_in(plan, plan.pieces, plan.edge_pieces, index);
+  std::vector<Held> held =
+      held_in(plan, plan.pieces, plan.edge_pieces, index, in_place_of_others(plan, index, pass));
   for (const TensorUse& use : pass.uses) held.push_back({use.memory, "use"});
   held.push_back({pass.edge_ring, "edge ring"});
   check_regions(std::move(held), plan.arena_bytes);

@@ -1,0 +1,146 @@
+#include "sched/plan_choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "sched/plan_cost.h"
+#include "sched/plan_lp.h"
+#include "sched/plan_splits.h"
+
+namespace ooc {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kMostSeconds = 1.01;  // that smaller rings may take, of those of larger ones
+
+class WorkingTierChoice {
+ public:
+  WorkingTierChoice(const PassBuilder& builder, const EdgeTable& edges)
+      : builder_(builder), edges_(edges) {}
+
+  std::optional<WorkingTier> run() {
+    const Strategy strategy = builder_.options().strategy;
+    for (const bool kept : {false, true}) {
+      if (kept && strategy == Strategy::kNone) break;
+      const auto splits = choose_splits(builder_, edges_, kept);
+      if (!splits || (best_ && best_->splits == *splits)) break;
+      PlanProblem problem(builder_, edges_, *splits);
+      take(*splits, plan_tier(problem));
+      if (moved_bytes(best_->tier) == 0) break;
+    }
+    const bool limited = builder_.options().memory_bytes != 0;
+    if (!best_ || !limited || strategy != Strategy::kLp) return std::move(best_);
+    try_fewer_reuses();
+    try_smaller_rings();
+    return std::move(best_);
+  }
+
+ private:
+  void take(const std::vector<PassSplit>& splits, TierPlan tier) {
+    if (best_ && moved_bytes(tier) >= moved_bytes(best_->tier)) return;
+    best_ = WorkingTier{splits, std::move(tier)};
+  }
+
+  // Where places cost bytes: without each of the pairs that it isn't worse without.
+  void try_fewer_reuses() {
+    constexpr double kGood = 1.01;
+    const std::vector<PassSplit> splits = best_->splits;
+    PlanProblem problem(builder_, edges_, splits);
+    reuses_ = problem.reuses();
+    const double likely = likely_bytes(problem).value_or(0);
+    for (std::size_t i = reuses_.size(); i-- > 0;) {
+      if (static_cast<double>(moved_bytes(best_->tier)) <= kGood * likely) return;
+      std::vector<Reuse> fewer = reuses_;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      problem.set_reuses(fewer);
+      if (!problem.fits(problem.nothing())) continue;
+      TierPlan tier = plan_tier(problem);
+      if (moved_bytes(tier) > moved_bytes(best_->tier)) continue;
+      reuses_ = std::move(fewer);
+      take(splits, std::move(tier));
+    }
+  }
+
+  void try_smaller_rings() {
+    const std::vector<PassSplit> splits = best_->splits;
+    const Plan larger = best_->tier.plan;
+    const auto planned = [](const Plan& plan) {
+      return [&plan](int, const Pass& pass) { return ring_depth(plan, pass); };
+    };
+    for (int rings = PlanProblem::kRingChoices - 2; rings >= 0; --rings) {
+      PlanProblem problem(builder_, edges_, splits, rings);
+      problem.set_reuses(reuses_);
+      const double most = kMostSeconds * seconds(problem, larger, planned(larger));
+      const auto least = [&](int index, const Pass& pass) {
+        return least_depth(problem, index, pass);
+      };
+      if (moved_bytes(best_->tier) == 0 || seconds(problem, larger, least) > most) return;
+      TierPlan tier = plan_tier(problem);
+      if (seconds(problem, tier.plan, planned(tier.plan)) > most) continue;
+      take(splits, std::move(tier));
+    }
+  }
+
+  // Predicted, as if storage were below this memory.
+  double seconds(const PlanProblem& problem, const Plan& plan,
+                 const std::function<double(int, const Pass&)>& depth) const {
+    const MachineRates& rates = builder_.options().rates;
+    const TransferRates transfers =
+        builder_.options().device ? link_rates(rates) : storage_rates(rates);
+    double sum = 0;
+    int index = 0;
+    for (const Section& section : plan.sections) {
+      for (const Pass& pass : section.passes) {
+        const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
+        sum += overlapped_seconds(
+            transfer_seconds({pass.bytes_read, pass.bytes_written}, transfers),
+            compute_seconds(work_of(builder_, draft), rates), depth(index, pass));
+        ++index;
+      }
+    }
+    return sum;
+  }
+
+  // If what streams through rings did so through those of the problem.
+  static double least_depth(const PlanProblem& problem, int index, const Pass& pass) {
+    const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
+    double depth = kNever;
+    for (std::size_t i = 0; i < pass.uses.size(); ++i) {
+      if (pass.uses[i].slots == 0) continue;
+      const UseDraft& use = draft.uses[i];
+      const UseMemory ring = problem.memory().use(index, use, 0, problem.ring(index));
+      const UseMemory least = problem.memory().use(index, use, 0, {});
+      depth = std::min(depth, static_cast<double>(ring.slots) / static_cast<double>(least.slots));
+    }
+    if (pass.edge_slots == 0) return depth;
+    const UseMemory ring = problem.memory().edge_ring(index, 0, problem.ring(index));
+    return std::min(depth, static_cast<double>(ring.slots));
+  }
+
+  const PassBuilder& builder_;
+  const EdgeTable& edges_;
+  std::optional<WorkingTier> best_;
+  std::vector<Reuse> reuses_;  // of the best one's splits
+};
+
+}  // namespace
+
+std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges) {
+  return WorkingTierChoice(builder, edges).run();
+}
+
+double ring_depth(const Plan& plan, const Pass& pass) {
+  double depth = kNever;
+  for (const TensorUse& use : pass.uses) {
+    if (use.slots == 0) continue;
+    const std::int64_t at_once =
+        use.role != UseRole::kStreamed
+            ? plan.tensors[static_cast<std::size_t>(use.tensor)].layout.slice_count()
+            : 1;
+    depth = std::min(depth, static_cast<double>(use.slots) / static_cast<double>(at_once));
+  }
+  return pass.edge_slots > 0 ? std::min(depth, static_cast<double>(pass.edge_slots)) : depth;
+}
+
+}  // namespace ooc

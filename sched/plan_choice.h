@@ -1,0 +1,24 @@
+// The plan of the memory in which passes work: splits, sizes of rings, and what stays.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sched/plan_tier.h"
+
+namespace ooc {
+
+struct WorkingTier {
+  std::vector<PassSplit> splits;
+  TierPlan tier;
+};
+
+// Fewest bytes, as if storage were below it. Rings are as large as overlap asks for, or, where that
+// takes hardly more time, smaller, which leaves more memory for what stays. Nothing: the least
+// working set doesn't fit.
+std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges);
+
+// Of the pass's rings: how many times what is worked on at once the smallest one holds.
+double ring_depth(const Plan& plan, const Pass& pass);
+
+}  // namespace ooc

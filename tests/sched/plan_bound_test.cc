@@ -1,0 +1,135 @@
+// The bound: no plan for the same passes goes below it, and `lp` comes close to it.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "sched/plan_lp.h"
+#include "tests/support/plan_checks.h"
+
+using namespace ooc;
+using namespace ooc::test;
+
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr Strategy kStrategies[] = {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp};
+
+std::int64_t moved(const Plan& plan) { return plan.bytes_read + plan.bytes_written; }
+
+// Levels that may be: whole units, no less during an access than on either side of it.
+Kept random_levels(const PlanProblem& problem, std::mt19937& random) {
+  Kept kept = problem.nothing();
+  const auto pick = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
+    const Timeline& line = problem.timelines()[t];
+    Levels& levels = kept.tensors[t];
+    const auto level = [&](std::int64_t least) {
+      const std::int64_t kind = pick(0, 3);
+      if (kind == 0) return line.end_block;
+      if (kind < 3) return least;
+      return std::max(least, whole_blocks(line, pick(least, line.end_block)));
+    };
+    for (std::int64_t& keep : levels.keep) keep = level(line.first_block);
+    for (int i = 0; i < line.interval_count(); ++i) {
+      for (const int access : {i, line.end_of(i)}) {
+        if (access < 0) continue;
+        std::int64_t& during = levels.during[static_cast<std::size_t>(access)];
+        during = std::max(during, levels.keep[static_cast<std::size_t>(i)]);
+      }
+    }
+    for (std::int64_t& during : levels.during) during = level(during);
+  }
+  const std::int64_t chunks = problem.edges().chunk_count();
+  for (std::int64_t& first : kept.edge_chunks) first = pick(0, 2) == 0 ? chunks : pick(0, chunks);
+  return kept;
+}
+
+}  // namespace
+
+TEST_CASE("bound: nothing that fits into memory moves less") {
+  std::mt19937 random(11);
+  const auto pick = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  int close = 0, problems = 0;
+  for (int round = 0; round < 40; ++round) {
+    const Program program =
+        train_program(static_cast<int>(pick(1, 2)), pick(8, 200), pick(8, 100), pick(2, 60));
+    GraphCounts graph = graph_counts(pick(40'000, 120'000), 800'000, 16384);
+    graph.symmetric = pick(0, 1) == 0;
+    PlanOptions options;
+    options.memory_bytes = pick(16, 160) * kMiB;
+    const PassBuilder builder({&program}, graph, options);
+    const EdgeTable edges(graph);
+    std::vector<PassSplit> splits;
+    for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+      splits.push_back({pick(0, 3), pick(0, 2)});
+    }
+    const PlanProblem problem(builder, edges, splits, 0);  // the smallest rings
+    const auto bound = least_bytes(problem);
+    std::int64_t least = -1;
+    for (int i = 0; i < 400; ++i) {
+      Kept kept = random_levels(problem, random);
+      if (i % 8 == 0) trim(problem, kept);
+      if (!problem.fits(kept)) continue;
+      if (i % 4 == 0) fill_memory(problem, kept);
+      const std::int64_t bytes = problem.bytes(kept);
+      if (least < 0 || bytes < least) least = bytes;
+    }
+    INFO("round " << round << " least " << least << " bound " << bound.value_or(-1));
+    if (least < 0) continue;
+    ++problems;
+    REQUIRE(bound.has_value());
+    CHECK(*bound <= static_cast<double>(least));
+    const Kept chosen = choose_by_lp(problem);
+    REQUIRE(problem.fits(chosen));
+    CHECK(*bound <= static_cast<double>(problem.bytes(chosen)));
+    CHECK(problem.bytes(chosen) <= least * 105 / 100);
+    close += static_cast<double>(problem.bytes(chosen)) <= 1.05 * *bound + 1 ? 1 : 0;
+  }
+  CHECK(problems >= 30);
+  CHECK(close >= problems * 2 / 3);
+}
+
+TEST_CASE("bound: it is the same for every strategy that has the same passes, and below all") {
+  const Program program = train_program(2, 100, 64, 40);
+  const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
+  for (const std::int64_t slices : {1, 2}) {
+    for (const std::int64_t mib : {150, 300, 500, 800}) {
+      INFO("slices " << slices << " budget " << mib);
+      std::int64_t bound = -1, least = -1;
+      for (const Strategy strategy : kStrategies) {
+        PlanOptions options{.strategy = strategy, .memory_bytes = mib * kMiB};
+        options.part_blocks = 4;
+        options.slices_at_once = slices;
+        const Plan plan = make_plan({&program}, graph, options);
+        if (bound < 0) bound = plan.bound_bytes;
+        CHECK(plan.bound_bytes == bound);
+        if (least < 0 || moved(plan) < least) least = moved(plan);
+      }
+      CHECK(bound <= least);
+    }
+  }
+}
+
+// Reddit's shape: two layers, 602 features whose first aggregation is an input. With a little more
+// memory hardly anything moves, and places cost more than that.
+TEST_CASE("bound: lp is within 5 % of it on a device that holds most of what an epoch needs") {
+  const Program program = hoisted_program(602, 128, 41);
+  GraphCounts graph = graph_counts(232'965, 114'600'000);
+  graph.symmetric = true;
+  graph.produced_inputs = {"P"};
+  for (const std::int64_t mib : {512, 640, 768, 832, 864, 896}) {
+    INFO("device " << mib);
+    PlanOptions options;
+    options.device = true;
+    options.device_memory_bytes = mib * kMiB;
+    options.workers = 2;
+    const Plan plan = make_plan({&program}, graph, options);
+    check_plan({&program}, plan, graph, options);
+    CHECK(static_cast<double>(plan.bytes_to_device + plan.bytes_from_device) <=
+          1.05 * static_cast<double>(plan.bound_link_bytes));
+  }
+}
