@@ -126,7 +126,7 @@ class OutOfCoreTest(ProgramTest):
 
     def small_budget(self, model=MODEL):
         """In MiB; most tensors don't fit."""
-        return self.named_budgets(model=model)[0] + 12
+        return self.named_budgets(model=model)[0] + 4
 
     def start(self, *arguments):
         process = subprocess.Popen(

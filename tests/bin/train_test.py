@@ -109,9 +109,8 @@ class TrainTest(ProgramTest):
         self.succeed(*arguments, "--force")
         self.assertEqual(len(metrics(self.path / "run")), 4)
         self.assertEqual(sorted(os.listdir(self.path)), ["raw", "run", "x.ooc"])
-        self.fail_with(
-            2, "this is none, raw", *("ooc-train", "x.ooc", "--run-dir", "raw", "--force")
-        )
+        other = ("ooc-train", "x.ooc", "--run-dir", "raw", "--force")
+        self.fail_with(2, "something else than a run, raw", *other)
 
     def test_a_loss_that_is_not_finite_ends_the_run(self):
         self.fail_with(
