@@ -91,6 +91,21 @@ class Workers {
   std::int64_t count_, all_;
 };
 
+// Threads that do the same again and again, until this goes.
+class Load {
+ public:
+  Load(std::int64_t threads, const std::function<void(std::int64_t thread)>& work) {
+    for (std::int64_t thread = 0; thread < threads; ++thread) {
+      threads_.emplace_back([thread, work](const std::stop_token& stop) {
+        while (!stop.stop_requested()) work(thread);
+      });
+    }
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
 std::int64_t cache_bytes() { return std::max<std::int64_t>(0, ::sysconf(_SC_LEVEL3_CACHE_SIZE)); }
 
 // More than the caches hold, where memory allows it: half of it, for probes hold some of their own.
@@ -368,7 +383,12 @@ RateProbes::~RateProbes() = default;
 
 void RateProbes::measure(double seconds, MachineRates& rates) {
   State& state = *state_;
+  const auto probe = [&](std::int64_t worker) -> RowProbe& {
+    return state.probes[static_cast<std::size_t>(worker)];
+  };
   if (state.storage.has_room()) {
+    const Load load(state.row_workers.count(),
+                    [&](std::int64_t worker) { probe(worker).elementwise(); });
     rates.storage_write = state.storage.write(seconds);
     rates.storage_read = state.storage.read(seconds);
     rates.storage_both = state.storage.both(seconds);
@@ -376,9 +396,8 @@ void RateProbes::measure(double seconds, MachineRates& rates) {
   rates.gather = state.edge_workers.rate(
       seconds, [&](std::int64_t worker) { return state.gather.sum(worker); });
   const auto rate = [&](double (RowProbe::*work)()) {
-    return state.row_workers.rate(seconds, [&](std::int64_t worker) {
-      return (state.probes[static_cast<std::size_t>(worker)].*work)();
-    });
+    return state.row_workers.rate(seconds,
+                                  [&](std::int64_t worker) { return (probe(worker).*work)(); });
   };
   rates.elementwise = rate(&RowProbe::elementwise);
   rates.dropout = rate(&RowProbe::dropout);

@@ -40,7 +40,7 @@ class Planner {
     PlanProblem problem(builder_, edges_, best->splits);
     Plan plan = best->tier.plan;
     if (!options_.device) {
-      predict(problem, plan);
+      predict(problem, best->tier.kept, plan);
       add_bounds(problem, plan);
       return plan;
     }
@@ -81,7 +81,7 @@ class Planner {
     plan.stored_bytes = tier.plan.stored_bytes;
     if (plan.remark.empty()) plan.remark = tier.plan.remark;
     move_to_link(tier.plan, plan);
-    predict(problem, plan);
+    predict(problem, kept, plan, &below, &tier.kept);
     add_bounds(problem, below, plan);
     return true;
   }
@@ -131,11 +131,15 @@ class Planner {
     return bytes;
   }
 
-  void predict(const PlanProblem& problem, Plan& plan) const {
+  // Of passes that work in `problem`'s memory, which keeps so much; and of the host's, below a
+  // device.
+  void predict(const PlanProblem& problem, const Kept& kept, Plan& plan,
+               const PlanProblem* host = nullptr, const Kept* host_kept = nullptr) const {
+    const std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, host, host_kept);
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
-        const PassDraft& draft = problem.draft().passes[index++];
+        const PassDraft& draft = problem.draft().passes[index];
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
         double moved = draft.edges ? stage.edge_bytes_moved : 0;
         for (const UseDraft& use : draft.uses) {
@@ -146,23 +150,42 @@ class Planner {
         pass.bytes_moved = static_cast<std::int64_t>(moved);
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
-        const double transfers = std::max(
-            transfer_seconds({pass.bytes_read, pass.bytes_written}, storage_rates(options_.rates)),
-            transfer_seconds({pass.bytes_to_device, pass.bytes_from_device},
-                             link_rates(options_.rates)));
+        const PhaseSeconds compute = compute_seconds(builder_, draft);
+        pass.transfer_seconds = transfers[index].sum();
+        pass.compute_seconds = compute.sum();
         pass.seconds =
-            overlapped_seconds(transfers, compute_seconds(work_of(builder_, draft), options_.rates),
-                               ring_depth(plan, pass));
+            overlapped_seconds(transfers[index], compute, ring_depth(plan, edges_layout(), pass));
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
+        ++index;
       }
     }
   }
 
+  // By pass.
+  std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
+                                         const PlanProblem* host, const Kept* host_kept) const {
+    const bool linked = host != nullptr;
+    const TransferRates rates = linked ? link_rates(options_.rates) : storage_rates(options_.rates);
+    std::vector<PhaseSeconds> seconds;
+    for (const Traffic& pass : problem.traffic(kept)) {
+      seconds.push_back(transfer_seconds(pass, rates));
+    }
+    if (!linked) return seconds;
+    std::size_t index = 0;
+    for (const Traffic& pass : host->traffic(*host_kept)) {
+      PhaseSeconds& both = seconds[index++];
+      both = slower(both, transfer_seconds(pass, storage_rates(options_.rates)));
+    }
+    return seconds;
+  }
+
+  const EdgeLayout& edges_layout() const { return builder_.graph().edges; }
+
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {
     std::vector<double> seconds;
     for (const PassDraft& pass : problem.draft().passes) {
-      seconds.push_back(compute_seconds(work_of(builder_, pass), options_.rates));
+      seconds.push_back(compute_seconds(builder_, pass).sum());
     }
     return seconds;
   }

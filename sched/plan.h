@@ -154,7 +154,6 @@ struct Pass {
   std::vector<ValueId> reductions;  // summed by the steps
   std::int64_t group_rows = 0;  // rows of a row group: the unit of compute, a leaf of reductions
   // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
-  // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
   std::int64_t step_rows = 0;
   std::int64_t scratch_bytes = 0;  // per worker
 
@@ -167,7 +166,10 @@ struct Pass {
   // values that don't stay in cache, rows of vertex tensors in the row-wise work.
   std::int64_t bytes_moved = 0;
   double multiply_adds = 0;  // of its matrix products
-  double seconds = 0;        // predicted
+  // Predicted: of its transfers, of its compute, and of both as they overlap.
+  double transfer_seconds = 0;
+  double compute_seconds = 0;
+  double seconds = 0;
 };
 
 // What one program becomes.

@@ -16,9 +16,11 @@ void add_touches(const UseDraft& use, const PassDraft& pass, Access& access) {
   switch (use.role) {
     case UseRole::kStreamed:
       access.sweeps += groups * pass.parts;
+      access.streamed += groups * pass.parts;
       return;
     case UseRole::kResident:
       access.holds = access.holds || (pass.parts == 1 && !use.sliced);
+      access.resident += groups;
       [[fallthrough]];
     case UseRole::kRows:
       access.sweeps += groups;
@@ -188,6 +190,12 @@ std::int64_t stored_from(const Timeline& timeline, const Levels& levels) {
   return from;
 }
 
+Access first_sweep(const Access& access) {
+  const std::int64_t resident = std::min<std::int64_t>(access.resident, 1);
+  const std::int64_t streamed = std::min<std::int64_t>(access.streamed, 1 - resident);
+  return {access.pass, false, false, 1, 0, resident, streamed};
+}
+
 // What of a timeline's accesses the memory below sees of blocks from `block` on, up to the next
 // level.
 Timeline timeline_below(const Timeline& timeline, const Levels& levels, std::int64_t block) {
@@ -200,7 +208,7 @@ Timeline timeline_below(const Timeline& timeline, const Levels& levels, std::int
       if (block < stored_from(timeline, levels)) continue;
     } else {
       if (block < (i > 0 ? levels.keep[i - 1] : levels.keep.back())) continue;
-      if (block < levels.during[i]) access = {access.pass, false, false, 1, 0};
+      if (block < levels.during[i]) access = first_sweep(access);
     }
     below.accesses.push_back(access);
   }
@@ -350,16 +358,22 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       const std::int64_t during = levels.during[i];
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
       const std::int64_t part = pass.part_blocks * blocks_in(builder.graph().edges, tensor);
-      out.read += payload_bytes(tensor, before, end) +
-                  (access.sweeps - 1) * payload_bytes(tensor, during, end) +
-                  access.straddles * straddling_bytes(tensor, part, during, end);
+      const std::int64_t again = payload_bytes(tensor, during, end);
+      const std::int64_t rows = access.sweeps - access.resident - access.streamed;
+      out.resident += access.resident * again;
+      out.edges += access.streamed * again;
+      out.rows += rows * again + access.straddles * straddling_bytes(tensor, part, during, end);
+      std::int64_t& first = access.resident > 0   ? out.resident
+                            : access.streamed > 0 ? out.edges
+                                                  : out.rows;
+      first += payload_bytes(tensor, before, end) - again;
     }
   }
   for (std::size_t p = 0; p < draft.passes.size(); ++p) {
     const PassDraft& pass = draft.passes[p];
     if (!pass.edges) continue;
     const Direction direction = builder.stages()[static_cast<std::size_t>(pass.stage)].edge_file;
-    traffic[p].read +=
+    traffic[p].edges +=
         pass.groups * edges.sweep_bytes(direction, pass.part_blocks,
                                         residency.edge_chunks[static_cast<std::size_t>(direction)]);
   }

@@ -16,6 +16,8 @@ struct Access {
   bool holds = false;          // all of it lies in memory meanwhile, whatever is kept
   std::int64_t sweeps = 0;     // times that every unit is needed
   std::int64_t straddles = 0;  // times that a unit across the border of two parts is needed again
+  // Of the sweeps: those as kResident, which are the first, and those as kStreamed behind them.
+  std::int64_t resident = 0, streamed = 0;
 
   bool operator==(const Access&) const = default;
 };
@@ -106,8 +108,13 @@ class EdgeTable {
   std::array<Side, 2> sides_;
 };
 
+// Of a pass, by what goes on meanwhile: rows that edges read as kResident come in before the first
+// edge; then edges are folded; then come the row-wise steps, and what is made goes out.
 struct Traffic {
-  std::int64_t read = 0, written = 0;
+  std::int64_t resident = 0, edges = 0, rows = 0;  // read
+  std::int64_t written = 0;
+
+  std::int64_t read() const { return resident + edges + rows; }
 };
 // By pass, of an epoch behind the first.
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,

@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 
-#include "sched/plan_cost.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
 
@@ -64,38 +63,41 @@ class WorkingTierChoice {
 
   void try_smaller_rings() {
     const std::vector<PassSplit> splits = best_->splits;
-    const Plan larger = best_->tier.plan;
-    const auto planned = [](const Plan& plan) {
-      return [&plan](int, const Pass& pass) { return ring_depth(plan, pass); };
+    const TierPlan larger = best_->tier;
+    const auto planned = [this](const Plan& plan) {
+      return [this, &plan](int, const Pass& pass) {
+        return ring_depth(plan, builder_.graph().edges, pass);
+      };
     };
     for (int rings = PlanProblem::kRingChoices - 2; rings >= 0; --rings) {
       PlanProblem problem(builder_, edges_, splits, rings);
       problem.set_reuses(reuses_);
-      const double most = kMostSeconds * seconds(problem, larger, planned(larger));
+      const double most = kMostSeconds * seconds(problem, larger, planned(larger.plan));
       const auto least = [&](int index, const Pass& pass) {
         return least_depth(problem, index, pass);
       };
       if (moved_bytes(best_->tier) == 0 || seconds(problem, larger, least) > most) return;
       TierPlan tier = plan_tier(problem);
-      if (seconds(problem, tier.plan, planned(tier.plan)) > most) continue;
+      if (seconds(problem, tier, planned(tier.plan)) > most) continue;
       take(splits, std::move(tier));
     }
   }
 
   // Predicted, as if storage were below this memory.
-  double seconds(const PlanProblem& problem, const Plan& plan,
-                 const std::function<double(int, const Pass&)>& depth) const {
+  double seconds(const PlanProblem& problem, const TierPlan& tier,
+                 const std::function<RingDepth(int, const Pass&)>& depth) const {
     const MachineRates& rates = builder_.options().rates;
     const TransferRates transfers =
         builder_.options().device ? link_rates(rates) : storage_rates(rates);
+    const std::vector<Traffic> traffic = problem.traffic(tier.kept);
     double sum = 0;
     int index = 0;
-    for (const Section& section : plan.sections) {
+    for (const Section& section : tier.plan.sections) {
       for (const Pass& pass : section.passes) {
-        const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
-        sum += overlapped_seconds(
-            transfer_seconds({pass.bytes_read, pass.bytes_written}, transfers),
-            compute_seconds(work_of(builder_, draft), rates), depth(index, pass));
+        const auto at = static_cast<std::size_t>(index);
+        sum += overlapped_seconds(transfer_seconds(traffic[at], transfers),
+                                  compute_seconds(builder_, problem.draft().passes[at]),
+                                  depth(index, pass));
         ++index;
       }
     }
@@ -103,19 +105,21 @@ class WorkingTierChoice {
   }
 
   // If what streams through rings did so through those of the problem.
-  static double least_depth(const PlanProblem& problem, int index, const Pass& pass) {
+  static RingDepth least_depth(const PlanProblem& problem, int index, const Pass& pass) {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
-    double depth = kNever;
+    RingDepth depth{kNever, kNever};
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       if (pass.uses[i].slots == 0) continue;
       const UseDraft& use = draft.uses[i];
       const UseMemory ring = problem.memory().use(index, use, 0, problem.ring(index));
       const UseMemory least = problem.memory().use(index, use, 0, {});
-      depth = std::min(depth, static_cast<double>(ring.slots) / static_cast<double>(least.slots));
+      double& phase = use.role == UseRole::kStreamed ? depth.edges : depth.rows;
+      phase = std::min(phase, static_cast<double>(ring.slots) / static_cast<double>(least.slots));
     }
     if (pass.edge_slots == 0) return depth;
     const UseMemory ring = problem.memory().edge_ring(index, 0, problem.ring(index));
-    return std::min(depth, static_cast<double>(ring.slots));
+    depth.edges = std::min(depth.edges, static_cast<double>(ring.slots));
+    return depth;
   }
 
   const PassBuilder& builder_;
@@ -130,17 +134,24 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
   return WorkingTierChoice(builder, edges).run();
 }
 
-double ring_depth(const Plan& plan, const Pass& pass) {
-  double depth = kNever;
+RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass) {
+  RingDepth depth{kNever, kNever};
+  const auto take = [](double& phase, std::int64_t slots, std::int64_t at_once) {
+    phase = std::min(phase, static_cast<double>(slots) / static_cast<double>(at_once));
+  };
   for (const TensorUse& use : pass.uses) {
     if (use.slots == 0) continue;
-    const std::int64_t at_once =
-        use.role != UseRole::kStreamed
-            ? plan.tensors[static_cast<std::size_t>(use.tensor)].layout.slice_count()
-            : 1;
-    depth = std::min(depth, static_cast<double>(use.slots) / static_cast<double>(at_once));
+    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
+    if (use.role == UseRole::kStreamed) {
+      const std::int64_t item_rows =
+          std::max(tensor.unit_blocks * tensor.layout.block_rows, edges.span_rows);
+      take(depth.edges, use.slots, ceil_div(pass.span_group * edges.span_rows, item_rows));
+    } else {
+      take(depth.rows, use.slots, tensor.layout.slice_count());
+    }
   }
-  return pass.edge_slots > 0 ? std::min(depth, static_cast<double>(pass.edge_slots)) : depth;
+  if (pass.edge_slots > 0) take(depth.edges, pass.edge_slots, pass.span_group);
+  return depth;
 }
 
 }  // namespace ooc

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "sched/plan_cost.h"
 #include "sched/plan_tier.h"
 
 namespace ooc {
@@ -18,7 +19,6 @@ struct WorkingTier {
 // working set doesn't fit.
 std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges);
 
-// Of the pass's rings: how many times what is worked on at once the smallest one holds.
-double ring_depth(const Plan& plan, const Pass& pass);
+RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass);
 
 }  // namespace ooc

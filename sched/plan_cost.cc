@@ -5,39 +5,40 @@
 #include "sched/plan_stages.h"
 
 namespace ooc {
+namespace {
 
-PassWork work_of(const PassBuilder& builder, const PassDraft& pass) {
-  const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
+double step_seconds(const PassBuilder& builder, const StageShape& stage,
+                    const std::vector<RowStep>& steps, double rows) {
   const Program& program = builder.program(stage.section);
-  PassWork work;
-  const auto add = [&](const std::vector<RowStep>& steps, double rows) {
-    const ProductWork products = row_product_work(program, steps);
-    work.dropout_elements += rows * row_dropout_elements(program, steps);
-    work.products += rows * products.products;
-    work.row_sums += rows * products.sums;
-  };
+  const MachineRates& rates = builder.options().rates;
+  const ProductWork products = row_product_work(program, steps);
+  return rows * (row_dropout_elements(program, steps) / rates.dropout +
+                 products.products / rates.multiply_adds + products.sums / rates.row_sums);
+}
+
+double overlapped(double transfers, double compute, double depth) {
+  return std::max(transfers, compute) + std::min(transfers, compute) / depth;
+}
+
+}  // namespace
+
+PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass) {
+  const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
+  const MachineRates& rates = builder.options().rates;
   const GraphCounts& graph = builder.graph();
+  PhaseSeconds seconds;
   if (pass.edges) {
     const Propagation& propagation = stage.pass.propagation;
-    work.gather_bytes = stage.gather_bytes;
-    add(propagation.steps, static_cast<double>(graph.edges.edges) * edge_share(propagation, graph));
+    const double edges = static_cast<double>(graph.edges.edges) * edge_share(propagation, graph);
+    seconds.edges =
+        stage.gather_bytes / rates.gather + step_seconds(builder, stage, propagation.steps, edges);
   }
   if (pass.rows) {
-    work.elementwise_bytes = stage.elementwise_bytes;
-    add(stage.pass.steps, static_cast<double>(graph.edges.vertices));
+    seconds.rows =
+        stage.elementwise_bytes / rates.elementwise +
+        step_seconds(builder, stage, stage.pass.steps, static_cast<double>(graph.edges.vertices));
   }
-  return work;
-}
-
-double compute_seconds(const PassWork& work, const MachineRates& rates) {
-  return work.gather_bytes / rates.gather + work.elementwise_bytes / rates.elementwise +
-         work.dropout_elements / rates.dropout + work.products / rates.multiply_adds +
-         work.row_sums / rates.row_sums;
-}
-
-double overlapped_seconds(double transfers, double compute, double depth) {
-  const double apart = std::min(transfers, compute) / depth;
-  return std::max(transfers, compute) + apart;
+  return seconds;
 }
 
 TransferRates storage_rates(const MachineRates& rates) {
@@ -48,10 +49,22 @@ TransferRates link_rates(const MachineRates& rates) {
   return {rates.to_device, rates.from_device, rates.to_device + rates.from_device};
 }
 
-double transfer_seconds(const Traffic& traffic, const TransferRates& rates) {
-  const auto read = static_cast<double>(traffic.read);
+PhaseSeconds transfer_seconds(const Traffic& traffic, const TransferRates& rates) {
+  const auto read = static_cast<double>(traffic.rows);
   const auto written = static_cast<double>(traffic.written);
-  return std::max({read / rates.read, written / rates.write, (read + written) / rates.both});
+  return {static_cast<double>(traffic.resident) / rates.read,
+          static_cast<double>(traffic.edges) / rates.read,
+          std::max({read / rates.read, written / rates.write, (read + written) / rates.both})};
+}
+
+PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {
+  return {std::max(a.resident, b.resident), std::max(a.edges, b.edges), std::max(a.rows, b.rows)};
+}
+
+double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
+                          const RingDepth& depth) {
+  return transfers.resident + overlapped(transfers.edges, compute.edges, depth.edges) +
+         overlapped(transfers.rows, compute.rows, depth.rows);
 }
 
 }  // namespace ooc

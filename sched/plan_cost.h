@@ -5,21 +5,21 @@
 
 namespace ooc {
 
-// Of one pass, over all vertices and edges.
-struct PassWork {
-  double gather_bytes = 0;
-  double elementwise_bytes = 0;
-  double dropout_elements = 0;  // what takes as long as so many
-  double products = 0;          // of rows with a matrix: product_work (plan_stages.h)
-  double row_sums = 0;          // of those summed over rows
+// What a pass does one after the other, in each part: what edges read of the part's own rows comes
+// in; edges are folded while rows and edge chunks stream in; row-wise steps run while rows come and
+// go. Transfers overlap with the compute of their own phase alone.
+struct PhaseSeconds {
+  double resident = 0, edges = 0, rows = 0;
+
+  double sum() const { return resident + edges + rows; }
 };
-PassWork work_of(const PassBuilder& builder, const PassDraft& pass);
+// Of a pass's rings, of either phase: how many times what is in use at once the smallest one holds.
+struct RingDepth {
+  double edges = 0, rows = 0;
+};
 
 // Of all workers.
-double compute_seconds(const PassWork& work, const MachineRates& rates);
-// Of a pass of which so much is transfers and so much compute, with room for so many times what is
-// worked on at once (`depth`, at least 1): one share of it is not overlapped.
-double overlapped_seconds(double transfers, double compute, double depth);
+PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass);
 
 // Bytes in a second to and from the memory below: read, written, and together, where both go on.
 struct TransferRates {
@@ -27,6 +27,13 @@ struct TransferRates {
 };
 TransferRates storage_rates(const MachineRates& rates);
 TransferRates link_rates(const MachineRates& rates);  // either direction has its own lanes
-double transfer_seconds(const Traffic& traffic, const TransferRates& rates);
+PhaseSeconds transfer_seconds(const Traffic& traffic, const TransferRates& rates);
+// Of transfers between three memories, which go on at once.
+PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b);
+
+// Of a pass. A ring of depth d lets one share in d of a phase's transfers or compute, whichever is
+// less, not overlap.
+double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
+                          const RingDepth& depth);
 
 }  // namespace ooc

@@ -116,7 +116,7 @@ class DpSearch {
     for (int p = 0; p < problem_.draft().pass_count(); ++p) {
       const auto at = static_cast<std::size_t>(p);
       const PassDraft& pass = problem_.draft().passes[at];
-      edge_saving_ += all[at].read - traffic[at].read;
+      edge_saving_ += all[at].read() - traffic[at].read();
       std::int64_t memory = problem_.memory().edge_piece(Direction::kIn, in) +
                             problem_.memory().edge_piece(Direction::kOut, out) + steps_[at].fixed;
       if (pass.edges) {

@@ -63,8 +63,8 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   const std::int64_t at_once = apart ? slices : 1;
   const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, apart ? 1 : slices);
   const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
-  const std::int64_t ahead = std::max(ring.slots, ceil_div(ring.bytes, item)) - 1;
-  const std::int64_t slots = std::min(items, at_once + ahead);
+  const std::int64_t times = std::max(ring.times, ceil_div(ring.bytes, at_once * item));
+  const std::int64_t slots = std::min(items, at_once * times);
   return {slots * item, slots};
 }
 
@@ -75,7 +75,7 @@ UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
   const std::int64_t item = edges_.largest(stage(pass_index).edge_file, end_chunk);
   if (item == 0) return {};
   const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk,
-                                      std::max(ring.slots, ceil_div(ring.edge_bytes, item)));
+                                      std::max(ring.times, ceil_div(ring.edge_bytes, item)));
   return {slots * item, slots};
 }
 

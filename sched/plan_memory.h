@@ -7,11 +7,10 @@
 
 namespace ooc {
 
-// How large a pass's rings are: at least so many slots and bytes each, where there are so many
-// items; of rows in the steps, of which all slices of a unit are in use at once, so many beside all
-// but one of these.
+// How large a pass's rings are: at least so many times what is in use at once (an item; of rows in
+// the steps, all slices of a unit) and so many bytes each, where there are so many items.
 struct RingSize {
-  std::int64_t slots = 1;
+  std::int64_t times = 1;
   std::int64_t bytes = 0;
   std::int64_t edge_bytes = 0;
 

@@ -82,7 +82,7 @@ std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) 
   if (limit_ == 0) return rings;
   const std::int64_t room = limit_ - memory_.kept(residency)[static_cast<std::size_t>(pass)];
   for (const RingSize& wide : kWideRings) {
-    if (wide.bytes <= ring(pass).bytes || wide.slots < ring(pass).slots) break;
+    if (wide.bytes <= ring(pass).bytes || wide.times < ring(pass).times) break;
     if (memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
   }
   return rings;
@@ -105,7 +105,7 @@ bool PlanProblem::fits(const Kept& residency) const {
 
 std::int64_t PlanProblem::bytes(const Kept& residency) const {
   std::int64_t sum = 0;
-  for (const Traffic& pass : traffic(residency)) sum += pass.read + pass.written;
+  for (const Traffic& pass : traffic(residency)) sum += pass.read() + pass.written;
   return sum;
 }
 

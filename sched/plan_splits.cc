@@ -102,7 +102,7 @@ class SplitSearch {
       if (problem.least(p) > problem.limit()) return 0;
       if (blocks == 0) blocks = pass.part_blocks;
       const Traffic& moved = traffic[static_cast<std::size_t>(p)];
-      choice.bytes += static_cast<double>(moved.read + moved.written) +
+      choice.bytes += static_cast<double>(moved.read() + moved.written) +
                       kPartCost * static_cast<double>(pass.parts * pass.groups);
     }
     if (blocks == last) return 0;

@@ -242,7 +242,7 @@ class TierPlanner {
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
-        pass.bytes_read = traffic[index].read;
+        pass.bytes_read = traffic[index].read();
         pass.bytes_written = traffic[index].written;
         plan.bytes_read += pass.bytes_read;
         plan.bytes_written += pass.bytes_written;
