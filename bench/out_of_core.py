@@ -6,8 +6,8 @@
 Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it: once without a
 limit, then with each `--host-memory`, inside a memory cgroup of 1.5 times that (needs root).
 Behind every limited run fio measures the disk at the mix of reads and writes that the run had,
-past the page cache, 2 MiB a request, 16 at once. Epochs are whole, evaluation included; the first
-one warms up. For each case:
+past the page cache, 2 MiB a request, 16 at once, in huge pages. Epochs are whole, evaluation
+included; the first one warms up. For each case:
 
 - the losses and metrics of all epochs are bit-equal to those of the run without a limit;
 - seconds an epoch over the larger of bytes / fio's rate and the epoch in memory: 1.25 at most;

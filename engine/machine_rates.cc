@@ -43,10 +43,11 @@ std::string processor() {
 }
 
 std::string cache_path(const RateOptions& options, const std::string& cache) {
+  constexpr int kMethod = 2;  // counts up with every change to what the rates mean
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
   const std::string key =
-      fmt::format("{} {} {} {}", processor(), options.workers, probes_caches(options),
+      fmt::format("{} {} {} {} {}", kMethod, processor(), options.workers, probes_caches(options),
                   static_cast<std::uint64_t>(status.st_dev));
   return join_path(cache,
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));

@@ -1,6 +1,5 @@
 #include "engine/rate_probes.h"
 
-#include <spdlog/spdlog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -8,20 +7,20 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <numeric>
 #include <random>
+#include <span>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
+#include "engine/storage_probe.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/gather_cpu.h"
 #include "kernels/host_buffer.h"
 #include "sched/plan_stages.h"
 #include "storage/aligned_vector.h"
-#include "storage/errors.h"
 #include "storage/tensor_layout.h"
 
 namespace ooc {
@@ -43,6 +42,9 @@ class Floats {
   }
   float* data() const { return reinterpret_cast<float*>(buffer_->data()); }
   std::int64_t count() const { return count_; }
+  std::span<std::byte> bytes() const {
+    return {buffer_->data(), static_cast<std::size_t>(count_) * sizeof(float)};
+  }
 
  private:
   std::unique_ptr<DeviceBuffer> buffer_;
@@ -116,92 +118,10 @@ std::int64_t uncached_bytes(const RateOptions& options) {
   return std::max(kLeast, bytes);
 }
 
-class StorageProbe {
- public:
-  // `memory`: where requests come from and go to.
-  StorageProbe(BlockIo& io, const std::string& directory, const Floats& memory)
-      : io_(io),
-        file_(make_file(io, directory)),
-        buffers_(reinterpret_cast<std::byte*>(memory.data())),
-        depth_(std::clamp<std::int64_t>(memory.count() * std::int64_t{sizeof(float)} / kRequest, 1,
-                                        kMostDepth)) {}
-
-  bool has_room() const { return file_ != nullptr; }
-  // Bytes a second. What is read must have been written, or it comes from nowhere.
-  double write(double seconds) {
-    next_ = written_ < size() ? written_ : 0;
-    range_ = size();
-    const double rate = transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kWrite; });
-    written_ = std::clamp(next_, written_, size());
-    return rate;
-  }
-  double read(double seconds) {
-    range_ = written_;
-    return transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kRead; });
-  }
-  double both(double seconds) {
-    range_ = written_;
-    return transfer(seconds, [](std::int64_t index) {
-      return index % 2 == 0 ? BlockRequest::Kind::kRead : BlockRequest::Kind::kWrite;
-    });
-  }
-
- private:
-  static constexpr std::int64_t kRequest = 2 << 20;
-  static constexpr std::int64_t kMostDepth = 16;
-  static constexpr std::int64_t kFileBytes = 1 << 30;
-
-  // Smaller where there is no room; null where there is none.
-  static std::unique_ptr<BlockFile> make_file(BlockIo& io, const std::string& directory) {
-    for (std::int64_t bytes = kFileBytes; bytes >= kRequest; bytes /= 4) {
-      try {
-        return io.create_temporary(directory, static_cast<std::uint64_t>(bytes));
-      } catch (const IoError& error) {
-        spdlog::debug("{}", error.what());
-      }
-    }
-    return nullptr;
-  }
-
-  std::int64_t size() const { return static_cast<std::int64_t>(file_->size()); }
-
-  // From next_ on, around range_. A buffer's next request is submitted when its last one is done.
-  double transfer(double seconds,
-                  const std::function<BlockRequest::Kind(std::int64_t index)>& kind) {
-    done_ = 0;
-    const auto begin = Clock::now();
-    std::function<void(std::int64_t)> submit = [&](std::int64_t buffer) {
-      const std::int64_t offset = next_ % range_;
-      const BlockRequest::Kind what = kind(next_ / kRequest);
-      next_ += kRequest;
-      ++pending_;
-      io_.submit({what, file_.get(), static_cast<std::uint64_t>(offset),
-                  buffers_ + buffer * kRequest, static_cast<std::size_t>(kRequest),
-                  [&, buffer](std::exception_ptr error) {
-                    const std::lock_guard lock(mutex_);
-                    if (error && !error_) error_ = error;
-                    done_ += kRequest;
-                    if (!error_ && seconds_since(begin) < seconds) submit(buffer);
-                    if (--pending_ == 0) all_done_.notify_all();
-                  }});
-    };
-    std::unique_lock lock(mutex_);
-    for (std::int64_t buffer = 0; buffer < depth_; ++buffer) submit(buffer);
-    all_done_.wait(lock, [&] { return pending_ == 0; });
-    if (error_) std::rethrow_exception(error_);
-    return static_cast<double>(done_) / seconds_since(begin);
-  }
-
-  BlockIo& io_;
-  std::unique_ptr<BlockFile> file_;
-  std::byte* buffers_;
-  std::int64_t depth_;
-  std::int64_t written_ = 0, range_ = 0;
-  std::mutex mutex_;
-  std::condition_variable all_done_;
-  std::int64_t next_ = 0, done_ = 0, pending_ = 0;
-  std::exception_ptr error_;
-};
+// What storage is measured with.
+std::int64_t request_bytes(const RateOptions& options) {
+  return std::clamp<std::int64_t>(options.memory_bytes / 4, 2 << 20, 32 << 20);
+}
 
 // Sums of rows of one slice: tiles of half an edge a row, block after block of a worker's own, as a
 // propagation goes over the blocks of a span.
@@ -352,11 +272,13 @@ bool probes_caches(const RateOptions& options) {
   return uncached_bytes(options) < 3 * cache_bytes() / 2;
 }
 
-// All in turn work on the same rows.
+// What computes works on the same rows, in turn; storage has memory of its own, for the rows are
+// read meanwhile.
 struct RateProbes::State {
   State(BlockIo& io, const RateOptions& options)
       : rows(uncached_bytes(options) / std::int64_t{sizeof(float)}, 1),
-        storage(io, options.directory, rows),
+        requests(request_bytes(options) / std::int64_t{sizeof(float)}, 0),
+        storage(io, options.directory, requests.bytes()),
         edge_workers(options, 2 * GatherProbe::kBlockBytes),
         gather(rows, edge_workers.count()),
         row_workers(options, 4 * RowProbe::kGroups * RowProbe::kBytes),
@@ -368,6 +290,7 @@ struct RateProbes::State {
   }
 
   Floats rows;
+  Floats requests;
   StorageProbe storage;
   Workers edge_workers;
   GatherProbe gather;

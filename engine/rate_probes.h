@@ -21,11 +21,11 @@ class RateProbes {
 
   // Sets each rate, measured for `seconds`, about. Storage: the file written, read, and both at
   // once, in large requests of which many are under way, from and into buffers as an executor has
-  // them, while the workers go through memory, for what computes and what transfers share that.
-  // Edges: bytes as plans count them (plan_stages.h: gather_bytes) of a small graph whose rows no
-  // cache holds. Rows: operators on row groups such as stand behind a propagation. Of edges and
-  // rows the processors' time counts, not the clock's, so that other programs hardly change the
-  // rates. IoError where the file can't be written or read.
+  // them, while threads go through memory, which computing and transfers share: one for each
+  // worker, as far as there is memory for that. Edges: bytes as plans count them (plan_stages.h:
+  // gather_bytes) of a small graph whose rows no cache holds. Rows: operators on row groups such as
+  // stand behind a propagation. Of edges and rows the processors' time counts, not the clock's, so
+  // that other programs hardly change the rates. IoError where the file can't be written or read.
   void measure(double seconds, MachineRates& rates);
 
  private:

@@ -40,7 +40,7 @@ class Planner {
     PlanProblem problem(builder_, edges_, best->splits);
     Plan plan = best->tier.plan;
     if (!options_.device) {
-      predict(problem, best->tier.kept, plan);
+      predict(problem, transfers_of(problem, best->tier.kept, storage_rates(options_.rates)), plan);
       add_bounds(problem, plan);
       return plan;
     }
@@ -81,7 +81,13 @@ class Planner {
     plan.stored_bytes = tier.plan.stored_bytes;
     if (plan.remark.empty()) plan.remark = tier.plan.remark;
     move_to_link(tier.plan, plan);
-    predict(problem, kept, plan, &below, &tier.kept);
+    std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, link_rates(options_.rates));
+    const std::vector<PhaseSeconds> storage =
+        transfers_of(below, tier.kept, storage_rates(options_.rates));
+    for (std::size_t pass = 0; pass < transfers.size(); ++pass) {
+      transfers[pass] = slower(transfers[pass], storage[pass]);
+    }
+    predict(problem, transfers, plan);
     add_bounds(problem, below, plan);
     return true;
   }
@@ -131,11 +137,18 @@ class Planner {
     return bytes;
   }
 
-  // Of passes that work in `problem`'s memory, which keeps so much; and of the host's, below a
-  // device.
-  void predict(const PlanProblem& problem, const Kept& kept, Plan& plan,
-               const PlanProblem* host = nullptr, const Kept* host_kept = nullptr) const {
-    const std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, host, host_kept);
+  // By pass.
+  static std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
+                                                const TransferRates& rates) {
+    std::vector<PhaseSeconds> seconds;
+    for (const Traffic& pass : problem.traffic(kept)) {
+      seconds.push_back(transfer_seconds(pass, rates));
+    }
+    return seconds;
+  }
+
+  void predict(const PlanProblem& problem, const std::vector<PhaseSeconds>& transfers,
+               Plan& plan) const {
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
@@ -153,34 +166,14 @@ class Planner {
         const PhaseSeconds compute = compute_seconds(builder_, draft);
         pass.transfer_seconds = transfers[index].sum();
         pass.compute_seconds = compute.sum();
-        pass.seconds =
-            overlapped_seconds(transfers[index], compute, ring_depth(plan, edges_layout(), pass));
+        pass.seconds = overlapped_seconds(transfers[index], compute,
+                                          ring_depth(plan, builder_.graph().edges, pass));
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
         ++index;
       }
     }
   }
-
-  // By pass.
-  std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
-                                         const PlanProblem* host, const Kept* host_kept) const {
-    const bool linked = host != nullptr;
-    const TransferRates rates = linked ? link_rates(options_.rates) : storage_rates(options_.rates);
-    std::vector<PhaseSeconds> seconds;
-    for (const Traffic& pass : problem.traffic(kept)) {
-      seconds.push_back(transfer_seconds(pass, rates));
-    }
-    if (!linked) return seconds;
-    std::size_t index = 0;
-    for (const Traffic& pass : host->traffic(*host_kept)) {
-      PhaseSeconds& both = seconds[index++];
-      both = slower(both, transfer_seconds(pass, storage_rates(options_.rates)));
-    }
-    return seconds;
-  }
-
-  const EdgeLayout& edges_layout() const { return builder_.graph().edges; }
 
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {
     std::vector<double> seconds;

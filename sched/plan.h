@@ -166,7 +166,7 @@ struct Pass {
   // values that don't stay in cache, rows of vertex tensors in the row-wise work.
   std::int64_t bytes_moved = 0;
   double multiply_adds = 0;  // of its matrix products
-  // Predicted: of its transfers, of its compute, and of both as they overlap.
+  // Predicted: of its transfers, of its compute on all workers, and of both as they overlap.
   double transfer_seconds = 0;
   double compute_seconds = 0;
   double seconds = 0;

@@ -24,7 +24,7 @@ void add_touches(const UseDraft& use, const PassDraft& pass, Access& access) {
       [[fallthrough]];
     case UseRole::kRows:
       access.sweeps += groups;
-      access.straddles += groups;
+      access.straddles = true;
       return;
     case UseRole::kAccumulator:
       access.holds = pass.parts == 1 && !use.sliced;
@@ -169,7 +169,7 @@ void drop_idle(const std::vector<Timeline>& timelines, Kept& residency) {
     Levels& levels = residency.tensors[t];
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
       const Access& access = timeline.accesses[i];
-      if (access.holds || access.sweeps > 1 || access.straddles > 0) continue;
+      if (access.holds || access.sweeps > 1 || access.straddles) continue;
       std::int64_t level = timeline.first_block;
       for (int interval = 0; interval < timeline.interval_count(); ++interval) {
         const auto at = static_cast<std::size_t>(interval);
@@ -193,7 +193,7 @@ std::int64_t stored_from(const Timeline& timeline, const Levels& levels) {
 Access first_sweep(const Access& access) {
   const std::int64_t resident = std::min<std::int64_t>(access.resident, 1);
   const std::int64_t streamed = std::min<std::int64_t>(access.streamed, 1 - resident);
-  return {access.pass, false, false, 1, 0, resident, streamed};
+  return {access.pass, false, false, 1, false, resident, streamed};
 }
 
 // What of a timeline's accesses the memory below sees of blocks from `block` on, up to the next
@@ -359,10 +359,12 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
       const std::int64_t part = pass.part_blocks * blocks_in(builder.graph().edges, tensor);
       const std::int64_t again = payload_bytes(tensor, during, end);
+      const std::int64_t part_again =
+          again + (access.straddles ? straddling_bytes(tensor, part, during, end) : 0);
       const std::int64_t rows = access.sweeps - access.resident - access.streamed;
-      out.resident += access.resident * again;
+      out.resident += access.resident * part_again;
       out.edges += access.streamed * again;
-      out.rows += rows * again + access.straddles * straddling_bytes(tensor, part, during, end);
+      out.rows += rows * part_again;
       std::int64_t& first = access.resident > 0   ? out.resident
                             : access.streamed > 0 ? out.edges
                                                   : out.rows;

@@ -12,11 +12,13 @@ namespace ooc {
 // One pass's access to one tensor.
 struct Access {
   int pass = 0;
-  bool makes = false;          // written here; read otherwise
-  bool holds = false;          // all of it lies in memory meanwhile, whatever is kept
-  std::int64_t sweeps = 0;     // times that every unit is needed
-  std::int64_t straddles = 0;  // times that a unit across the border of two parts is needed again
-  // Of the sweeps: those as kResident, which are the first, and those as kStreamed behind them.
+  bool makes = false;       // written here; read otherwise
+  bool holds = false;       // all of it lies in memory meanwhile, whatever is kept
+  std::int64_t sweeps = 0;  // times that every unit is needed
+  // In sweeps part by part, a unit across the border of two parts is needed for both.
+  bool straddles = false;
+  // Of the sweeps: those as kResident, which are the first, and those as kStreamed behind them; all
+  // but these go part by part.
   std::int64_t resident = 0, streamed = 0;
 
   bool operator==(const Access&) const = default;

@@ -69,10 +69,11 @@ class WorkingTierChoice {
         return ring_depth(plan, builder_.graph().edges, pass);
       };
     };
+    const double most =
+        kMostSeconds * seconds(PlanProblem(builder_, edges_, splits), larger, planned(larger.plan));
     for (int rings = PlanProblem::kRingChoices - 2; rings >= 0; --rings) {
       PlanProblem problem(builder_, edges_, splits, rings);
       problem.set_reuses(reuses_);
-      const double most = kMostSeconds * seconds(problem, larger, planned(larger.plan));
       const auto least = [&](int index, const Pass& pass) {
         return least_depth(problem, index, pass);
       };

@@ -19,6 +19,7 @@ struct WorkingTier {
 // working set doesn't fit.
 std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges);
 
+// Of what streams through the pass's rings as planned.
 RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass);
 
 }  // namespace ooc

@@ -111,8 +111,8 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   entry["bytes_written"] = pass.bytes_written;
   entry["bytes_moved"] = pass.bytes_moved;
   entry["multiply_adds"] = pass.multiply_adds;
-  entry["transfer_seconds"] = pass.transfer_seconds;
-  entry["compute_seconds"] = pass.compute_seconds;
+  entry["predicted_transfer_seconds"] = pass.transfer_seconds;
+  entry["predicted_compute_seconds"] = pass.compute_seconds;
   entry["seconds"] = pass.seconds;
   return entry;
 }

@@ -10,6 +10,9 @@
 namespace ooc {
 namespace {
 
+// Of spans: while one is folded, others come in.
+constexpr std::int64_t kGroupsInRing = 3;
+
 class TierPlanner {
  public:
   explicit TierPlanner(PlanProblem& problem)
@@ -220,7 +223,7 @@ class TierPlanner {
       const std::int64_t spans =
           std::max<std::int64_t>(1, tensor_of(use).unit_blocks * tensor_of(use).layout.block_rows /
                                         edges.span_rows);  // of an item
-      group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2 * spans));
+      group = std::min(group, std::max<std::int64_t>(1, memory.slots / kGroupsInRing * spans));
     }
     if (!draft.edges) return;
     const auto direction = static_cast<std::size_t>(
@@ -229,7 +232,9 @@ class TierPlanner {
         problem_.memory().edge_ring(index, residency.edge_chunks[direction], ring);
     pass.edge_ring.bytes = memory.bytes;
     pass.edge_slots = memory.slots;
-    if (memory.slots > 0) group = std::min(group, std::max<std::int64_t>(1, memory.slots / 2));
+    if (memory.slots > 0) {
+      group = std::min(group, std::max<std::int64_t>(1, memory.slots / kGroupsInRing));
+    }
     pass.span_group = options_.span_group > 0 ? std::min(options_.span_group, group) : group;
   }
 

@@ -70,21 +70,23 @@ void ResidencyLp::minimise_bytes() {
 void ResidencyLp::minimise_seconds(const std::vector<double>& compute_seconds,
                                    const TransferRates& rates) {
   const double mib = 1 << 20;
+  // A pass may read in one phase and write in another.
+  const double both_ways = std::max(rates.read, rates.both);
   for (std::size_t p = 0; p < read_.size(); ++p) {
     const int seconds = program_.add_variable(1, true);
     program_.at_least({{seconds, 1}}, compute_seconds[p]);
     std::vector<LinearProgram::Term> reads{{seconds, 1}}, writes = reads, both = reads;
     for (const auto& [variable, bytes] : read_[p]) {
       reads.emplace_back(variable, -bytes * mib / rates.read);
-      both.emplace_back(variable, -bytes * mib / rates.both);
+      both.emplace_back(variable, -bytes * mib / both_ways);
     }
     for (const auto& [variable, bytes] : written_[p]) {
       writes.emplace_back(variable, -bytes * mib / rates.write);
-      both.emplace_back(variable, -bytes * mib / rates.both);
+      both.emplace_back(variable, -bytes * mib / both_ways);
     }
     program_.at_least(reads, constant_[p] * mib / rates.read);
     program_.at_least(writes, 0);
-    program_.at_least(both, constant_[p] * mib / rates.both);
+    program_.at_least(both, constant_[p] * mib / both_ways);
   }
 }
 

@@ -1,0 +1,48 @@
+// What storage does in a second: a part of rate_probes.h.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "storage/block_file.h"
+
+namespace ooc {
+
+// A temporary file, past the page cache, in large requests of which many are under way. One thread
+// measures.
+class StorageProbe {
+ public:
+  // `memory`: where requests come from and go to, 2 MiB at least. IoError where the file
+  // can't be made, but for want of room.
+  StorageProbe(BlockIo& io, const std::string& directory, std::span<std::byte> memory);
+
+  bool has_room() const { return file_ != nullptr; }
+  // Bytes a second, over so many seconds. What is read must have been written, or it comes from
+  // nowhere. IoError.
+  double write(double seconds);
+  double read(double seconds);
+  double both(double seconds);
+
+ private:
+  std::int64_t size() const { return static_cast<std::int64_t>(file_->size()); }
+  double transfer(double seconds,
+                  const std::function<BlockRequest::Kind(std::int64_t index)>& kind);
+
+  BlockIo& io_;
+  std::unique_ptr<BlockFile> file_;
+  std::byte* buffers_;
+  std::int64_t depth_;
+  std::int64_t written_ = 0, range_ = 0;
+  std::mutex mutex_;
+  std::condition_variable all_done_;
+  std::int64_t next_ = 0, done_ = 0, pending_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace ooc

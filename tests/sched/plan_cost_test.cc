@@ -1,0 +1,187 @@
+// What predictions are made of: what moves in which phase of a pass, and how that overlaps.
+#include "sched/plan_cost.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <random>
+
+#include "sched/plan_choice.h"
+#include "tests/support/plan_checks.h"
+#include "tests/support/plan_levels.h"
+
+using namespace ooc;
+using namespace ooc::test;
+
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+// Of the whole units that the pass' parts touch.
+std::int64_t bytes_by_parts(const PlanProblem& problem, const PassDraft& pass,
+                            const PlannedTensor& tensor) {
+  const EdgeLayout& layout = problem.builder().graph().edges;
+  const std::int64_t blocks = tensor.layout.block_count(), unit = tensor.unit_blocks;
+  const std::int64_t part = pass.edges ? pass.part_blocks * blocks_in(layout, tensor) : blocks;
+  std::int64_t bytes = 0;
+  for (std::int64_t first = 0; first < blocks; first += part) {
+    const std::int64_t end = std::min(first + part, blocks);
+    bytes += payload_bytes(tensor, first / unit * unit, std::min(round_up(end, unit), blocks));
+  }
+  return bytes;
+}
+
+// By the uses alone, where nothing is kept.
+Traffic expected_traffic(const PlanProblem& problem, int index) {
+  const PassDraft& pass = problem.draft().passes[static_cast<std::size_t>(index)];
+  Traffic traffic;
+  for (const UseDraft& use : pass.uses) {
+    if (use.tensor < 0) continue;
+    const PlannedTensor& tensor = problem.draft().tensors[static_cast<std::size_t>(use.tensor)];
+    const Timeline& line = problem.timelines()[static_cast<std::size_t>(use.tensor)];
+    const std::int64_t all = payload_bytes(tensor, 0, tensor.layout.block_count());
+    const std::int64_t once = bytes_by_parts(problem, pass, tensor);
+    const std::int64_t groups = use.sliced ? 1 : pass.groups;
+    const bool made = use.role == UseRole::kAccumulator || use.role == UseRole::kOutput;
+    if (use.role == UseRole::kResident) traffic.resident += (pass.parts > 1 ? groups : 1) * once;
+    if (use.role == UseRole::kStreamed) traffic.edges += groups * pass.parts * all;
+    if (use.role == UseRole::kRows) traffic.rows += once;
+    if (made && line.interval_count() > 0) traffic.written += all;  // somebody wants it
+  }
+  if (!pass.edges) return traffic;
+  const StageShape& stage = problem.builder().stages()[static_cast<std::size_t>(pass.stage)];
+  traffic.edges += pass.groups * problem.edges().sweep_bytes(stage.edge_file, pass.part_blocks, 0);
+  return traffic;
+}
+
+// Every tensor that the pass reads, once, in the first phase that needs it.
+Traffic read_once(const PlanProblem& problem, int index) {
+  std::map<int, UseRole> first;
+  for (const UseDraft& use : problem.draft().passes[static_cast<std::size_t>(index)].uses) {
+    if (use.tensor < 0) continue;
+    UseRole& role = first.try_emplace(use.tensor, use.role).first->second;
+    if (use.role == UseRole::kResident) role = use.role;
+    if (use.role == UseRole::kStreamed && role == UseRole::kRows) role = use.role;
+  }
+  Traffic traffic;
+  for (const auto& [tensor, role] : first) {
+    const PlannedTensor& of = problem.draft().tensors[static_cast<std::size_t>(tensor)];
+    const std::int64_t bytes = payload_bytes(of, 0, of.layout.block_count());
+    if (role == UseRole::kResident) traffic.resident += bytes;
+    if (role == UseRole::kStreamed) traffic.edges += bytes;
+    if (role == UseRole::kRows) traffic.rows += bytes;
+  }
+  return traffic;
+}
+
+}  // namespace
+
+TEST_CASE("cost: what moves is counted in the phase in which its use needs it") {
+  const Program program = train_program(2, 100, 200, 40);
+  const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
+  PlanOptions options;
+  options.memory_bytes = 400 * kMiB;
+  const PassBuilder builder({&program}, graph, options);
+  const EdgeTable edges(graph);
+  int resident = 0, apart = 0;
+  for (const std::int64_t part_blocks : {16, 32, 0}) {
+    for (const std::int64_t slices : {1, 0}) {
+      const PlanProblem problem(
+          builder, edges, std::vector<PassSplit>(program.stages.size(), {part_blocks, slices}));
+      const std::vector<Traffic> traffic = problem.traffic(problem.nothing());
+      for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
+        INFO("part " << part_blocks << " slices " << slices << " pass " << pass);
+        const Traffic& counted = traffic[static_cast<std::size_t>(pass)];
+        const Traffic expected = expected_traffic(problem, pass);
+        CHECK(counted.resident == expected.resident);
+        CHECK(counted.edges == expected.edges);
+        CHECK(counted.rows == expected.rows);
+        CHECK(counted.written == expected.written);
+        resident += counted.resident > 0 ? 1 : 0;
+        apart += counted.edges > 0 && counted.rows == 0 && counted.written > 0 ? 1 : 0;
+      }
+    }
+  }
+  CHECK(resident > 0);
+  CHECK(apart > 0);
+}
+
+TEST_CASE("cost: what memory above leaves to the one below moves in the same phases") {
+  std::mt19937 random(5);
+  const auto pick = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  const Program program = train_program(2, 100, 200, 40);
+  const GraphCounts graph = graph_counts(120'000, 800'000, 16384);
+  PlanOptions options;
+  options.memory_bytes = 400 * kMiB;
+  const PassBuilder builder({&program}, graph, options);
+  const EdgeTable edges(graph);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<PassSplit> splits;
+    for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+      splits.push_back({pick(0, 3), pick(0, 2)});
+    }
+    const PlanProblem problem(builder, edges, splits);
+    const Kept kept = random_levels(problem, random);
+    const PlanProblem below(problem, kept, 1);
+    const std::vector<Traffic> above = problem.traffic(kept);
+    const std::vector<Traffic> left = below.traffic(below.nothing());
+    // All of it is there during each pass, and nothing between passes.
+    Kept held = problem.nothing();
+    for (std::size_t t = 0; t < held.tensors.size(); ++t) {
+      std::vector<std::int64_t>& during = held.tensors[t].during;
+      std::fill(during.begin(), during.end(), problem.timelines()[t].end_block);
+    }
+    held.edge_chunks = {edges.chunk_count(), edges.chunk_count()};
+    const std::vector<Traffic> once = problem.traffic(held);
+    for (std::size_t p = 0; p < above.size(); ++p) {
+      INFO("round " << round << " pass " << p);
+      CHECK(left[p].resident == above[p].resident);
+      CHECK(left[p].edges == above[p].edges);
+      CHECK(left[p].rows == above[p].rows);
+      CHECK(left[p].written == above[p].written);
+      const Traffic expected = read_once(problem, static_cast<int>(p));
+      CHECK(once[p].resident == expected.resident);
+      CHECK(once[p].edges == expected.edges);
+      CHECK(once[p].rows == expected.rows);
+    }
+  }
+}
+
+TEST_CASE("cost: transfers overlap the compute of their own phase, but for a share of it") {
+  const TransferRates rates{100, 50, 120};
+  const PhaseSeconds transfers = transfer_seconds({100, 400, 200, 100}, rates);
+  CHECK(transfers.resident == Approx(1));
+  CHECK(transfers.edges == Approx(4));
+  CHECK(transfers.rows == Approx(2.5));  // both ways at once
+  CHECK(transfer_seconds({0, 0, 200, 10}, rates).rows == Approx(2));
+  CHECK(transfer_seconds({0, 0, 10, 200}, rates).rows == Approx(4));
+  CHECK(overlapped_seconds(transfers, {0, 6, 1}, {2, 4}) == Approx(1 + 6 + 4.0 / 2 + 2.5 + 0.25));
+  // A propagation that runs no steps writes with nothing to compute.
+  CHECK(overlapped_seconds({0, 4, 1}, {0, 10, 0}, {1, 1}) == Approx(10 + 4 + 1));
+  const PhaseSeconds slow = slower({1, 5, 2}, {2, 4, 3});
+  CHECK(slow.resident == 2);
+  CHECK(slow.edges == 5);
+  CHECK(slow.rows == 3);
+}
+
+TEST_CASE("cost: rings hold whole steps") {
+  const Program program = train_program(3, 100, 200, 40);
+  const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
+  int rings = 0;
+  for (const std::int64_t budget : {80, 160, 320, 640}) {
+    const Plan plan = make_plan({&program}, graph, {.memory_bytes = budget * kMiB, .workers = 2});
+    for (const Pass& pass : plan.sections[0].passes) {
+      CHECK(ring_depth(plan, graph.edges, pass).edges >= 1);
+      CHECK(ring_depth(plan, graph.edges, pass).rows >= 1);
+      for (const TensorUse& use : pass.uses) {
+        if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
+        const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
+        CHECK(use.slots % tensor.layout.slice_count() == 0);
+        rings += tensor.layout.slice_count() > 1 ? 1 : 0;
+      }
+    }
+  }
+  CHECK(rings > 0);
+}
