@@ -69,9 +69,34 @@ void add_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(op.inputs[1], dy);
 }
 
+// The dropout of y that `backward`, which made the gradient of y, belongs to; null: none. Nothing
+// else reads y then.
+const Operation* dropout_of(const TensorGraph& graph, TensorId y, const Operation& backward) {
+  for (const Operation& forward : graph.operations()) {
+    const bool same = forward.def == backward.def && forward.inputs[0] == y &&
+                      forward.attributes.key == backward.attributes.key;
+    if (same) return &forward;
+  }
+  return nullptr;
+}
+
+// What a dropout leaves of y is positive where both let a value pass: where nothing else reads y,
+// backward needs neither y nor the random numbers again.
 void relu_gradient(GradientBuilder& builder, const Operation& op) {
-  const TensorId dy = builder.output_gradient(op);
-  builder.add(op.inputs[0], builder.graph().apply("relu_gradient", {dy, op.output}));
+  TensorGraph& graph = builder.graph();
+  TensorId dy = builder.output_gradient(op), positive = op.output;
+  const int producer = graph.tensor(dy).producer;
+  if (producer >= 0) {
+    const Operation backward = graph.operations()[static_cast<std::size_t>(producer)];
+    const bool drops = backward.def->name == "dropout";
+    const Operation* forward = drops ? dropout_of(graph, op.output, backward) : nullptr;
+    if (forward != nullptr) {
+      positive = forward->output;
+      const double scale = 1 / (1 - backward.attributes.value);
+      dy = graph.apply("affine", {backward.inputs[0]}, {.value = scale});
+    }
+  }
+  builder.add(op.inputs[0], graph.apply("relu_gradient", {dy, positive}));
 }
 
 // Linear in the first input, and its own adjoint.

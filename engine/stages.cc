@@ -1,330 +1,137 @@
 #include "engine/stages.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include "engine/edge_operators.h"
 #include "engine/operators.h"
+#include "engine/stage_builder.h"
 #include "engine/zero_rows.h"
-#include "storage/errors.h"
 
 namespace ooc {
 namespace {
 
-// What the edges carry, by the name of the edge input.
-EdgeLoad carried(const std::string& name) {
-  if (name == kEdgeWeightsInput) return EdgeLoad::kWeights;
-  if (name == kEdgeTypesInput) return EdgeLoad::kTypes;
-  if (name == kEdgeFeaturesInput) return EdgeLoad::kFeatures;
-  OOC_CHECK(name == kParallelIndexInput);
-  return EdgeLoad::kParallelIndex;
+// Of a row of a vertex tensor.
+std::int64_t row_bytes(const Value& value) {
+  const bool vertex = value.kind == ValueKind::kInput || value.kind == ValueKind::kVertex;
+  return vertex ? value.cols * static_cast<std::int64_t>(dtype_bytes(value.dtype)) : 0;
 }
 
-class StageBuilder {
- public:
-  StageBuilder(const TensorGraph& graph, const std::vector<TensorId>& roots,
-               const StageOptions& options, const std::vector<TensorId>& beside)
-      : graph_(graph), roots_(roots), options_(options), tensor_stage_(graph.tensors().size(), 0) {
-    for (const Operation* operation : needed_for(roots_)) inside_.insert(operation);
-    roots_.insert(roots_.end(), beside.begin(), beside.end());
-    needed_ = needed_for(roots_);
-  }
+struct StageValues {
+  std::set<ValueId> edges_read, rows_read, made;
 
-  StagedGraph build(const std::string& name) {
-    for (const Operation* operation : needed_) assign_stage(*operation);
-    choose_kept();
-    staged_.program.name = name;
-    staged_.program.real = graph_.real();
-    staged_.values.assign(graph_.tensors().size(), -1);
-    for (const Operation* operation : needed_) emit(*operation);
-    // What a later stage computes again may have had one to itself.
-    std::erase_if(staged_.program.stages,
-                  [](const Stage& stage) { return !stage.propagation && stage.steps.empty(); });
-    for (Stage& stage : staged_.program.stages) {
-      if (stage.propagation) find_slices(*stage.propagation);
+  explicit StageValues(const Stage& stage) {
+    add(stage.steps);
+    if (!stage.propagation) return;
+    add(stage.propagation->steps);
+    for (const EdgeInput& input : stage.propagation->inputs) {
+      edges_read.insert(input.vertex);
     }
-    for (const TensorId root : roots_) {
-      if (graph_.shape(root).space == Space::kVertex) {
-        staged_.program.outputs.push_back(staged_.value(root));
-      }
+    for (const EdgeFold& fold : stage.propagation->folds) {
+      made.insert(fold.accumulators.begin(), fold.accumulators.end());
     }
-    return std::move(staged_);
   }
 
  private:
-  const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
-  Space space(TensorId id) const { return graph_.shape(id).space; }
-  bool from_outside(TensorId id) const { return tensor(id).producer < 0; }
-  const Operation& producer(TensorId id) const {
-    return graph_.operations()[static_cast<std::size_t>(tensor(id).producer)];
-  }
-  int& stage_of(TensorId id) { return tensor_stage_[static_cast<std::size_t>(id)]; }
-  Stage& stage_at(int index) { return staged_.program.stages[static_cast<std::size_t>(index)]; }
-
-  // A gather, or a sum over all edges.
-  bool folds_edges(const Operation& operation) const {
-    return space(operation.output) != Space::kEdge &&
-           std::any_of(operation.inputs.begin(), operation.inputs.end(),
-                       [&](TensorId input) { return space(input) == Space::kEdge; });
-  }
-
-  std::vector<const Operation*> needed_for(const std::vector<TensorId>& roots) const {
-    std::set<TensorId> wanted(roots.begin(), roots.end());
-    std::vector<const Operation*> needed;
-    for (auto it = graph_.operations().rbegin(); it != graph_.operations().rend(); ++it) {
-      const bool state_wanted = std::any_of(it->states.begin(), it->states.end(),
-                                            [&](TensorId state) { return wanted.contains(state); });
-      if (!wanted.contains(it->output) && !state_wanted) continue;
-      needed.push_back(&*it);
-      wanted.insert(it->inputs.begin(), it->inputs.end());
+  void add(const std::vector<RowStep>& steps) {
+    for (const RowStep& step : steps) {
+      rows_read.insert(step.inputs.begin(), step.inputs.end());
+      made.insert(step.outputs.begin(), step.outputs.end());
     }
-    std::reverse(needed.begin(), needed.end());
-    return needed;
   }
+};
 
-  // The first stage that may read the tensor: as a row beside others, or at the edges. A reduction
-  // is complete only when its stage is, and a vertex tensor when its last row is.
-  int ready(TensorId id, bool at_edges) {
-    if (from_outside(id) || space(id) == Space::kParameter) return 0;
-    if (space(id) == Space::kEdge) return stage_of(id);
-    return stage_of(id) + (at_edges || space(id) == Space::kReduction ? 1 : 0);
-  }
-
-  // Of an edge tensor: the first stage whose propagation may compute it.
-  void assign_stage(const Operation& operation) {
-    const bool on_edges = space(operation.output) == Space::kEdge || folds_edges(operation);
-    int stage = 0;
-    for (const TensorId input : operation.inputs) {
-      stage = std::max(stage, ready(input, on_edges));
-    }
-    if (folds_edges(operation)) stage = propagation_from(stage, operation);
-    stage_of(operation.output) = stage;
-    for (const TensorId state : operation.states) stage_of(state) = stage;
-    if (space(operation.output) == Space::kEdge) return;
-    auto& stages = staged_.program.stages;
-    if (static_cast<int>(stages.size()) <= stage)
-      stages.resize(static_cast<std::size_t>(stage) + 1);
-  }
-
-  // The first stage from `earliest` that takes the edges this operation needs; a new one if none.
-  int propagation_from(int earliest, const Operation& operation) {
-    const bool loops = graph_.shape(operation.inputs[0]).loops;
-    const bool beside = !inside_.contains(&operation);
-    auto& stages = staged_.program.stages;
-    for (int at = earliest; options_.share && at < static_cast<int>(stages.size()); ++at) {
-      const auto& there = stage_at(at).propagation;
-      if (there && there->direction == operation.direction && there->loops == loops &&
-          beside_.contains(at) == beside) {
-        return at;
+// Of a row of all vertex tensors: what stages read that is from outside or that others made, and
+// what they make for others.
+std::int64_t kept_bytes(const Program& program) {
+  const auto bytes_of = [&](ValueId id) {
+    return row_bytes(program.values[static_cast<std::size_t>(id)]);
+  };
+  std::int64_t bytes = 0;
+  std::set<ValueId> kept(program.outputs.begin(), program.outputs.end());
+  for (const Stage& stage : program.stages) {
+    const StageValues values(stage);
+    for (const std::set<ValueId>* read : {&values.edges_read, &values.rows_read}) {
+      for (const ValueId id : *read) {
+        if (id < 0 || values.made.contains(id)) continue;
+        bytes += bytes_of(id);
+        kept.insert(id);
       }
     }
-    stages.emplace_back().propagation = Propagation{operation.direction, loops, {}, {}, {}};
-    const int made = static_cast<int>(stages.size()) - 1;
-    if (beside) beside_.insert(made);
-    return made;
   }
+  for (const Stage& stage : program.stages) {
+    for (const ValueId id : StageValues(stage).made) {
+      if (kept.contains(id)) bytes += bytes_of(id);
+    }
+  }
+  return bytes;
+}
 
-  // Which vertex tensors are kept for later stages, in order, so that an operator's inputs are
-  // decided before it.
-  void choose_kept() {
-    std::vector<int> last_use(graph_.tensors().size(), -1);
-    for (const Operation* operation : needed_) {
-      const bool to_edges = operation->def->dependence == Dependence::kToEdges;
+// Has operations wait for those that read what they make, where that keeps fewer bytes: a product
+// as wide as what it is made of, which is kept anyway, or wider than it.
+class Waiting {
+ public:
+  Waiting(const TensorGraph& graph, const std::string& name, StageRequest request)
+      : graph_(graph), name_(name), request_(std::move(request)), readers_(graph.tensors().size()) {
+    best_ = *build_stages(graph_, name_, request_);
+    least_ = kept_bytes(best_.staged.program);
+    for (const Operation* operation : best_.operations) {
       for (const TensorId input : operation->inputs) {
-        if (space(operation->output) == Space::kEdge) {
-          if (to_edges) kept_.insert(input);
-          continue;
-        }
-        int& last = last_use[static_cast<std::size_t>(input)];
-        last = std::max(last, stage_of(operation->output));
-      }
-      if (operation->def->dependence == Dependence::kAlongEdges) {
-        kept_.insert(operation->output);
-        kept_.insert(operation->states.begin(), operation->states.end());
-      }
-    }
-    for (const TensorId root : roots_) {
-      OOC_CHECK(!from_outside(root));
-      kept_.insert(root);
-    }
-    for (const Operation* operation : needed_) {
-      const TensorId output = operation->output;
-      if (space(output) != Space::kVertex) continue;
-      if (can_recompute(*operation)) {
-        recomputable_.insert(output);
-        continue;
-      }
-      const bool crosses = last_use[static_cast<std::size_t>(output)] > stage_of(output);
-      if (crosses) kept_.insert(output);
-    }
-    for (auto it = needed_.rbegin(); it != needed_.rend(); ++it) {
-      const Operation& reader = **it;
-      if (space(reader.output) == Space::kEdge || !is_made(reader)) continue;
-      for (const TensorId input : reader.inputs) {
-        if (stage_of(input) == stage_of(reader.output)) used_at_once_.insert(input);
+        readers_[static_cast<std::size_t>(input)].push_back(operation);
       }
     }
   }
 
-  // Whether it is done in its own stage. What only later stages read, and compute again, isn't.
-  bool is_made(const Operation& operation) const {
-    return operation.def->dependence == Dependence::kReduction ||
-           kept_.contains(operation.output) || used_at_once_.contains(operation.output);
-  }
-
-  bool can_recompute(const Operation& operation) const {
-    const bool deep = options_.recompute == Recompute::kRowWise;
-    const bool row_wise = operation.def->dependence == Dependence::kRowWise;
-    return (operation.def->recompute || (deep && row_wise)) &&
-           std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
-             return from_outside(input) || kept_.contains(input) ||
-                    space(input) == Space::kReduction || is_column_of_data(input) ||
-                    (deep && recomputable_.contains(input));
-           });
-  }
-
-  // Such as a factor of degrees: as good as from outside.
-  bool is_column_of_data(TensorId id) const {
-    const Operation& operation = producer(id);
-    return operation.def->recompute && graph_.shape(id).cols == 1 &&
-           std::all_of(operation.inputs.begin(), operation.inputs.end(),
-                       [&](TensorId input) { return from_outside(input); });
-  }
-
-  ValueId add_value(TensorId id) {
-    const TensorShape& shape = graph_.shape(id);
-    Value value{tensor(id).name, ValueKind::kVertex, shape.rows, shape.cols, shape.dtype};
-    if (shape.space == Space::kEdge) value.kind = ValueKind::kEdge;
-    if (shape.space == Space::kParameter) value.kind = ValueKind::kParameter;
-    if (shape.space == Space::kReduction) value.kind = ValueKind::kReduction;
-    if (shape.space == Space::kVertex && from_outside(id)) value.kind = ValueKind::kInput;
-    staged_.program.values.push_back(std::move(value));
-    return static_cast<ValueId>(staged_.program.values.size()) - 1;
-  }
-
-  ValueId value_of(TensorId id) {
-    ValueId& value = staged_.values[static_cast<std::size_t>(id)];
-    if (value < 0) value = add_value(id);
-    return value;
-  }
-
-  // The value of a tensor as a step of `stage` reads it; where it isn't kept, computed again there.
-  ValueId value_in(TensorId id, int stage) {
-    const bool here = from_outside(id) || stage_of(id) == stage || kept_.contains(id) ||
-                      space(id) != Space::kVertex;
-    if (here) return value_of(id);
-    const auto found = again_.find({id, stage});
-    if (found != again_.end()) return found->second;
-    const ValueId value = add_value(id);
-    again_[{id, stage}] = value;
-    add_step(producer(id), stage, value);
-    return value;
-  }
-
-  // The value of an operand of edge work in the propagation of `stage`.
-  ValueId edge_value_in(TensorId id, int stage) {
-    if (space(id) != Space::kEdge) return value_of(id);
-    const auto found = again_.find({id, stage});
-    if (found != again_.end()) return found->second;
-    const ValueId value = add_value(id);
-    again_[{id, stage}] = value;
-    Propagation& work = *stage_at(stage).propagation;
-    if (from_outside(id)) {
-      work.inputs.push_back({carried(tensor(id).name), -1, value});
-      return value;
+  StagedGraph run() {
+    const std::vector<const Operation*> operations = best_.operations;
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
+      const bool row_wise = (*it)->def->dependence == Dependence::kRowWise &&
+                            graph_.shape((*it)->output).space == Space::kVertex;
+      while (row_wise && wait(**it)) {
+      }
     }
-    const Operation& operation = producer(id);
-    if (operation.def->dependence == Dependence::kToEdges) {
-      const bool at_source = operation.def->name == "source";
-      const bool streamed = at_source == (work.direction == Direction::kIn);
-      work.inputs.push_back({streamed ? EdgeLoad::kStreamed : EdgeLoad::kResident,
-                             value_of(operation.inputs[0]), value});
-      return value;
+    return std::move(best_.staged);
+  }
+
+ private:
+  int stage_of(TensorId id) const { return best_.stages[static_cast<std::size_t>(id)]; }
+
+  // The first stage behind its own that reads what the operation makes, or what its own stage makes
+  // of that.
+  std::optional<int> next_reader(const Operation& operation) const {
+    const int own = stage_of(operation.output);
+    std::optional<int> next;
+    for (const Operation* reader : readers_[static_cast<std::size_t>(operation.output)]) {
+      const bool here = stage_of(reader->output) == own;
+      const std::optional<int> stage = here ? next_reader(*reader) : stage_of(reader->output);
+      if (stage && (!next || *stage < *next)) next = stage;
     }
-    RowStep step = edge_step(operation, stage);
-    step.outputs = {value};
-    stage_at(stage).propagation->steps.push_back(std::move(step));
-    return value;
+    return next;
   }
 
-  RowStep edge_step(const Operation& operation, int stage) {
-    RowStep step{operation.def->name, {}, {}, operation.attributes};
-    for (const TensorId input : operation.inputs) {
-      step.inputs.push_back(edge_value_in(input, stage));
-    }
-    return step;
-  }
-
-  void add_step(const Operation& operation, int stage, ValueId output) {
-    RowStep step{operation.def->name, {}, {output}, operation.attributes};
-    for (const TensorId input : operation.inputs) step.inputs.push_back(value_in(input, stage));
-    stage_at(stage).steps.push_back(std::move(step));
-  }
-
-  void emit(const Operation& operation) {
-    if (space(operation.output) == Space::kEdge) return;
-    const int index = stage_of(operation.output);
-    if (folds_edges(operation)) return emit_fold(operation, index);
-    if (!is_made(operation)) return;
-    Stage& stage = stage_at(index);
-    if (stage.name.empty()) stage.name = "rows of " + tensor(operation.output).name;
-    add_step(operation, index, value_of(operation.output));
-  }
-
-  void emit_fold(const Operation& operation, int index) {
-    Stage& stage = stage_at(index);
-    if (!stage.propagation->folds.empty() || !stage.propagation->steps.empty()) stage.name += ", ";
-    stage.name += tensor(operation.output).name;
-    RowStep step = edge_step(operation, index);
-    if (operation.def->dependence == Dependence::kReduction) {
-      step.outputs = {value_of(operation.output)};
-      stage.propagation->steps.push_back(std::move(step));
-      return;
-    }
-    EdgeFold fold{operation.def->fold, std::move(step.inputs), {value_of(operation.output)}};
-    for (const TensorId state : operation.states) fold.accumulators.push_back(value_of(state));
-    stage.propagation->folds.push_back(std::move(fold));
-  }
-
-  const Value& value(ValueId id) const {
-    return staged_.program.values[static_cast<std::size_t>(id)];
-  }
-
-  // Whether all of it can be done a slice of its vertex tensors at a time: every fold is as wide,
-  // and a column of a wide value depends on no other column of wide ones.
-  void find_slices(Propagation& work) const {
-    if (work.folds.empty()) return;
-    const std::int64_t cols = value(work.folds[0].accumulators[0]).cols;
-    for (const EdgeFold& fold : work.folds) {
-      if (fold.fold == Fold::kSoftmax || value(fold.accumulators[0]).cols != cols) return;
-    }
-    for (const RowStep& step : work.steps) {
-      if (value(step.outputs[0]).kind != ValueKind::kEdge) return;
-      const bool local = find_operator(step.op).features == FeatureDependence::kSliceLocal;
-      if (value(step.outputs[0]).cols == cols && local) continue;
-      const bool wide = std::any_of(step.inputs.begin(), step.inputs.end(), [&](ValueId input) {
-        return value(input).cols == cols || value(input).kind != ValueKind::kEdge;
-      });
-      if (wide || value(step.outputs[0]).cols == cols) return;
-    }
-    work.slice_local_cols = cols;
+  // False: it is as good where it is.
+  bool wait(const Operation& operation) {
+    const std::optional<int> next = next_reader(operation);
+    if (!next) return false;
+    StageRequest request = request_;
+    request.not_before[operation.output] = *next;
+    std::optional<BuiltStages> built = build_stages(graph_, name_, request);
+    if (!built) return false;
+    const std::int64_t bytes = kept_bytes(built->staged.program);
+    if (bytes >= least_) return false;
+    request_ = std::move(request);
+    best_ = std::move(*built);
+    least_ = bytes;
+    return true;
   }
 
   const TensorGraph& graph_;
-  std::vector<TensorId> roots_;
-  StageOptions options_;
-  std::set<const Operation*> inside_;  // for the roots that aren't `beside`
-  std::set<int> beside_;               // stages whose gathers are for the others alone
-  // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
-  std::vector<int> tensor_stage_;
-  std::vector<const Operation*> needed_;
-  std::set<TensorId> kept_;
-  std::set<TensorId> recomputable_;  // from what is kept
-  std::set<TensorId> used_at_once_;  // by an operation that is done in their own stage
-  std::map<std::pair<TensorId, int>, ValueId> again_;
-  StagedGraph staged_;
+  const std::string& name_;
+  StageRequest request_;
+  BuiltStages best_;
+  std::int64_t least_ = 0;
+  std::vector<std::vector<const Operation*>> readers_;  // by tensor
 };
 
 // Which edges the propagations may pass over.
@@ -349,7 +156,7 @@ void find_splits(const TensorGraph& graph, StagedGraph& staged) {
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
                         const std::vector<TensorId>& roots, const StageOptions& options,
                         const std::vector<TensorId>& beside) {
-  StagedGraph staged = StageBuilder(graph, roots, options, beside).build(name);
+  StagedGraph staged = Waiting(graph, name, {roots, beside, options, {}}).run();
   if (options.zeros) find_splits(graph, staged);
   return staged;
 }

@@ -73,6 +73,17 @@ TEST_CASE("gradients: every operator agrees with central differences") {
       harness.check_gradients(
           [&](TensorGraph& graph) { return graph.apply("relu", {x(graph, cols)}); });
     }
+    SECTION("relu, then dropout " + std::to_string(cols)) {
+      // Backward reads what is left; where something else reads relu's output too, it reads that.
+      for (const bool read_twice : {false, true}) {
+        harness.check_gradients([&](TensorGraph& graph) {
+          const TensorId y = graph.apply("relu", {x(graph, cols)});
+          const TensorId left =
+              graph.apply("dropout", {y, graph.input("ids", 1, DType::kI64)}, with_value(0.4));
+          return read_twice ? graph.apply("add", {left, y}) : left;
+        });
+      }
+    }
     SECTION("dropout " + std::to_string(cols)) {
       harness.check_gradients([&](TensorGraph& graph) {
         return graph.apply("dropout", {x(graph, cols), graph.input("ids", 1, DType::kI64)},

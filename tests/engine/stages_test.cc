@@ -90,3 +90,70 @@ TEST_CASE(
   CHECK(ops_of(staged.program.stages[0]) == std::vector<std::string>{"relu"});
   CHECK(ops_of(staged.program.stages[1]) == std::vector<std::string>{"relu", "add"});
 }
+
+TEST_CASE("stages: behind a dropout, backward keeps neither relu's output nor random numbers") {
+  TensorGraph graph(DType::kF32);
+  const TensorId ids = graph.input("ids", 1, DType::kI64);
+  const TensorId x = graph.input("x", 8, DType::kF32), w = graph.parameter("w", 8, 16);
+  const TensorId y = graph.apply("relu", {graph.apply("matmul", {x, w})});
+  Attributes half;
+  half.value = 0.5;
+  half.key = 3;
+  const TensorId left = graph.apply("dropout", {y, ids}, half);
+  const TensorId sum = graph.gather("sum", {graph.source(left)}, Direction::kIn);
+  const TensorId loss = graph.apply(
+      "softmax_cross_entropy",
+      {sum, graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)});
+  const Gradients gradients = add_gradients(graph, {loss, -1});
+  const StagedGraph staged = make_stages(graph, "test", {gradients.at(w).front()});
+  std::int64_t dropouts = 0;
+  for (const Stage& stage : staged.program.stages) {
+    const auto ops = ops_of(stage);
+    dropouts += std::count(ops.begin(), ops.end(), "dropout");
+    if (!stage.propagation) continue;
+    for (const RowStep& step : stage.steps) {
+      for (const ValueId id : step.inputs) CHECK(id != staged.value(y));
+    }
+  }
+  CHECK(dropouts == 1);
+}
+
+TEST_CASE("stages: an operator waits for its reader where that keeps fewer bytes") {
+  // Of h, which edges read, products that only the next stage reads.
+  const auto stages_with = [](std::int64_t cols) {
+    TensorGraph graph(DType::kF32);
+    const TensorId h =
+        graph.apply("matmul", {graph.input("x", 8, DType::kF32), graph.parameter("w", 8, 8)});
+    const TensorId own = graph.apply("matmul", {h, graph.parameter("own", 8, cols)});
+    const TensorId sum = graph.gather("sum", {graph.source(h)}, Direction::kIn);
+    const TensorId near = graph.apply("matmul", {sum, graph.parameter("near", 8, cols)});
+    const TensorId bias = graph.apply("bias", {own, graph.parameter("b", 1, cols)});
+    const TensorId out = graph.apply("add", {bias, near});
+    return make_stages(graph, "test", {out}).program.stages;
+  };
+  // As wide as h, and wider, they wait: h is kept anyway.
+  for (const std::int64_t cols : {8, 32}) {
+    const std::vector<Stage> stages = stages_with(cols);
+    REQUIRE(stages.size() == 2);
+    CHECK(ops_of(stages[0]) == std::vector<std::string>{"matmul"});
+    CHECK(ops_of(stages[1]) == std::vector<std::string>{"matmul", "matmul", "bias", "add"});
+  }
+  // Narrow ones don't: h needn't be read again.
+  const std::vector<Stage> stages = stages_with(2);
+  REQUIRE(stages.size() == 2);
+  CHECK(ops_of(stages[0]) == std::vector<std::string>{"matmul", "matmul", "bias"});
+  CHECK(ops_of(stages[1]) == std::vector<std::string>{"matmul", "add"});
+}
+
+TEST_CASE("stages: no operator waits so long that edges would have to") {
+  TensorGraph graph(DType::kF32);
+  const TensorId x = graph.input("x", 8, DType::kF32);
+  const TensorId wide = graph.apply("matmul", {x, graph.parameter("w", 8, 64)});
+  const TensorId sum =
+      graph.gather("sum", {graph.source(graph.apply("relu", {x}))}, Direction::kIn);
+  const TensorId far = graph.gather("sum", {graph.source(wide)}, Direction::kIn);
+  const TensorId both = graph.apply("concat", {sum, far});
+  const StagedGraph staged = make_stages(graph, "test", {both});
+  REQUIRE(staged.program.stages.size() == 2);
+  CHECK(staged.program.stages[1].propagation->folds.size() == 2);
+}

@@ -1,0 +1,29 @@
+// Stages for operations of which some are told to wait (engine/stages.cc chooses them).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/stages.h"
+
+namespace ooc {
+
+struct StageRequest {
+  std::vector<TensorId> roots, beside;
+  StageOptions options;
+  std::map<TensorId, int> not_before;  // by what an operation makes: the first stage it may be in
+};
+
+// Stages are numbered as in `not_before`: the program has none that nothing is left in.
+struct BuiltStages {
+  StagedGraph staged;
+  std::vector<int> stages;                   // by tensor: the one that makes it
+  std::vector<const Operation*> operations;  // of the graph, that something asks for, in order
+};
+// Nothing: edge work would have to wait, too.
+std::optional<BuiltStages> build_stages(const TensorGraph& graph, const std::string& name,
+                                        const StageRequest& request);
+
+}  // namespace ooc
