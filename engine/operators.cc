@@ -6,6 +6,7 @@
 #include "engine/edge_operators.h"
 #include "engine/gradients.h"
 #include "engine/row_operators.h"
+#include "kernels/row_kernels.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -80,8 +81,13 @@ const Operation* dropout_of(const TensorGraph& graph, TensorId y, const Operatio
   return nullptr;
 }
 
-// What a dropout leaves of y is positive where both let a value pass: where nothing else reads y,
-// backward needs neither y nor the random numbers again.
+TensorShape words_shape(const TensorGraph& graph, const Operation& op) {
+  const std::int64_t cols = graph.shape(op.inputs[0]).cols;
+  return {Space::kVertex, 0, ceil_div(cols, kBitsPerWord), DType::kI32};
+}
+
+// Of y alone the signs are needed, kept as bits. What a dropout leaves of y is positive where both
+// let a value pass: where nothing else reads y, that says it without the random numbers.
 void relu_gradient(GradientBuilder& builder, const Operation& op) {
   TensorGraph& graph = builder.graph();
   TensorId dy = builder.output_gradient(op), positive = op.output;
@@ -96,7 +102,12 @@ void relu_gradient(GradientBuilder& builder, const Operation& op) {
       dy = graph.apply("affine", {backward.inputs[0]}, {.value = scale});
     }
   }
-  builder.add(op.inputs[0], graph.apply("relu_gradient", {dy, positive}));
+  if (graph.shape(op.output).space == Space::kEdge) {  // nothing is kept of edges
+    builder.add(op.inputs[0], graph.apply("relu_gradient", {dy, positive}));
+    return;
+  }
+  const TensorId bits = graph.apply("positive_bits", {positive});
+  builder.add(op.inputs[0], graph.apply("keep_bits", {dy, bits}));
 }
 
 // Linear in the first input, and its own adjoint.
@@ -161,6 +172,8 @@ Table built_in_operators() {
       {"add", kRowWise, kLocal, true, Z::kAll, add_shape, add_gradient, nullptr, 2},
       {"relu", kRowWise, kLocal, true, Z::kFirst, like_first, relu_gradient},
       {"relu_gradient", kRowWise, kLocal, true, Z::kFirst, like_first, nullptr},
+      {"positive_bits", kRowWise, kFull, false, Z::kFirst, words_shape, nullptr},
+      {"keep_bits", kRowWise, kFull, true, Z::kFirst, like_first, nullptr},
       {"dropout", kRowWise, kLocal, true, Z::kFirst, like_first, dropout_gradient},
       {"layer_norm", kRowWise, kFull, false, Z::kNone, like_first, layer_norm_gradient},
       {"layer_norm_gradient", kRowWise, kFull, false, Z::kFirst, like_first, nullptr},

@@ -198,12 +198,27 @@ class StageBuilder {
   bool can_recompute(const Operation& operation) const {
     const bool deep = options_.recompute == Recompute::kRowWise;
     const bool row_wise = operation.def->dependence == Dependence::kRowWise;
-    return (operation.def->recompute || (deep && row_wise)) &&
+    return (operation.def->recompute || (deep && row_wise && !is_narrow(operation))) &&
            std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
              return from_outside(input) || kept_.contains(input) ||
                     space(input) == Space::kReduction || is_column_of_data(input) ||
                     (deep && recomputable_.contains(input));
            });
+  }
+
+  std::int64_t row_bytes(TensorId id) const {
+    const TensorShape& shape = graph_.shape(id);
+    return shape.space == Space::kVertex
+               ? shape.cols * static_cast<std::int64_t>(dtype_bytes(shape.dtype))
+               : 0;
+  }
+
+  // Beside what it is made of: keeping it is better than reading that again. Bits are.
+  bool is_narrow(const Operation& operation) const {
+    constexpr std::int64_t kTimes = 16;
+    return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
+      return kTimes * row_bytes(operation.output) <= row_bytes(input);
+    });
   }
 
   // Such as a factor of degrees: as good as from outside.
@@ -290,7 +305,8 @@ class StageBuilder {
     if (folds_edges(operation)) return emit_fold(operation, index);
     if (!is_made(operation)) return;
     Stage& stage = stage_at(index);
-    if (stage.name.empty()) stage.name = "rows of " + tensor(operation.output).name;
+    if (stage.name.empty() && !stage.propagation)
+      stage.name = "rows of " + tensor(operation.output).name;
     add_step(operation, index, value_of(operation.output));
   }
 

@@ -12,6 +12,8 @@
   /* elementwise_cpu.cc */                                                                        \
   KERNEL(add) KERNEL(sub) KERNEL(mul) KERNEL(affine) KERNEL(maximum) KERNEL(maximum_gradient)     \
   KERNEL(relu) KERNEL(relu_gradient) KERNEL(scale_rows)                                           \
+  /* bits_cpu.cc */                                                                               \
+  KERNEL(positive_bits) KERNEL(keep_bits)                                                         \
   /* activations_cpu.cc */                                                                        \
   KERNEL(sigmoid) KERNEL(sigmoid_gradient) KERNEL(tanh) KERNEL(tanh_gradient)                     \
   KERNEL(leaky_relu) KERNEL(leaky_relu_gradient) KERNEL(elu) KERNEL(elu_gradient)                 \

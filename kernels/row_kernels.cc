@@ -28,6 +28,7 @@ constexpr OperandSpec kSums{"sums", '2', 'd', kF64};
 constexpr OperandSpec kLogits{"logits", 'n', 'c'};
 constexpr OperandSpec kLabels{"labels", 'n', '1', kI32};
 constexpr OperandSpec kBits{"Y", 'n', 'c', kU8};
+constexpr OperandSpec kWords{"B", 'n', 'b', kI32};
 constexpr OperandSpec kSplits{"splits", 'n', '1', kU8};
 
 constexpr OperandSpec kDegrees{"D", 'n', '3', kI32};
@@ -64,6 +65,9 @@ bool w_is_cols(const Extents& e, const Attributes& a) {
 bool value_is_degree_factor(const Extents&, const Attributes& a) {
   return a.value >= 0 && a.value <= static_cast<double>(DegreeFactor::kLoop);
 }
+bool b_is_words(const Extents& e, const Attributes&) {
+  return e['b'] == ceil_div(e['d'], kBitsPerWord);
+}
 bool t_is_three_d(const Extents& e, const Attributes&) { return e['t'] == 3 * e['d']; }
 
 constexpr RowKernelSpec kElementwise[] = {
@@ -79,6 +83,8 @@ constexpr RowKernelSpec kElementwise[] = {
     {"maximum_gradient", {{kG, kA, kB}}, {"dA", 'n', 'd'}},
     {"relu", {{kX}}, kY},
     {"relu_gradient", {{kG, kY}}, kDx},
+    {"positive_bits", {{kX}}, kWords, false, b_is_words},
+    {"keep_bits", {{kG, kWords}}, kY, false, b_is_words},
     {"dropout", {{kX, {"ids", 'n', '1', kI64}}}, kY},
     {"scale_rows", {{kX, {"f", 'n', '1'}}}, kY},
     {"copy", {{kX}}, kY},

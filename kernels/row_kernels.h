@@ -23,6 +23,9 @@
 //   maximum_gradient  G[n,d] A[n,d] B[n,d] -> dA[n,d]  G where A >= B, else 0; dB = G - dA
 //   relu            X[n,d] -> Y[n,d]                 NaN stays NaN
 //   relu_gradient   G[n,d] Y[n,d] -> dX[n,d]         Y: relu's output
+//   positive_bits   X[n,d] -> B[n,b] int32           b = d / 32, rounded up; bit c % 32 of word
+//                   c / 32 says whether X is above 0 in column c
+//   keep_bits       G[n,d] B[n,b] int32 -> Y[n,d]    G where the bit is set, else 0
 //   dropout         X[n,d] ids[n,1] int64 -> Y[n,d]  value = p, key. Y = X mask / (1 - p); the mask
 //                   is a function of (run.seed, run.epoch, key, original id, column) alone. The
 //                   gradient is the same operator applied to the gradient.
@@ -116,6 +119,9 @@ namespace ooc {
 
 // The train split in a row of splits.
 inline constexpr std::uint8_t kTrainSplit = 1;
+
+// Columns that a word of positive_bits is about.
+inline constexpr std::int64_t kBitsPerWord = 32;
 
 // What degree_factor makes of a row of degrees (storage/dataset.h).
 enum class DegreeFactor {

@@ -207,6 +207,8 @@ std::int64_t extent(char letter) {
     case 'm':
     case 'c':
       return 4;
+    case 'b':
+      return 1;
     default:
       return letter - '0';
   }

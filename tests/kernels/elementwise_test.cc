@@ -56,6 +56,27 @@ TEMPLATE_TEST_CASE("elementwise: add, relu, relu_gradient, scale_rows", "", floa
   }
 }
 
+TEMPLATE_TEST_CASE("elementwise: positive_bits, and keep_bits, which takes them", "", float,
+                   double) {
+  for (const std::int64_t d : kWidths) {
+    INFO(d << " columns");
+    Dense x = random_dense(kRows, d, 1);
+    x(2, 0) = 0;
+    x(3, 0) = -0.0;
+    x(4, d - 1) = std::numeric_limits<double>::quiet_NaN();
+    const Dense g = random_dense(kRows, d, 2);
+    const Dense words = run_kernel<TestType>("positive_bits", {x}, ones(kRows, (d + 31) / 32));
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      for (std::int64_t c = 0; c < 32 * words.cols; ++c) {
+        const auto word = static_cast<std::uint32_t>(static_cast<std::int32_t>(words(i, c / 32)));
+        REQUIRE((word >> (c % 32) & 1u) == (c < d && x(i, c) > 0 ? 1u : 0u));
+      }
+    }
+    CHECK(run_kernel<TestType>("keep_bits", {g, words}, ones(kRows, d)).values ==
+          mapped(g, [&](auto i, auto c) { return x(i, c) > 0 ? g(i, c) : 0.0; }).values);
+  }
+}
+
 TEMPLATE_TEST_CASE("elementwise: sub, mul, affine, maximum, scale_cols, scale_by", "", float,
                    double) {
   for (const std::int64_t d : kWidths) {
