@@ -28,6 +28,8 @@ std::int64_t extent_of(char letter, std::int64_t cols) {
       return 2 * cols;
     case 't':
       return 3 * cols;
+    case 'b':
+      return ceil_div(cols, kBitsPerWord);
     case 'w':
       return kTypes * cols;
     default:
