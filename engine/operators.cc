@@ -70,12 +70,14 @@ void add_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(op.inputs[1], dy);
 }
 
-// The dropout of y that `backward`, which made the gradient of y, belongs to; null: none. Nothing
-// else reads y then.
+// The dropout of y that `backward`, which made the gradient of y, belongs to; null: none. No other
+// gradient flows into y then.
 const Operation* dropout_of(const TensorGraph& graph, TensorId y, const Operation& backward) {
   for (const Operation& forward : graph.operations()) {
     const bool same = forward.def == backward.def && forward.inputs[0] == y &&
-                      forward.attributes.key == backward.attributes.key;
+                      forward.inputs[1] == backward.inputs[1] &&
+                      forward.attributes.key == backward.attributes.key &&
+                      forward.attributes.value == backward.attributes.value;
     if (same) return &forward;
   }
   return nullptr;
@@ -86,8 +88,8 @@ TensorShape words_shape(const TensorGraph& graph, const Operation& op) {
   return {Space::kVertex, 0, ceil_div(cols, kBitsPerWord), DType::kI32};
 }
 
-// Of y alone the signs are needed, kept as bits. What a dropout leaves of y is positive where both
-// let a value pass: where nothing else reads y, that says it without the random numbers.
+// Of y the signs are needed alone, kept as bits. What a dropout leaves of y is positive where both
+// let a value pass: where no other gradient flows into y, that says it without the random numbers.
 void relu_gradient(GradientBuilder& builder, const Operation& op) {
   TensorGraph& graph = builder.graph();
   TensorId dy = builder.output_gradient(op), positive = op.output;

@@ -33,11 +33,10 @@ class StageBuilder {
     needed_ = needed_for(roots_);
   }
 
-  // Nothing: edge work would have to wait too.
   std::optional<BuiltStages> build(const std::string& name) {
     for (const Operation* operation : needed_) assign_stage(*operation);
     for (const Operation* operation : needed_) {
-      if (!wait(*operation)) return std::nullopt;
+      if (!sink(*operation)) return std::nullopt;
     }
     choose_kept();
     staged_.program.name = name;
@@ -118,9 +117,9 @@ class StageBuilder {
       stages.resize(static_cast<std::size_t>(stage) + 1);
   }
 
-  // Into a later stage, where it was told to wait or its inputs wait. Folds can't, and there are no
-  // more stages: false.
-  bool wait(const Operation& operation) {
+  // Into a later stage, where it was told to or its inputs sank. Folds can't, and there are no more
+  // stages: false.
+  bool sink(const Operation& operation) {
     int stage = earliest(operation);
     if (folds_edges(operation)) return stage <= stage_of(operation.output);
     const auto told = not_before_.find(operation.output);
@@ -213,7 +212,7 @@ class StageBuilder {
                : 0;
   }
 
-  // Beside what it is made of: keeping it is better than reading that again. Bits are.
+  // Beside what it is made of: keeping it is better than reading that again. Signs as bits are.
   bool is_narrow(const Operation& operation) const {
     constexpr std::int64_t kTimes = 16;
     return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {

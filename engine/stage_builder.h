@@ -1,4 +1,4 @@
-// Stages for operations of which some are told to wait (engine/stages.cc chooses them).
+// Stages for operations of which some have to sink into later ones (engine/stages.cc chooses them).
 #pragma once
 
 #include <map>
@@ -19,10 +19,11 @@ struct StageRequest {
 // Stages are numbered as in `not_before`: the program has none that nothing is left in.
 struct BuiltStages {
   StagedGraph staged;
-  std::vector<int> stages;                   // by tensor: the one that makes it
+  // By tensor: the one that makes it; of edge tensors, the first that may compute it.
+  std::vector<int> stages;
   std::vector<const Operation*> operations;  // of the graph, that something asks for, in order
 };
-// Nothing: edge work would have to wait, too.
+// Nothing: edge work would have to wait, too, or there would be more stages.
 std::optional<BuiltStages> build_stages(const TensorGraph& graph, const std::string& name,
                                         const StageRequest& request);
 

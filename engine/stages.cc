@@ -1,6 +1,7 @@
 #include "engine/stages.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -43,8 +44,8 @@ struct StageValues {
 };
 
 // Of a row of all vertex tensors: what stages read that is from outside or that others made, and
-// what they make for others.
-std::int64_t kept_bytes(const Program& program) {
+// what they make for others. That is what moves where nothing stays in memory.
+std::int64_t moved_bytes(const Program& program) {
   const auto bytes_of = [&](ValueId id) {
     return row_bytes(program.values[static_cast<std::size_t>(id)]);
   };
@@ -68,70 +69,85 @@ std::int64_t kept_bytes(const Program& program) {
   return bytes;
 }
 
-// Has operations wait for those that read what they make, where that keeps fewer bytes: a product
-// as wide as what it is made of, which is kept anyway, or wider than it.
-class Waiting {
+// Sinks operations into the stages that read what they make, where less then moves: a product as
+// wide as what it is made of, which is kept anyway, or wider than it.
+class Sinking {
  public:
-  Waiting(const TensorGraph& graph, const std::string& name, StageRequest request)
-      : graph_(graph), name_(name), request_(std::move(request)), readers_(graph.tensors().size()) {
+  Sinking(const TensorGraph& graph, const std::string& name, StageRequest request)
+      : graph_(graph), name_(name), request_(std::move(request)) {
     best_ = *build_stages(graph_, name_, request_);
-    least_ = kept_bytes(best_.staged.program);
-    for (const Operation* operation : best_.operations) {
-      for (const TensorId input : operation->inputs) {
-        readers_[static_cast<std::size_t>(input)].push_back(operation);
-      }
-    }
+    least_ = moved_bytes(best_.staged.program);
   }
 
   StagedGraph run() {
     const std::vector<const Operation*> operations = best_.operations;
+    find_readers();
     for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
-      const bool row_wise = (*it)->def->dependence == Dependence::kRowWise &&
-                            graph_.shape((*it)->output).space == Space::kVertex;
-      while (row_wise && wait(**it)) {
-      }
+      bool sinks = may_sink(**it);
+      while (sinks) sinks = sink(**it);
     }
     return std::move(best_.staged);
   }
 
  private:
-  int stage_of(TensorId id) const { return best_.stages[static_cast<std::size_t>(id)]; }
+  static std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
 
-  // The first stage behind its own that reads what the operation makes, or what its own stage makes
-  // of that.
-  std::optional<int> next_reader(const Operation& operation) const {
-    const int own = stage_of(operation.output);
-    std::optional<int> next;
-    for (const Operation* reader : readers_[static_cast<std::size_t>(operation.output)]) {
-      const bool here = stage_of(reader->output) == own;
-      const std::optional<int> stage = here ? next_reader(*reader) : stage_of(reader->output);
-      if (stage && (!next || *stage < *next)) next = stage;
-    }
-    return next;
+  std::int64_t row_bytes_of(TensorId id) const {
+    const TensorShape& shape = graph_.shape(id);
+    if (shape.space != Space::kVertex) return 0;
+    return shape.cols * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
   }
 
-  // False: it is as good where it is.
-  bool wait(const Operation& operation) {
-    const std::optional<int> next = next_reader(operation);
-    if (!next) return false;
+  // What is cheap is computed again where its inputs are kept; only what is wider than these may
+  // be worth more than that.
+  bool may_sink(const Operation& operation) const {
+    if (operation.def->dependence != Dependence::kRowWise) return false;
+    if (graph_.shape(operation.output).space != Space::kVertex) return false;
+    return !operation.def->recompute ||
+           std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
+             return row_bytes_of(input) < row_bytes_of(operation.output);
+           });
+  }
+
+  // By tensor: the first stage behind its own that reads it, or what its own stage makes of it. Of
+  // what edges read that is the first that might.
+  void find_readers() {
+    next_.assign(graph_.tensors().size(), kNone);
+    for (auto it = best_.operations.rbegin(); it != best_.operations.rend(); ++it) {
+      const int stage = best_.stages[index((*it)->output)];
+      for (const TensorId input : (*it)->inputs) {
+        const bool here = best_.stages[index(input)] == stage;
+        int& next = next_[index(input)];
+        next = std::min(next, here ? next_[index((*it)->output)] : stage);
+      }
+    }
+  }
+
+  // One stage further on; false: it is as good where it is.
+  bool sink(const Operation& operation) {
+    const int next = next_[index(operation.output)];
+    if (next == kNone) return false;
     StageRequest request = request_;
-    request.not_before[operation.output] = *next;
+    request.not_before[operation.output] = next;
     std::optional<BuiltStages> built = build_stages(graph_, name_, request);
     if (!built) return false;
-    const std::int64_t bytes = kept_bytes(built->staged.program);
+    const std::int64_t bytes = moved_bytes(built->staged.program);
     if (bytes >= least_) return false;
     request_ = std::move(request);
     best_ = std::move(*built);
     least_ = bytes;
+    find_readers();
     return true;
   }
+
+  static constexpr int kNone = std::numeric_limits<int>::max();
 
   const TensorGraph& graph_;
   const std::string& name_;
   StageRequest request_;
   BuiltStages best_;
   std::int64_t least_ = 0;
-  std::vector<std::vector<const Operation*>> readers_;  // by tensor
+  std::vector<int> next_;
 };
 
 // Which edges the propagations may pass over.
@@ -156,7 +172,7 @@ void find_splits(const TensorGraph& graph, StagedGraph& staged) {
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
                         const std::vector<TensorId>& roots, const StageOptions& options,
                         const std::vector<TensorId>& beside) {
-  StagedGraph staged = Waiting(graph, name, {roots, beside, options, {}}).run();
+  StagedGraph staged = Sinking(graph, name, {roots, beside, options, {}}).run();
   if (options.zeros) find_splits(graph, staged);
   return staged;
 }

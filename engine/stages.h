@@ -1,7 +1,7 @@
 // From a tensor graph to the stages that sched/ runs: operators nothing asks for are dropped;
 // gathers over the same edges whose inputs are there share a stage; row-wise work and reductions
-// join the earliest stage in which their inputs are there, or wait for the first one that reads
-// what they make, where fewer bytes are then kept; cheap operators are computed again where a later
+// join the earliest stage in which their inputs are there, or sink into the first one that reads
+// what they make, where fewer bytes then move; cheap operators are computed again where a later
 // stage needs them rather than kept, and edge tensors in every propagation that needs them.
 #pragma once
 

@@ -2,11 +2,13 @@
 #include "kernels/cpu_row_kernels.h"
 #include "kernels/cpu_traversal.h"
 #include "kernels/row_kernels.h"
+#include "storage/tensor_layout.h"
 
 namespace ooc::cpu {
 namespace {
 
-static_assert(kBitsPerWord == kStripCols, "a strip of columns is a word");
+static_assert(kBitsPerWord == kStripCols && kSliceWidth % kStripCols == 0,
+              "a strip of columns is a word");
 
 // The words that belong to a strip of columns, row by row.
 StripRows<std::int32_t> words_of(const MatrixView& bits, const Strip& strip) {

@@ -23,31 +23,98 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
       index_(section.section->first_pass + static_cast<int>(pass)),
       state_(state),
       stop_(stop) {
-  end_block_ = context.edges.block_count();
   open_uses();
 }
 
 PassRun::~PassRun() { context_.driver.drain(); }
 
-bool PassRun::run() {
-  context_.residency.begin_pass(index_);
-  if (context_.host != nullptr) context_.host->begin_pass(index_);
-  const std::int64_t blocks = context_.edges.block_count();
-  if (pass_.kind == PassKind::kRow) {
-    if (!run_rows()) return false;
-  } else {
-    const std::int64_t slices =
-        std::max<std::int64_t>(ceil_div(pass_.slice_local_cols, kSliceWidth), 1);
-    const std::int64_t at_once = pass_.slices_at_once > 0 ? pass_.slices_at_once : slices;
-    for (first_slice_ = 0; first_slice_ < slices; first_slice_ = end_slice_) {
-      end_slice_ = std::min(first_slice_ + at_once, slices);
-      for (first_block_ = 0; first_block_ < blocks; first_block_ = end_block_, ++sweep_) {
-        end_block_ = std::min(first_block_ + pass_.part_blocks, blocks);
-        if (!propagate_part() || !run_rows()) return false;
-      }
+namespace {
+
+// Calls visit(first_slice, end_slice, first_block, end_block) for the parts in order, while it
+// returns true; returns whether it did to the end.
+template <class Visit>
+bool for_each_part(const Pass& pass, std::int64_t blocks, Visit&& visit) {
+  if (pass.kind == PassKind::kRow) return visit(0, 1, 0, blocks);
+  const std::int64_t slices =
+      std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
+  const std::int64_t at_once = pass.slices_at_once > 0 ? pass.slices_at_once : slices;
+  for (std::int64_t slice = 0; slice < slices; slice += at_once) {
+    for (std::int64_t block = 0; block < blocks; block += pass.part_blocks) {
+      const bool on = visit(slice, std::min(slice + at_once, slices), block,
+                            std::min(block + pass.part_blocks, blocks));
+      if (!on) return false;
     }
   }
   return true;
+}
+
+}  // namespace
+
+bool PassRun::run() {
+  context_.residency.begin_pass(index_);
+  if (context_.host != nullptr) context_.host->begin_pass(index_);
+  std::int64_t count = 0;
+  const bool all = for_each_part(
+      pass_, context_.edges.block_count(),
+      [&](std::int64_t first_slice, std::int64_t end_slice, std::int64_t first, std::int64_t end) {
+        const auto part = std::make_shared<Part>();
+        part->first_block = first;
+        part->end_block = end;
+        part->first_slice = first_slice;
+        part->end_slice = end_slice;
+        part->sweep = count++;
+        part->place = static_cast<std::size_t>(part->sweep % pass_.parts_at_once);
+        return run_part(part);
+      });
+  if (!all) return false;
+  auto lock = context_.driver.lock();
+  return wait_for_rows(lock, [this] { return rows_.empty() && is_written(); });
+}
+
+// Its rows are left to advance_rows().
+bool PassRun::run_part(const std::shared_ptr<Part>& part) {
+  if (pass_.kind == PassKind::kPropagate) {
+    {
+      auto lock = context_.driver.lock();
+      if (!wait_for_rows(lock, [&] { return is_free(part->place); })) return false;
+    }
+    if (!propagate_part(part)) return false;
+  }
+  const auto lock = context_.driver.lock();
+  part->next_row = first_row(*part);
+  part->rows_left = end_row(*part) - part->next_row;
+  rows_.push_back(part);
+  if (rows_.size() == 1) begin_rows();
+  return true;
+}
+
+bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
+  while (!done()) {
+    const WaitCause cause = rows_.empty() ? WaitCause::kWrites : rows_wait_;
+    const auto ready = [&] { return done() || rows_.empty() || rows_wait_ != cause; };
+    const auto written = [&] { return done() || !rows_.empty(); };
+    const bool on = rows_.empty() ? wait(lock, cause, written) : wait(lock, cause, ready);
+    if (!on) return false;
+  }
+  return true;
+}
+
+// Whether another part may be folded there: what the last one made has left memory.
+bool PassRun::is_free(std::size_t place) const {
+  const bool used = std::any_of(rows_.begin(), rows_.end(),
+                                [&](const auto& part) { return part->place == place; });
+  return !used && std::all_of(uses_.begin(), uses_.end(), [&](const Use& use) {
+    return !use.parts[place].writer || use.parts[place].writer->idle();
+  });
+}
+
+// Whether all that the pass makes has left memory, or stays there.
+bool PassRun::is_written() const {
+  return std::all_of(uses_.begin(), uses_.end(), [](const Use& use) {
+    return (!use.writer || use.writer->idle()) &&
+           std::all_of(use.parts.begin(), use.parts.end(),
+                       [](const PartRows& part) { return !part.writer || part.writer->idle(); });
+  });
 }
 
 std::vector<std::byte*> PassRun::slots(const Region& memory, std::int64_t count) const {
@@ -90,7 +157,10 @@ void PassRun::open_uses() {
                                                   slots(planned.memory, planned.slots));
         break;
       case UseRole::kAccumulator:
-        use.writer = std::make_unique<RowsWriter>(context_.driver, use.access);
+        for (std::size_t place = 0; place < static_cast<std::size_t>(pass_.parts_at_once);
+             ++place) {
+          use.parts[place].writer = std::make_unique<RowsWriter>(context_.driver, use.access);
+        }
         break;
       case UseRole::kResident:
         break;  // part by part
@@ -99,35 +169,16 @@ void PassRun::open_uses() {
   if (pass_.kind == PassKind::kPropagate) open_edges();
 }
 
-namespace {
-
-// Calls visit(first_slice, end_slice, first_block, end_block) for the parts in order.
-template <class Visit>
-void for_each_part(const Pass& pass, std::int64_t blocks, Visit&& visit) {
-  if (pass.kind == PassKind::kRow) return visit(0, 1, 0, blocks);
-  const std::int64_t slices =
-      std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
-  const std::int64_t at_once = pass.slices_at_once > 0 ? pass.slices_at_once : slices;
-  for (std::int64_t slice = 0; slice < slices; slice += at_once) {
-    for (std::int64_t block = 0; block < blocks; block += pass.part_blocks) {
-      visit(slice, std::min(slice + at_once, slices), block,
-            std::min(block + pass.part_blocks, blocks));
-    }
-  }
-}
-
-}  // namespace
-
 bool PassRun::is_sliced(const Use& use) const {
   return pass_.slice_local_cols > 0 && use.access.tensor->layout.cols == pass_.slice_local_cols;
 }
 
-std::int64_t PassRun::slice_begin(const Use& use) const {
-  return is_sliced(use) ? first_slice_ : 0;
+std::int64_t PassRun::slice_begin(const Part& part, const Use& use) const {
+  return is_sliced(use) ? part.first_slice : 0;
 }
 
-std::int64_t PassRun::slice_end(const Use& use) const {
-  return is_sliced(use) ? end_slice_ : use.access.tensor->layout.slice_count();
+std::int64_t PassRun::slice_end(const Part& part, const Use& use) const {
+  return is_sliced(use) ? part.end_slice : use.access.tensor->layout.slice_count();
 }
 
 void PassRun::open_streamed(Use& use) {
@@ -141,6 +192,7 @@ void PassRun::open_streamed(Use& use) {
       [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
         const bool sliced = is_sliced(use);
         items.add({0, blocks, sliced ? first : 0, sliced ? end : tensor.layout.slice_count()});
+        return true;
       });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
@@ -160,6 +212,7 @@ void PassRun::open_rows(Use& use) {
         const std::int64_t unit = use.item_blocks;
         items.add({first * a_block / unit * unit, std::min(round_up(end * a_block, unit), blocks),
                    0, tensor.layout.slice_count()});
+        return true;
       });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
@@ -183,24 +236,27 @@ void PassRun::open_edges() {
                       }
                     }
                   }
+                  return true;
                 });
   auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.bytes_in);
   edge_loader_ = loader.get();
   edges_ = std::make_unique<ItemStream>(context_.driver, std::move(loader),
                                         slots(pass_.edge_ring, pass_.edge_slots));
-  partials_.resize(bound_.edges.reductions.size());
 }
 
 // Of the part's rows that no piece holds; pieces hold the first ones.
-RowsPlace PassRun::part_place(const Use& use) const {
+RowsPlace PassRun::part_place(const Part& part, const Use& use) const {
   const PlannedTensor& tensor = *use.access.tensor;
   const std::int64_t unit = tensor.unit_blocks, blocks = tensor.layout.block_count();
   const std::int64_t a_block = blocks_in(context_.edges, tensor);
-  const std::int64_t end = std::min(round_up(end_block_ * a_block, unit), blocks);
-  std::int64_t first = first_block_ * a_block / unit * unit;
+  const std::int64_t end = std::min(round_up(part.end_block * a_block, unit), blocks);
+  std::int64_t first = part.first_block * a_block / unit * unit;
   while (first < end && use.access.piece(first) >= 0) first += unit;
-  return {context_.arena + use.planned->memory.offset, first, std::max(first, end),
-          slice_begin(use)};
+  const Region& memory = use.planned->memory;
+  const std::int64_t place =
+      static_cast<std::int64_t>(part.place) * (memory.bytes / pass_.parts_at_once);
+  return {context_.arena + memory.offset + place, first, std::max(first, end),
+          slice_begin(part, use)};
 }
 
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
@@ -218,7 +274,11 @@ void PassRun::advance() {
   if (edges_) edges_->advance();
   for (Use& use : uses_) {
     if (use.stream) use.stream->advance();
+    for (PartRows& part : use.parts) {
+      if (part.stream) part.stream->advance();
+    }
   }
+  advance_rows();
 }
 
 }  // namespace ooc

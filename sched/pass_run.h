@@ -1,10 +1,13 @@
 // One pass on its way: its streams, and the loops over spans and blocks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -68,18 +71,39 @@ class PassRun {
   bool run();
 
  private:
+  // While one part goes through the steps, the next one may be folded (Pass::parts_at_once).
+  static constexpr std::size_t kMostParts = 2;
+
+  // Of the part in one of the pass's places: what its kResident or kAccumulator use holds.
+  struct PartRows {
+    RowsPlace rows;
+    std::unique_ptr<ItemStream> stream;  // kResident
+    std::unique_ptr<RowsWriter> writer;  // kAccumulator
+  };
   // One use of a tensor, by its role.
   struct Use {
     const TensorUse* planned = nullptr;
     PlannedTensor own;  // of a use without a tensor
     TensorAccess access;
-    std::unique_ptr<ItemStream> stream;  // kStreamed, kRows; kResident: of the part at hand
+    std::unique_ptr<ItemStream> stream;  // kStreamed, kRows
     RowsLoader* loader = nullptr;        // the stream's
-    std::unique_ptr<RowsWriter> writer;  // kOutput, kAccumulator
-    RowsPlace part;                      // kResident, kAccumulator: of the part at hand
-    std::int64_t item_blocks = 0;        // kStreamed, kRows: of the tensor
-    std::int64_t part_items = 0;         // kRows: index of the part's first item
+    std::unique_ptr<RowsWriter> writer;  // kOutput
+    std::array<PartRows, kMostParts> parts;
+    std::int64_t item_blocks = 0;  // kStreamed, kRows: of the tensor
+    std::int64_t part_items = 0;   // kRows: index of the first item of the part whose rows run
     std::int64_t next_part_items = 0;
+  };
+  // Blocks, and slices of the slice-local tensors: folded, then taken through the steps.
+  struct Part {
+    std::int64_t first_block = 0, end_block = 0;
+    std::int64_t first_slice = 0, end_slice = 0;
+    std::int64_t sweep = 0;            // parts before it, in all groups of slices
+    std::size_t place = 0;             // in memory
+    std::vector<std::int32_t> folded;  // span groups, by block and slice
+    // By edge reduction and block: sums so far.
+    std::vector<std::vector<ReductionTree::Partial>> partials;
+    std::int64_t next_row = 0;   // of the steps, to be handed out
+    std::int64_t rows_left = 0;  // to be finished by them
   };
   struct Step;        // rows of the row-wise steps, and where their operands lie
   struct SpanGroup;   // spans whose tiles are folded at once
@@ -92,17 +116,24 @@ class PassRun {
   void open_rows(Use& use);
   void open_edges();
   std::vector<std::byte*> slots(const Region& memory, std::int64_t count) const;
-  RowsPlace part_place(const Use& use) const;
-  std::int64_t slice_end(const Use& use) const;
-  std::int64_t slice_begin(const Use& use) const;
+  RowsPlace part_place(const Part& part, const Use& use) const;
+  std::int64_t slice_end(const Part& part, const Use& use) const;
+  std::int64_t slice_begin(const Part& part, const Use& use) const;
   bool is_sliced(const Use& use) const;
 
-  // Rows.
-  std::int64_t first_row() const;  // of the part at hand
-  std::int64_t end_row() const;
-  bool run_rows();
-  bool prepare_step(Step& step);
-  bool prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t row);
+  // Parts.
+  bool run_part(const std::shared_ptr<Part>& part);
+  bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  bool is_free(std::size_t place) const;
+  bool is_written() const;
+
+  // Rows, of one part after the other: handed out as soon as what they need is there.
+  std::int64_t first_row(const Part& part) const;
+  std::int64_t end_row(const Part& part) const;
+  void begin_rows();
+  void advance_rows();
+  std::optional<WaitCause> lacks(const Part& part, std::int64_t row, std::int64_t end);
+  void begin_step();
   void find_operands(Step& step);
   void compute_group(const Step& step, std::int64_t group);
   void convert_inputs(const Step& step, std::int64_t begin, std::int64_t count, std::byte* scratch);
@@ -111,12 +142,12 @@ class PassRun {
   std::int64_t rows_item(const Use& use, std::int64_t row, std::int64_t slice) const;
 
   // Edges.
-  bool propagate_part();
-  bool load_resident();
+  bool propagate_part(const std::shared_ptr<Part>& part);
+  bool load_resident(const Part& part);
   bool begin_group(SpanGroup& group);
   bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, SpanGroup& group);
   bool fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel);
-  std::int64_t blocks_a_task() const;
+  std::int64_t blocks_a_task(const Part& part) const;
   bool hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
                 std::int64_t slice);
   void finish_task(const EdgeTask& task, std::int64_t slice);
@@ -126,10 +157,11 @@ class PassRun {
   void zero_accumulators(const BlockEdges& block, std::int64_t rows, std::int64_t slice) const;
   std::vector<TileGroup::Entry> tiles_of(const EdgeTask& task, const BlockEdges& block) const;
   void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
-  std::byte* row_address(const Use& use, std::int64_t row, std::int64_t slice) const;
-  std::int64_t slices_per_block() const;
-  std::int32_t& groups_folded(std::int64_t block, std::int64_t slice);
-  bool folded(std::int64_t block, std::int64_t groups);
+  std::byte* row_address(const Part& part, const Use& use, std::int64_t row,
+                         std::int64_t slice) const;
+  std::int64_t slices_per_block(const Part& part) const;
+  std::size_t fold_index(const Part& part, std::int64_t block, std::int64_t slice) const;
+  bool folded(const Part& part, std::int64_t block) const;
 
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
             const std::function<bool()>& ready);
@@ -148,16 +180,11 @@ class PassRun {
   std::unique_ptr<ItemStream> edges_;
   EdgeLoader* edge_loader_ = nullptr;
 
-  // The part at hand: blocks, slices.
-  std::int64_t first_block_ = 0, end_block_ = 0;
-  std::int64_t first_slice_ = 0, end_slice_ = 0;  // of the slice-local tensors
-  std::int64_t sweep_ = 0;                        // parts begun before it, in all slice groups
-  std::int64_t edge_item_ = 0;                    // the next one
-  std::vector<std::int32_t> folded_;              // span groups, by block of the part and slice
-  std::set<std::int64_t> rows_begun_;             // first rows of steps that aren't finished
-  std::int64_t rows_left_ = 0;                    // of the part, to be finished by the steps
-  // By edge reduction and block of the part: sums so far.
-  std::vector<std::vector<ReductionTree::Partial>> partials_;
+  std::int64_t edge_item_ = 0;  // the next one
+  // Folded, or about to be: their rows, in order. Of the first one the steps are at hand.
+  std::deque<std::shared_ptr<Part>> rows_;
+  WaitCause rows_wait_ = WaitCause::kWorkers;  // what its next step waits for
+  std::set<std::int64_t> rows_begun_;          // first rows of steps that aren't finished
 };
 
 }  // namespace ooc

@@ -167,7 +167,8 @@ class Planner {
         pass.transfer_seconds = transfers[index].sum();
         pass.compute_seconds = compute.sum();
         pass.seconds = overlapped_seconds(transfers[index], compute,
-                                          ring_depth(plan, builder_.graph().edges, pass));
+                                          ring_depth(plan, builder_.graph().edges, pass),
+                                          pipelined_parts(draft));
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
         ++index;

@@ -113,9 +113,9 @@ struct TensorUse {
   int tensor = -1;     // of the plan; -1: of this part only, neither stored nor kept (accumulators)
   // kStreamed, kRows, kOutput: a ring of slots, each of the largest item, `slots` of them: an item
   // is a slice of a unit; of kStreamed a unit or a span, whichever is larger, of the slices at
-  // hand. kResident, kAccumulator: the rows of one part from its first
-  // block on that is in no piece (rounded down to a unit), of the slices at hand, laid out as a
-  // piece is. Without a tensor: as one of units of a block (part_tensor()).
+  // hand. kResident, kAccumulator: for each of Pass::parts_at_once the rows of a part from its
+  // first block on that is in no piece (rounded down to a unit), of the slices at hand, laid out as
+  // a piece is. Without a tensor: as one of units of a block (part_tensor()).
   Region memory;
   std::int64_t slots = 0;  // of a ring; 0: all of it is in pieces
 };
@@ -131,15 +131,18 @@ struct Scratch {
 
 // One streaming loop over chunks. A propagation runs for each group of slices, in it for each part,
 // in it for each group of spans, in it for each block of the part; behind a part's last span the
-// steps run over the part's blocks. A row pass runs its steps over all blocks.
+// steps run over the part's blocks, perhaps beside the next part's spans. A row pass runs its steps
+// over all blocks.
 struct Pass {
   std::string name;
   PassKind kind = PassKind::kRow;
   Propagation propagation;  // kPropagate; with splits only where passing over edges pays
 
   std::int64_t part_blocks =
-      0;  // the graph's blocks of a part, a multiple of what is stored of it in one unit
+      0;  // the graph's blocks of a part, a multiple of what is stored of sums in one unit
   std::int64_t parts = 1;
+  // In memory: of two, one goes through the steps, or out, while the next one is folded.
+  std::int64_t parts_at_once = 1;
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
   std::int64_t span_group = 1;      // spans whose tiles a block takes at once
   Region edge_ring;                 // of edge chunks, in slots of the largest
@@ -268,6 +271,7 @@ struct PlanOptions {
   std::int64_t part_blocks = 0;
   std::int64_t slices_at_once = 0;
   std::int64_t span_group = 0;
+  std::int64_t parts_at_once = 0;
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
   bool fuse_edges = true;

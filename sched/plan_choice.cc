@@ -11,6 +11,8 @@ namespace ooc {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+// Two parts at once save so much of an epoch's time in a pass, and move at most so many bytes more.
+constexpr double kLeastSaved = 0.01, kMostMoved = 1.1;
 constexpr double kMostSeconds = 1.01;  // that smaller rings may take, of those of larger ones
 
 class WorkingTierChoice {
@@ -29,7 +31,12 @@ class WorkingTierChoice {
       if (moved_bytes(best_->tier) == 0) break;
     }
     const bool limited = builder_.options().memory_bytes != 0;
-    if (!best_ || !limited || strategy != Strategy::kLp) return std::move(best_);
+    if (!best_ || !limited) return std::move(best_);
+    const PlanOptions& options = builder_.options();
+    const bool forced =
+        options.part_blocks > 0 || options.slices_at_once > 0 || options.parts_at_once > 0;
+    if (!forced) try_parts_at_once();
+    if (strategy != Strategy::kLp) return std::move(best_);
     try_fewer_reuses();
     try_smaller_rings();
     return std::move(best_);
@@ -39,6 +46,50 @@ class WorkingTierChoice {
   void take(const std::vector<PassSplit>& splits, TierPlan tier) {
     if (best_ && moved_bytes(tier) >= moved_bytes(best_->tier)) return;
     best_ = WorkingTier{splits, std::move(tier)};
+  }
+
+  // Smaller parts, two at once, where a pass whose transfers and compute would overlap as a whole
+  // might save a good share of the epoch: the most first.
+  void try_parts_at_once() {
+    const PlanProblem problem(builder_, edges_, best_->splits);
+    const std::vector<PassDraft>& passes = problem.draft().passes;
+    double least = seconds(problem, best_->tier, planned(best_->tier.plan));
+    const auto most =
+        static_cast<std::int64_t>(kMostMoved * static_cast<double>(moved_bytes(best_->tier)));
+    std::vector<std::pair<double, const PassDraft*>> found;
+    const std::vector<Traffic> traffic = problem.traffic(best_->tier.kept);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const StageShape& stage = builder_.stages()[static_cast<std::size_t>(passes[i].stage)];
+      if (!passes[i].edges || !stage.edge_reductions.empty()) continue;
+      const PhaseSeconds transfers = transfer_seconds(traffic[i], rates_below());
+      const PhaseSeconds compute = compute_seconds(builder_, passes[i]);
+      const double saved = overlapped_seconds(transfers, compute, {kNever, kNever}) -
+                           std::max(transfers.sum(), compute.sum());
+      if (saved > kLeastSaved * least) found.emplace_back(saved, &passes[i]);
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (const auto& [saved, pass] : found) least = try_parts_at_once(*pass, most, least);
+  }
+
+  // Returns what an epoch then takes; `least`: now. It moves `most` bytes at most.
+  double try_parts_at_once(const PassDraft& pass, std::int64_t most, double least) {
+    const std::vector<PassSplit> splits = best_->splits;
+    for (const std::int64_t times : {1, 2, 4, 8}) {
+      std::vector<PassSplit> smaller = splits;
+      PassSplit& split = smaller[static_cast<std::size_t>(pass.stage)];
+      split.part_blocks = ceil_div(pass.part_blocks, times);
+      split.parts_at_once = 2;
+      PlanProblem problem(builder_, edges_, smaller);
+      if (pass.part_count() * times == 1 || !problem.fits(problem.nothing())) continue;
+      TierPlan tier = plan_tier(problem);
+      if (moved_bytes(tier) > most) continue;
+      const double taken = seconds(problem, tier, planned(tier.plan));
+      if (taken > (1 - kLeastSaved / 2) * least) continue;
+      least = taken;
+      best_ = WorkingTier{smaller, std::move(tier)};
+    }
+    return least;
   }
 
   // Where places cost bytes: without each of the pairs that it isn't worse without.
@@ -64,11 +115,6 @@ class WorkingTierChoice {
   void try_smaller_rings() {
     const std::vector<PassSplit> splits = best_->splits;
     const TierPlan larger = best_->tier;
-    const auto planned = [this](const Plan& plan) {
-      return [this, &plan](int, const Pass& pass) {
-        return ring_depth(plan, builder_.graph().edges, pass);
-      };
-    };
     const double most =
         kMostSeconds * seconds(PlanProblem(builder_, edges_, splits), larger, planned(larger.plan));
     for (int rings = PlanProblem::kRingChoices - 2; rings >= 0; --rings) {
@@ -84,21 +130,31 @@ class WorkingTierChoice {
     }
   }
 
-  // Predicted, as if storage were below this memory.
+  std::function<RingDepth(int, const Pass&)> planned(const Plan& plan) const {
+    return [this, &plan](int, const Pass& pass) {
+      return ring_depth(plan, builder_.graph().edges, pass);
+    };
+  }
+
+  // As if storage were below this memory.
+  TransferRates rates_below() const {
+    const MachineRates& rates = builder_.options().rates;
+    return builder_.options().device ? link_rates(rates) : storage_rates(rates);
+  }
+
+  // Predicted.
   double seconds(const PlanProblem& problem, const TierPlan& tier,
                  const std::function<RingDepth(int, const Pass&)>& depth) const {
-    const MachineRates& rates = builder_.options().rates;
-    const TransferRates transfers =
-        builder_.options().device ? link_rates(rates) : storage_rates(rates);
     const std::vector<Traffic> traffic = problem.traffic(tier.kept);
     double sum = 0;
     int index = 0;
     for (const Section& section : tier.plan.sections) {
       for (const Pass& pass : section.passes) {
         const auto at = static_cast<std::size_t>(index);
-        sum += overlapped_seconds(transfer_seconds(traffic[at], transfers),
-                                  compute_seconds(builder_, problem.draft().passes[at]),
-                                  depth(index, pass));
+        const PassDraft& draft = problem.draft().passes[at];
+        sum += overlapped_seconds(transfer_seconds(traffic[at], rates_below()),
+                                  compute_seconds(builder_, draft), depth(index, pass),
+                                  pipelined_parts(draft));
         ++index;
       }
     }

@@ -62,9 +62,20 @@ PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {
 }
 
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
-                          const RingDepth& depth) {
-  return transfers.resident + overlapped(transfers.edges, compute.edges, depth.edges) +
-         overlapped(transfers.rows, compute.rows, depth.rows);
+                          const RingDepth& depth, std::int64_t pipelined) {
+  const double apart = transfers.resident +
+                       overlapped(transfers.edges, compute.edges, depth.edges) +
+                       overlapped(transfers.rows, compute.rows, depth.rows);
+  if (pipelined <= 1) return apart;
+  // The first part's spans have no steps beside them, the last one's steps no spans.
+  const double together =
+      overlapped(transfers.sum(), compute.sum(), std::min(depth.edges, depth.rows));
+  const double share = 1 / static_cast<double>(pipelined);
+  return share * apart + (1 - share) * std::min(apart, together);
+}
+
+std::int64_t pipelined_parts(const PassDraft& pass) {
+  return pass.parts_at_once > 1 ? pass.part_count() : 1;
 }
 
 }  // namespace ooc

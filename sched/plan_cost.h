@@ -32,8 +32,11 @@ PhaseSeconds transfer_seconds(const Traffic& traffic, const TransferRates& rates
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b);
 
 // Of a pass. A ring of depth d lets one share in d of a phase's transfers or compute, whichever is
-// less, not overlap.
+// less, not overlap. `pipelined`: of so many parts each is folded while the one before it goes
+// through the steps.
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
-                          const RingDepth& depth);
+                          const RingDepth& depth, std::int64_t pipelined = 1);
+// By how many parts at most that is so: 1 where phases follow each other.
+std::int64_t pipelined_parts(const PassDraft& pass);
 
 }  // namespace ooc

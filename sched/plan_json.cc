@@ -58,6 +58,7 @@ Json edges_to_json(const Program& program, const Pass& pass) {
   entry["direction"] = direction_name(work.direction);
   entry["loops"] = work.loops;
   entry["part_blocks"] = pass.part_blocks;
+  entry["parts_at_once"] = pass.parts_at_once;
   entry["slices_at_once"] = pass.slices_at_once;
   entry["span_group"] = pass.span_group;
   entry["edge_slots"] = pass.edge_slots;

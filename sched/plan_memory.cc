@@ -51,7 +51,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
       const std::int64_t end = std::min((part + 1) * part_blocks, blocks);
       bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
     }
-    return {bytes, 0};
+    return {pass.parts_at_once * bytes, 0};
   }
   std::int64_t item_blocks = tensor.unit_blocks;
   if (use.role == UseRole::kStreamed) {

@@ -144,15 +144,18 @@ void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
   if (edges.rows) add_row_uses(draft, stage, edges);
   std::int64_t unit = 1;
   for (const UseDraft& use : edges.uses) {
-    if (use.tensor < 0) continue;
-    if (use.role == UseRole::kAccumulator || use.role == UseRole::kOutput) {
-      const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
-      unit = std::max(unit, tensor.unit_blocks / blocks_in(graph_.edges, tensor));
-    }
+    if (use.tensor < 0 || use.role != UseRole::kAccumulator) continue;
+    const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
+    unit = std::max(unit, tensor.unit_blocks / blocks_in(graph_.edges, tensor));
   }
   if (split.part_blocks > 0)
     edges.part_blocks = std::min(round_up(split.part_blocks, unit), blocks);
   edges.parts = ceil_div(blocks, edges.part_blocks);
+  // Sums over edges have memory for the blocks of one part.
+  if (edges.part_count() > 1 && stage.edge_reductions.empty()) {
+    const std::int64_t forced = options_.parts_at_once;
+    edges.parts_at_once = forced > 0 ? forced : split.parts_at_once;
+  }
   draft.passes.push_back(std::move(edges));
   if (!row_pass) return;
   add_row_uses(draft, stage, rows);
@@ -265,6 +268,7 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
     pass.step_rows = step_rows(draft, from);
     pass.part_blocks = from.part_blocks;
     pass.parts = from.parts;
+    pass.parts_at_once = from.parts_at_once;
     pass.slices_at_once = from.edges ? from.slices_at_once : 0;
     for (const UseDraft& use : from.uses) {
       pass.uses.push_back({use.role, use.value, use.tensor, {}, 0});

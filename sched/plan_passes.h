@@ -13,6 +13,7 @@ namespace ooc {
 struct PassSplit {
   std::int64_t part_blocks = 0;
   std::int64_t slices_at_once = 0;
+  std::int64_t parts_at_once = 1;
 
   bool operator==(const PassSplit&) const = default;
 };
@@ -46,6 +47,10 @@ struct PassDraft {
   bool rows = false;   // the steps
   std::int64_t part_blocks = 0, parts = 1;
   std::int64_t slices_at_once = 1, groups = 1;
+  std::int64_t parts_at_once = 1;
+
+  // In all groups of slices.
+  std::int64_t part_count() const { return parts * groups; }
   std::vector<UseDraft> uses;
 };
 

@@ -51,6 +51,7 @@ std::string split_text(const Pass& pass) {
   const std::int64_t groups = ceil_div(slices, pass.slices_at_once);
   std::string text = pass.parts > 1 ? fmt::format("{} parts", pass.parts) : "";
   if (groups > 1) text += fmt::format("{}{} slices", pass.parts > 1 ? " x " : "", groups);
+  if (pass.parts_at_once > 1) text += fmt::format(", {} at once", pass.parts_at_once);
   return text.empty() ? "whole" : text;
 }
 

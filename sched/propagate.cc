@@ -8,6 +8,7 @@
 namespace ooc {
 
 struct PassRun::SpanGroup {
+  std::shared_ptr<Part> part;
   std::int64_t index = 0;
   std::int64_t first_span = 0, end_span = 0;
   std::int64_t slices_left = 0;                             // under the driver's lock
@@ -32,46 +33,51 @@ struct PassRun::EdgeTask {
   std::vector<BlockEdges> blocks;
 };
 
-std::int64_t PassRun::slices_per_block() const {
-  return pass_.slice_local_cols > 0 ? end_slice_ - first_slice_ : 1;
+std::int64_t PassRun::slices_per_block(const Part& part) const {
+  return pass_.slice_local_cols > 0 ? part.end_slice - part.first_slice : 1;
 }
 
-std::int32_t& PassRun::groups_folded(std::int64_t block, std::int64_t slice) {
-  return folded_[static_cast<std::size_t>((block - first_block_) * slices_per_block() + slice -
-                                          first_slice_)];
+std::size_t PassRun::fold_index(const Part& part, std::int64_t block, std::int64_t slice) const {
+  return static_cast<std::size_t>((block - part.first_block) * slices_per_block(part) + slice -
+                                  part.first_slice);
 }
 
-bool PassRun::folded(std::int64_t block, std::int64_t groups) {
-  for (std::int64_t slice = first_slice_; slice < first_slice_ + slices_per_block(); ++slice) {
-    if (groups_folded(block, slice) != groups) return false;
-  }
-  return true;
+// Over all spans.
+bool PassRun::folded(const Part& part, std::int64_t block) const {
+  const std::int64_t groups = ceil_div(context_.edges.span_count(), pass_.span_group);
+  const auto first =
+      part.folded.begin() + static_cast<std::ptrdiff_t>(fold_index(part, block, part.first_slice));
+  return std::all_of(first, first + slices_per_block(part),
+                     [&](std::int32_t folded) { return folded == groups; });
 }
 
-bool PassRun::propagate_part() {
+bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
   const EdgeLayout& edges = context_.edges;
-  const auto blocks = static_cast<std::size_t>(end_block_ - first_block_);
-  folded_.assign(blocks * static_cast<std::size_t>(slices_per_block()), 0);
-  for (auto& by_block : partials_) by_block.resize(blocks);
+  const auto blocks = static_cast<std::size_t>(part->end_block - part->first_block);
+  part->folded.assign(blocks * static_cast<std::size_t>(slices_per_block(*part)), 0);
+  part->partials.resize(bound_.edges.reductions.size());
+  for (auto& by_block : part->partials) by_block.resize(blocks);
   for (Use& use : uses_) {
     const UseRole role = use.planned->role;
     if (role != UseRole::kAccumulator && role != UseRole::kResident) continue;
-    use.part = part_place(use);
-    if (role == UseRole::kResident) continue;
     const auto lock = context_.driver.lock();
-    use.writer->set_part(use.part, slice_end(use));
-    OOC_CHECK(use.writer->ready(first_row(), end_row()));
+    PartRows& rows = use.parts[part->place];
+    rows.rows = part_place(*part, use);
+    if (role == UseRole::kResident) continue;
+    rows.writer->set_part(rows.rows, slice_end(*part, use));
+    OOC_CHECK(rows.writer->ready(first_row(*part), end_row(*part)));
   }
-  if (!load_resident()) return false;
+  if (!load_resident(*part)) return false;
   for (std::int64_t span = 0, index = 0; span < edges.span_count();
        span += pass_.span_group, ++index) {
     auto group = std::make_shared<SpanGroup>();
+    group->part = part;
     group->index = index;
     group->first_span = span;
     group->end_span = std::min(span + pass_.span_group, edges.span_count());
     if (!begin_group(*group)) return false;
-    const std::int64_t end_panel = ceil_div(end_block_, edges.panel_blocks);
-    for (std::int64_t panel = first_block_ / edges.panel_blocks; panel < end_panel; ++panel) {
+    const std::int64_t end_panel = ceil_div(part->end_block, edges.panel_blocks);
+    for (std::int64_t panel = part->first_block / edges.panel_blocks; panel < end_panel; ++panel) {
       if (!fold_panel(group, panel)) return false;
     }
   }
@@ -79,7 +85,7 @@ bool PassRun::propagate_part() {
 }
 
 // Rows of the part's own vertices that edges read.
-bool PassRun::load_resident() {
+bool PassRun::load_resident(const Part& part) {
   const EdgeLayout& edges = context_.edges;
   auto lock = context_.driver.lock();
   for (Use& use : uses_) {
@@ -87,19 +93,21 @@ bool PassRun::load_resident() {
     const PlannedTensor& tensor = *use.access.tensor;
     const std::int64_t unit = tensor.unit_blocks, a_block = blocks_in(edges, tensor);
     const std::int64_t end =
-        std::min(round_up(end_block_ * a_block, unit), tensor.layout.block_count());
+        std::min(round_up(part.end_block * a_block, unit), tensor.layout.block_count());
     RowsItems items{unit};
-    items.add({first_block_ * a_block / unit * unit, end, slice_begin(use), slice_end(use)});
-    auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), use.part);
-    use.loader = loader.get();
-    use.stream =
+    items.add({part.first_block * a_block / unit * unit, end, slice_begin(part, use),
+               slice_end(part, use)});
+    PartRows& rows = use.parts[part.place];
+    auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), rows.rows);
+    rows.stream =
         std::make_unique<ItemStream>(context_.driver, std::move(loader), std::vector<std::byte*>{});
   }
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kResident) continue;
-    for (std::int64_t item = 0; item < use.loader->count(); ++item) {
-      use.stream->hold(item, 1);
-      if (!wait(lock, WaitCause::kReads, [&] { return use.stream->ready(item); })) return false;
+    ItemStream& stream = *use.parts[part.place].stream;
+    for (std::int64_t item = 0; item < stream.loader().count(); ++item) {
+      stream.hold(item, 1);
+      if (!wait(lock, WaitCause::kReads, [&] { return stream.ready(item); })) return false;
     }
   }
   return true;
@@ -107,7 +115,8 @@ bool PassRun::load_resident() {
 
 // Waits for the group's rows.
 bool PassRun::begin_group(SpanGroup& group) {
-  group.slices_left = (end_block_ - first_block_) * slices_per_block();
+  const Part& part = *group.part;
+  group.slices_left = (part.end_block - part.first_block) * slices_per_block(part);
   group.rows.resize(static_cast<std::size_t>(group.end_span - group.first_span));
   auto lock = context_.driver.lock();
   for (const ValueId id : bound_.edges.streamed) {
@@ -131,7 +140,7 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
   const std::int64_t span_blocks = edges.span_rows / layout.block_rows;
   const std::int64_t block = span * span_blocks;
   const std::int64_t items = ceil_div(layout.block_count(), use.item_blocks);
-  const std::int64_t item = sweep_ * items + block / use.item_blocks;
+  const std::int64_t item = group.part->sweep * items + block / use.item_blocks;
   const std::pair<ItemStream*, std::int64_t> held{use.stream.get(), item};
   if (group.items.empty() || group.items.back() != held) {
     if (!wait(lock, WaitCause::kReads, [&] { return use.stream->ready(item); })) return false;
@@ -145,7 +154,7 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
   auto& rows = group.rows[static_cast<std::size_t>(span - group.first_span)];
   const RowsPlace place = use.loader->rows(item, use.stream->data(item));
   for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-    const bool at_hand = slice_begin(use) <= s && s < slice_end(use);
+    const bool at_hand = slice_begin(*group.part, use) <= s && s < slice_end(*group.part, use);
     rows.push_back(at_hand ? place.at(*use.access.tensor, span * edges.span_rows, s) : nullptr);
   }
   return true;
@@ -153,6 +162,7 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
 
 bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel) {
   const EdgeLayout& edges = context_.edges;
+  const Part& part = *group->part;
   const std::int64_t first_item = edge_item_;
   edge_item_ += group->end_span - group->first_span;
   auto lock = context_.driver.lock();
@@ -160,24 +170,25 @@ bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t p
     if (!wait(lock, WaitCause::kReads, [&] { return edges_->ready(item); })) return false;
     edges_->hold(item, 1);
   }
-  const std::int64_t first = std::max(panel * edges.panel_blocks, first_block_);
-  const std::int64_t end = std::min((panel + 1) * edges.panel_blocks, end_block_);
-  const auto left = std::make_shared<std::int64_t>((end - first) * slices_per_block());
+  const std::int64_t first = std::max(panel * edges.panel_blocks, part.first_block);
+  const std::int64_t end = std::min((panel + 1) * edges.panel_blocks, part.end_block);
+  const auto left = std::make_shared<std::int64_t>((end - first) * slices_per_block(part));
+  const std::int64_t a_task = blocks_a_task(part);
   std::vector<std::shared_ptr<EdgeTask>> tasks;
-  for (std::int64_t block = first; block < end; block += blocks_a_task()) {
+  for (std::int64_t block = first; block < end; block += a_task) {
     auto task = std::make_shared<EdgeTask>();
     task->group = group;
     task->first_item = first_item;
     task->panel_left = left;
-    for (std::int64_t b = block; b < std::min(block + blocks_a_task(), end); ++b) {
+    for (std::int64_t b = block; b < std::min(block + a_task, end); ++b) {
       task->blocks.push_back(bind_block(*group, b));
     }
     tasks.push_back(std::move(task));
   }
   // Slice after slice: of the spans' rows one stays in the last-level cache.
-  for (std::int64_t slice = first_slice_; slice < first_slice_ + slices_per_block(); ++slice) {
+  for (std::int64_t at = 0; at < slices_per_block(part); ++at) {
     for (const std::shared_ptr<EdgeTask>& task : tasks) {
-      if (!hand_out(lock, task, slice)) return false;
+      if (!hand_out(lock, task, part.first_slice + at)) return false;
     }
   }
   return true;
@@ -185,9 +196,10 @@ bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t p
 
 bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
                        std::int64_t slice) {
+  const Part& part = *task->group->part;
   const auto in_turn = [&] {
     return std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
-      return groups_folded(edges_of.block, slice) == task->group->index;
+      return part.folded[fold_index(part, edges_of.block, slice)] == task->group->index;
     });
   };
   if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
@@ -200,22 +212,24 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
 }
 
 // Some ten thousand edges are worth handing out; but every worker should have a few tasks.
-std::int64_t PassRun::blocks_a_task() const {
+std::int64_t PassRun::blocks_a_task(const Part& part) const {
   constexpr double kTaskEdges = 16384;
   const EdgeLayout& edges = context_.edges;
   const double edges_a_block =
       static_cast<double>(edges.edges * std::min(pass_.span_group, edges.span_count())) /
       static_cast<double>(edges.span_count() * edges.block_count());
-  const std::int64_t most =
-      (end_block_ - first_block_) * slices_per_block() / (4 * context_.driver.workers());
+  const std::int64_t most = (part.end_block - part.first_block) * slices_per_block(part) /
+                            (4 * context_.driver.workers());
   const auto wanted = static_cast<std::int64_t>(kTaskEdges / std::max(edges_a_block, 1.0));
   return std::max<std::int64_t>(1, std::min(wanted, most));
 }
 
 void PassRun::finish_task(const EdgeTask& task, std::int64_t slice) {
-  for (const BlockEdges& edges_of : task.blocks) ++groups_folded(edges_of.block, slice);
-  const auto done = static_cast<std::int64_t>(task.blocks.size());
   SpanGroup& group = *task.group;
+  for (const BlockEdges& edges_of : task.blocks) {
+    ++group.part->folded[fold_index(*group.part, edges_of.block, slice)];
+  }
+  const auto done = static_cast<std::int64_t>(task.blocks.size());
   if ((*task.panel_left -= done) == 0) {
     const std::int64_t spans = group.end_span - group.first_span;
     for (std::int64_t i = 0; i < spans; ++i) edges_->release(task.first_item + i);
@@ -232,7 +246,7 @@ std::shared_ptr<const BlockLoops> PassRun::loops_of(const SpanGroup& group,
   if (span < group.first_span || span >= group.end_span) return nullptr;
   const Use& degrees = use_of(-1, UseRole::kResident);
   const auto* rows = reinterpret_cast<const std::int32_t*>(
-      row_address(degrees, block * context_.edges.block_rows, 0));
+      row_address(*group.part, degrees, block * context_.edges.block_rows, 0));
   return std::make_shared<const BlockLoops>(context_.edges, bound_.edges.data, block, rows);
 }
 
@@ -246,14 +260,15 @@ const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {
 
 // Where the block's operands lie.
 PassRun::BlockEdges PassRun::bind_block(const SpanGroup& group, std::int64_t block) const {
+  const Part& part = *group.part;
   BlockEdges bound;
   bound.block = block;
   bound.loops = loops_of(group, block);
   const std::int64_t row = block * context_.edges.block_rows;
   const auto add = [&](const Use& use, std::vector<void*>& pointers) {
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      const bool at_hand = slice_begin(use) <= s && s < slice_end(use);
-      pointers.push_back(at_hand ? row_address(use, row, s) : nullptr);
+      const bool at_hand = slice_begin(part, use) <= s && s < slice_end(part, use);
+      pointers.push_back(at_hand ? row_address(part, use, row, s) : nullptr);
     }
   };
   for (const ValueId id : bound_.edges.resident) {
@@ -307,11 +322,12 @@ std::vector<TileGroup::Entry> PassRun::tiles_of(const EdgeTask& task,
 
 void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_t slice) {
   const EdgeLayout& edges = context_.edges;
-  const auto block = static_cast<std::size_t>(edges_of.block - first_block_);
+  Part& part = *task.group->part;
+  const auto block = static_cast<std::size_t>(edges_of.block - part.first_block);
   std::vector<void*> matrices = edges_of.matrices;
   auto sum = matrices.begin();
-  for (std::size_t i = 0; i < partials_.size(); ++i) {
-    auto& partial = partials_[i][block];
+  for (std::size_t i = 0; i < part.partials.size(); ++i) {
+    auto& partial = part.partials[i][block];
     if (!partial) partial = section_.reductions.at(bound_.edges.reductions[i])->take();
     sum = std::find(sum, matrices.end(), nullptr);
     *sum = partial->data();
@@ -329,9 +345,9 @@ void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_
   group.scratch = context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
   bound_.edge_kernel->run(group);
   if (task.group->end_span < edges.span_count()) return;
-  for (std::size_t i = 0; i < partials_.size(); ++i) {
+  for (std::size_t i = 0; i < part.partials.size(); ++i) {
     section_.reductions.at(bound_.edges.reductions[i])
-        ->add(edges_of.block, std::move(partials_[i][block]));
+        ->add(edges_of.block, std::move(part.partials[i][block]));
   }
 }
 

@@ -9,54 +9,52 @@ namespace ooc {
 
 // Rows that are taken up at once, with slice pointers at the first one, operand after operand.
 struct PassRun::Step {
+  std::shared_ptr<Part> part;
   std::int64_t row = 0, end = 0;
   std::vector<void*> slices;
   std::vector<const void*> stored;  // likewise, of inputs that are converted
   std::int64_t groups_left = 0;     // under the driver's lock
 };
 
-std::int64_t PassRun::first_row() const { return first_block_ * context_.edges.block_rows; }
-
-std::int64_t PassRun::end_row() const {
-  return std::min(end_block_ * context_.edges.block_rows, context_.edges.vertices);
+std::int64_t PassRun::first_row(const Part& part) const {
+  return part.first_block * context_.edges.block_rows;
 }
 
-bool PassRun::run_rows() {
-  Driver& driver = context_.driver;
-  rows_left_ = end_row() - first_row();
+std::int64_t PassRun::end_row(const Part& part) const {
+  return std::min(part.end_block * context_.edges.block_rows, context_.edges.vertices);
+}
+
+// Of the next part: what it reads as kRows comes behind what the one before it did.
+void PassRun::begin_rows() {
+  const Part& part = *rows_.front();
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kRows) continue;
     const std::int64_t rows = item_rows(use);
     use.part_items = use.next_part_items;
-    use.next_part_items +=
-        use.access.tensor->layout.slice_count() * (ceil_div(end_row(), rows) - first_row() / rows);
+    use.next_part_items += use.access.tensor->layout.slice_count() *
+                           (ceil_div(end_row(part), rows) - first_row(part) / rows);
   }
-  for (std::int64_t row = first_row(); row < end_row(); row += pass_.step_rows) {
-    const auto step = std::make_shared<Step>();
-    step->row = row;
-    step->end = std::min(row + pass_.step_rows, end_row());
-    if (!prepare_step(*step)) return false;
-    if (pass_.steps.empty()) {
-      const auto lock = driver.lock();
-      finish_step(*step);
+}
+
+// Under the lock, each time that the driving thread looks.
+void PassRun::advance_rows() {
+  while (!rows_.empty()) {
+    Part& part = *rows_.front();
+    if (part.rows_left == 0) {
+      rows_.pop_front();
+      if (!rows_.empty()) begin_rows();
       continue;
     }
-    const std::int64_t groups = ceil_div(step->end - row, pass_.group_rows);
-    step->groups_left = groups;
-    for (std::int64_t group = 0; group < groups; ++group) {
-      driver.run([this, step, group] { compute_group(*step, group); },
-                 [this, step] {
-                   if (--step->groups_left == 0) finish_step(*step);
-                 });
+    std::optional<WaitCause> cause = WaitCause::kWorkers;
+    const std::int64_t row = part.next_row;
+    if (row < end_row(part))
+      cause = lacks(part, row, std::min(row + pass_.step_rows, end_row(part)));
+    if (cause) {
+      rows_wait_ = *cause;
+      return;
     }
+    begin_step();
   }
-  auto lock = driver.lock();
-  if (!wait(lock, WaitCause::kWorkers, [&] { return rows_left_ == 0; })) return false;
-  // What the part's memory holds must be on disk before the next part takes it, or the next pass.
-  return wait(lock, WaitCause::kWrites, [&] {
-    return std::all_of(uses_.begin(), uses_.end(),
-                       [](const Use& use) { return !use.writer || use.writer->idle(); });
-  });
 }
 
 std::int64_t PassRun::item_rows(const Use& use) {
@@ -64,49 +62,60 @@ std::int64_t PassRun::item_rows(const Use& use) {
 }
 
 std::int64_t PassRun::rows_item(const Use& use, std::int64_t row, std::int64_t slice) const {
-  const std::int64_t unit = row / item_rows(use) - first_row() / item_rows(use);
+  const std::int64_t unit = row / item_rows(use) - first_row(*rows_.front()) / item_rows(use);
   return use.part_items + unit * use.access.tensor->layout.slice_count() + slice;
 }
 
-bool PassRun::prepare_rows(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t row) {
-  const bool first = row % item_rows(use) == 0 || row == first_row();
-  const std::int64_t end = std::min(round_up(row + 1, item_rows(use)), end_row());
-  for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
-    const std::int64_t item = rows_item(use, row, slice);
-    const auto ready = [&] { return use.stream->ready(item); };
-    if (!wait(lock, WaitCause::kReads, ready)) return false;
-    if (first) use.stream->hold(item, ceil_div(end - row, pass_.step_rows));
+// What the rows [row, end) wait for: until everything that the steps touch has a place and is
+// there. Nothing: they may begin.
+std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std::int64_t end) {
+  const Driver& driver = context_.driver;
+  if (driver.tasks() >= tasks_at_once(driver.workers())) return WaitCause::kWorkers;
+  const bool in_window =
+      rows_begun_.empty() || (row - *rows_begun_.begin()) / pass_.step_rows <=
+                                 steps_ahead(driver.workers(), bound_.groups_per_step);
+  if (!in_window) return WaitCause::kWorkers;
+  if (pass_.kind == PassKind::kPropagate && !folded(part, row / context_.edges.block_rows)) {
+    return WaitCause::kWorkers;
   }
-  return true;
-}
-
-// Until everything that the steps touch has a place and is there.
-bool PassRun::prepare_step(Step& step) {
-  Driver& driver = context_.driver;
-  auto lock = driver.lock();
-  if (!wait_for_room(lock)) return false;
-  const auto in_window = [&] {
-    return rows_begun_.empty() || (step.row - *rows_begun_.begin()) / pass_.step_rows <=
-                                      steps_ahead(driver.workers(), bound_.groups_per_step);
-  };
-  if (!wait(lock, WaitCause::kWorkers, in_window)) return false;
-  for (Use& use : uses_) {
-    if (use.planned->role == UseRole::kRows) {
-      if (!prepare_rows(lock, use, step.row)) return false;
-    } else if (use.planned->role == UseRole::kOutput) {
-      const auto ready = [&] { return use.writer->ready(step.row, step.end); };
-      if (!wait(lock, WaitCause::kWrites, ready)) return false;
+  for (const Use& use : uses_) {
+    if (use.planned->role != UseRole::kRows) continue;
+    for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
+      if (!use.stream->ready(rows_item(use, row, slice))) return WaitCause::kReads;
     }
   }
-  if (pass_.kind == PassKind::kPropagate) {
-    const auto done = [&] {
-      return folded(step.row / context_.edges.block_rows,
-                    ceil_div(context_.edges.span_count(), pass_.span_group));
-    };
-    if (!wait(lock, WaitCause::kWorkers, done)) return false;
+  for (Use& use : uses_) {
+    if (use.writer && !use.writer->ready(row, end)) return WaitCause::kWrites;
   }
-  if (!pass_.steps.empty()) find_operands(step);
-  return true;
+  return std::nullopt;
+}
+
+// The next one of the part whose rows run.
+void PassRun::begin_step() {
+  const auto step = std::make_shared<Step>();
+  step->part = rows_.front();
+  Part& part = *step->part;
+  step->row = part.next_row;
+  step->end = part.next_row = std::min(step->row + pass_.step_rows, end_row(part));
+  for (Use& use : uses_) {
+    if (use.planned->role != UseRole::kRows) continue;
+    const std::int64_t rows = item_rows(use);
+    if (step->row % rows != 0 && step->row != first_row(part)) continue;
+    const std::int64_t end = std::min(round_up(step->row + 1, rows), end_row(part));
+    for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
+      use.stream->hold(rows_item(use, step->row, slice),
+                       ceil_div(end - step->row, pass_.step_rows));
+    }
+  }
+  if (pass_.steps.empty()) return finish_step(*step);
+  find_operands(*step);
+  step->groups_left = ceil_div(step->end - step->row, pass_.group_rows);
+  for (std::int64_t group = 0, count = step->groups_left; group < count; ++group) {
+    context_.driver.run([this, step, group] { compute_group(*step, group); },
+                        [this, step] {
+                          if (--step->groups_left == 0) finish_step(*step);
+                        });
+  }
 }
 
 void PassRun::find_operands(Step& step) {
@@ -114,20 +123,22 @@ void PassRun::find_operands(Step& step) {
   for (const BoundOperand& operand : bound_.operands) {
     const Use& use = uses_[operand.use];
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      step.slices.push_back(row_address(use, step.row, s));
+      step.slices.push_back(row_address(*step.part, use, step.row, s));
     }
   }
   for (const BoundOperand& operand : bound_.converted) {
     const Use& use = uses_[operand.use];
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      step.stored.push_back(row_address(use, step.row, s));
+      step.stored.push_back(row_address(*step.part, use, step.row, s));
     }
   }
 }
 
 // Of rows that are there, or have their place.
-std::byte* PassRun::row_address(const Use& use, std::int64_t row, std::int64_t slice) const {
+std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t row,
+                                std::int64_t slice) const {
   const PlannedTensor& tensor = *use.access.tensor;
+  const PartRows& rows = use.parts[part.place];
   switch (use.planned->role) {
     case UseRole::kRows: {
       const std::int64_t item = rows_item(use, row, slice);
@@ -135,12 +146,13 @@ std::byte* PassRun::row_address(const Use& use, std::int64_t row, std::int64_t s
     }
     case UseRole::kResident: {
       const int piece = use.access.piece(row / tensor.layout.block_rows);
-      const RowsPlace place = piece >= 0 ? context_.residency.place(piece) : use.part;
+      const RowsPlace place = piece >= 0 ? context_.residency.place(piece) : rows.rows;
       return place.at(tensor, row, slice);
     }
     case UseRole::kOutput:
-    case UseRole::kAccumulator:
       return use.writer->at(row, slice);
+    case UseRole::kAccumulator:
+      return rows.writer->at(row, slice);
     case UseRole::kStreamed:
       break;
   }
@@ -156,9 +168,11 @@ void PassRun::finish_step(const Step& step) {
       }
     }
     if (use.writer) use.writer->finish(step.row, step.end);
+    const PartRows& rows = use.parts[step.part->place];
+    if (rows.writer) rows.writer->finish(step.row, step.end);
   }
   rows_begun_.erase(step.row);
-  rows_left_ -= step.end - step.row;
+  step.part->rows_left -= step.end - step.row;
 }
 
 // Inputs that are stored in another type than the steps read, into the worker's scratch.

@@ -119,6 +119,7 @@ TEST_CASE("out of core: splits, spans and workers change nothing but the bytes")
             options.part_blocks = part_blocks;
             options.slices_at_once = slices;
             options.span_group = span_group;
+            options.parts_at_once = 1 + slices;
             arena.execute([&] { check_same(train(training, config, options), expected); });
           }
         }

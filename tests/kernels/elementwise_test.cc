@@ -58,7 +58,9 @@ TEMPLATE_TEST_CASE("elementwise: add, relu, relu_gradient, scale_rows", "", floa
 
 TEMPLATE_TEST_CASE("elementwise: positive_bits, and keep_bits, which takes them", "", float,
                    double) {
-  for (const std::int64_t d : kWidths) {
+  std::vector<std::int64_t> widths(std::begin(kWidths), std::end(kWidths));
+  for (const std::int64_t d : {300, 1100}) widths.push_back(d);  // padded words; two slices of them
+  for (const std::int64_t d : widths) {
     INFO(d << " columns");
     Dense x = random_dense(kRows, d, 1);
     x(2, 0) = 0;

@@ -26,15 +26,19 @@ TEST_CASE("executor: results are the same bits for every strategy, split and num
     for (const std::int64_t part_blocks : {0, 4, 8}) {
       for (const std::int64_t slices : {0, 1}) {
         for (const std::int64_t span_group : {0, 1, 3}) {
-          INFO("strategy " << static_cast<int>(strategy) << ", parts of " << part_blocks
-                           << " blocks, slices " << slices << ", span group " << span_group);
-          const Result result = harness.run({.strategy = strategy,
-                                             .workers = 3,
-                                             .part_blocks = part_blocks,
-                                             .slices_at_once = slices,
-                                             .span_group = span_group});
-          check_same(result, expected);
-          check_bytes(result);
+          for (const std::int64_t parts_at_once : {1, 2}) {
+            INFO("strategy " << static_cast<int>(strategy) << ", parts of " << part_blocks
+                             << " blocks, " << parts_at_once << " at once, slices " << slices
+                             << ", span group " << span_group);
+            const Result result = harness.run({.strategy = strategy,
+                                               .workers = 3,
+                                               .part_blocks = part_blocks,
+                                               .slices_at_once = slices,
+                                               .span_group = span_group,
+                                               .parts_at_once = parts_at_once});
+            check_same(result, expected);
+            check_bytes(result);
+          }
         }
       }
     }
@@ -68,7 +72,8 @@ TEST_CASE("executor: results are the same bits for every budget, down to the lea
 TEST_CASE(
     "executor: a failing read or write ends the run with its error, and the next run is right") {
   Harness harness;
-  const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 8};
+  const PlanOptions options{
+      .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
   const Result expected = harness.run({.workers = 1});
   for (const std::int64_t first : {1, 20, 60}) {
     harness.io().faults = {};

@@ -166,6 +166,15 @@ TEST_CASE("cost: transfers overlap the compute of their own phase, but for a sha
   CHECK(slow.rows == 3);
 }
 
+TEST_CASE("cost: in a pipeline the first part's spans and the last one's steps stand alone") {
+  const PhaseSeconds transfers{1, 4, 10}, compute{0, 8, 2};
+  const RingDepth depth{1e9, 1e9};
+  CHECK(overlapped_seconds(transfers, compute, depth) == Approx(1 + 8 + 10));
+  CHECK(overlapped_seconds(transfers, compute, depth, 4) == Approx(19.0 / 4 + 15 * 3.0 / 4));
+  // What would take longer beside each other than apart is no pipeline's fault.
+  CHECK(overlapped_seconds({0, 5, 5}, {0, 5, 5}, {1e9, 1}, 2) <= Approx(15));
+}
+
 TEST_CASE("cost: rings hold whole steps") {
   const Program program = train_program(3, 100, 200, 40);
   const GraphCounts graph = graph_counts(1 << 20, 16 << 20);

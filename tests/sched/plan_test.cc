@@ -274,6 +274,29 @@ TEST_CASE("plan: a graph that nobody has moves as few bytes as one can work out 
   CHECK(text.find("for good") != std::string::npos);
 }
 
+TEST_CASE("plan: two parts at once where the disk waits for edges, then compute for the disk") {
+  const Program program = train_program(2, 128, 128, 16);
+  const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
+  PlanOptions options = with_budget(1024, Strategy::kDp);
+  const Plan plan = make_plan({&program}, graph, options);
+  check_plan({&program}, plan, graph, options);
+  std::int64_t pipelined = 0;
+  for (const Pass& pass : plan.sections[0].passes) {
+    if (pass.parts_at_once > 1) ++pipelined;
+    // They lie beside each other.
+    for (const TensorUse& use : pass.uses) {
+      const bool part = use.role == UseRole::kAccumulator || use.role == UseRole::kResident;
+      if (part) CHECK(use.memory.bytes % (4096 * pass.parts_at_once) == 0);
+    }
+  }
+  CHECK(pipelined > 0);
+  options.parts_at_once = 1;
+  const Plan apart = make_plan({&program}, graph, options);
+  for (const Pass& pass : apart.sections[0].passes) CHECK(pass.parts_at_once == 1);
+  CHECK(plan.seconds < apart.seconds);
+  CHECK(static_cast<double>(moved(plan)) <= 1.1 * static_cast<double>(moved(apart)));
+}
+
 TEST_CASE("plan: a three-layer model at 50 M vertices is planned") {
   const Program program = train_program(3, 128, 128, 64);
   const GraphCounts graph = graph_counts(50'000'000, 1'500'000'000);
