@@ -26,13 +26,14 @@ std::size_t Driver::worker() const {
 }
 
 void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
-                    const std::function<void()>& then) {
+                    std::function<void()>& then) {
   const std::lock_guard lock(mutex_);
   if (error) {
     if (!error_) error_ = error;
   } else if (then) {
     then();
   }
+  then = nullptr;
   --pending;
   if (error || tasks_ <= wake_at_) changed_.notify_all();
 }
@@ -62,18 +63,25 @@ void Driver::run_next() {
     error = std::current_exception();
   }
   compute_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  task.work = nullptr;
   finish(error, tasks_, task.then);
 }
 
 BlockCompletion Driver::expect(std::function<void()> then) {
   ++transfers_;
-  return
-      [this, then = std::move(then)](std::exception_ptr error) { finish(error, transfers_, then); };
+  return [this, then = std::move(then)](std::exception_ptr error) mutable {
+    finish(error, transfers_, then);
+  };
 }
 
 bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                   const std::atomic<bool>* stop, const std::function<void()>& advance,
-                  const std::function<bool()>& ready) {
+                  const std::function<bool()>& ready, std::int64_t wake_at) {
+  struct WakeLess {
+    std::int64_t& wake_at;
+    ~WakeLess() { wake_at = kEveryChange; }
+  } const until_here{wake_at_};
+  wake_at_ = wake_at;
   while (true) {
     if (error_) std::rethrow_exception(error_);
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return false;
@@ -92,12 +100,8 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
 bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
                            const std::atomic<bool>* stop, const std::function<void()>& advance) {
   if (tasks_ < most) return true;
-  struct WakeLess {
-    std::int64_t& wake_at;
-    ~WakeLess() { wake_at = kEveryChange; }
-  } const until_here{wake_at_};
-  wake_at_ = most / 2;
-  return wait(lock, WaitCause::kWorkers, stop, advance, [&] { return tasks_ <= most / 2; });
+  const auto ready = [&] { return tasks_ <= most / 2; };
+  return wait(lock, WaitCause::kWorkers, stop, advance, ready, most / 2);
 }
 
 void Driver::drain() {

@@ -40,6 +40,8 @@ enum class WaitCause { kReads, kWrites, kWorkers };
 
 class Driver {
  public:
+  static constexpr std::int64_t kEveryChange = std::numeric_limits<std::int64_t>::max();
+
   explicit Driver(std::int64_t workers);
   ~Driver();  // drains
   Driver(const Driver&) = delete;
@@ -61,9 +63,10 @@ class Driver {
 
   // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
   // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
-  // error of a task or a transfer.
+  // error of a task or a transfer. Ends of tasks wake it when there are `wake_at` left or fewer.
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
-            const std::function<void()>& advance, const std::function<bool()>& ready);
+            const std::function<void()>& advance, const std::function<bool()>& ready,
+            std::int64_t wake_at = kEveryChange);
   // The same until fewer than `most` tasks are handed out: then at most half as many are.
   bool wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
                      const std::atomic<bool>* stop, const std::function<void()>& advance);
@@ -76,14 +79,14 @@ class Driver {
   double take_wait_seconds(WaitCause cause);
 
  private:
-  static constexpr std::int64_t kEveryChange = std::numeric_limits<std::int64_t>::max();
   struct Task {
     std::function<void()> work, then;
   };
 
   void run_next();
+  // What `then` holds is given back before the count goes down: behind drain() nothing is left.
   void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
-              const std::function<void()>& then);
+              std::function<void()>& then);
 
   std::int64_t workers_;
   tbb::global_control threads_;

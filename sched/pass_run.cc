@@ -23,6 +23,7 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
       index_(section.section->first_pass + static_cast<int>(pass)),
       state_(state),
       stop_(stop) {
+  OOC_CHECK(pass_.parts_at_once <= static_cast<std::int64_t>(kMostParts));
   open_uses();
 }
 
@@ -78,7 +79,10 @@ bool PassRun::run_part(const std::shared_ptr<Part>& part) {
       auto lock = context_.driver.lock();
       if (!wait_for_rows(lock, [&] { return is_free(part->place); })) return false;
     }
-    if (!propagate_part(part)) return false;
+    folds_ = true;
+    const bool folded = propagate_part(part);
+    folds_ = false;
+    if (!folded) return false;
   }
   const auto lock = context_.driver.lock();
   part->next_row = first_row(*part);
@@ -90,11 +94,16 @@ bool PassRun::run_part(const std::shared_ptr<Part>& part) {
 
 bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
   while (!done()) {
-    const WaitCause cause = rows_.empty() ? WaitCause::kWrites : rows_wait_;
-    const auto ready = [&] { return done() || rows_.empty() || rows_wait_ != cause; };
-    const auto written = [&] { return done() || !rows_.empty(); };
-    const bool on = rows_.empty() ? wait(lock, cause, written) : wait(lock, cause, ready);
-    if (!on) return false;
+    const bool steps = !rows_.empty();
+    const WaitCause cause = steps ? rows_wait_ : WaitCause::kWrites;
+    // With all tasks handed out that there may be, it looks again when half of them are done.
+    const std::int64_t most = most_tasks();
+    const bool full = steps && context_.driver.tasks() >= most;
+    const auto ready = [&] {
+      return done() || rows_.empty() == steps || (steps && rows_wait_ != cause) ||
+             (full && context_.driver.tasks() < most);
+    };
+    if (!wait(lock, cause, ready, full ? most / 2 : Driver::kEveryChange)) return false;
   }
   return true;
 }
@@ -260,9 +269,9 @@ RowsPlace PassRun::part_place(const Part& part, const Use& use) const {
 }
 
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
-                   const std::function<bool()>& ready) {
+                   const std::function<bool()>& ready, std::int64_t wake_at) {
   return context_.driver.wait(
-      lock, cause, stop_, [this] { advance(); }, ready);
+      lock, cause, stop_, [this] { advance(); }, ready, wake_at);
 }
 
 bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {

@@ -132,6 +132,7 @@ class PassRun {
   std::int64_t end_row(const Part& part) const;
   void begin_rows();
   void advance_rows();
+  std::int64_t most_tasks() const;
   std::optional<WaitCause> lacks(const Part& part, std::int64_t row, std::int64_t end);
   void begin_step();
   void find_operands(Step& step);
@@ -163,8 +164,8 @@ class PassRun {
   std::size_t fold_index(const Part& part, std::int64_t block, std::int64_t slice) const;
   bool folded(const Part& part, std::int64_t block) const;
 
-  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
-            const std::function<bool()>& ready);
+  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::function<bool()>& ready,
+            std::int64_t wake_at = Driver::kEveryChange);
   bool wait_for_room(std::unique_lock<std::mutex>& lock);
   void advance();
 
@@ -184,6 +185,7 @@ class PassRun {
   // Folded, or about to be: their rows, in order. Of the first one the steps are at hand.
   std::deque<std::shared_ptr<Part>> rows_;
   WaitCause rows_wait_ = WaitCause::kWorkers;  // what its next step waits for
+  bool folds_ = false;                         // tasks of edges are being handed out
   std::set<std::int64_t> rows_begun_;          // first rows of steps that aren't finished
 };
 

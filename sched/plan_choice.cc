@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Two parts at once save so much of an epoch's time in a pass, and move at most so many bytes more.
 constexpr double kLeastSaved = 0.01, kMostMoved = 1.1;
+constexpr std::int64_t kMany = 1000;   // parts
 constexpr double kMostSeconds = 1.01;  // that smaller rings may take, of those of larger ones
 
 class WorkingTierChoice {
@@ -35,7 +37,8 @@ class WorkingTierChoice {
     const PlanOptions& options = builder_.options();
     const bool forced =
         options.part_blocks > 0 || options.slices_at_once > 0 || options.parts_at_once > 0;
-    if (!forced) try_parts_at_once();
+    // Below a device's memory more bytes may cost more than this tier knows.
+    if (!forced && !options.device && strategy != Strategy::kLp) pipeline();
     if (strategy != Strategy::kLp) return std::move(best_);
     try_fewer_reuses();
     try_smaller_rings();
@@ -50,7 +53,7 @@ class WorkingTierChoice {
 
   // Smaller parts, two at once, where a pass whose transfers and compute would overlap as a whole
   // might save a good share of the epoch: the most first.
-  void try_parts_at_once() {
+  void pipeline() {
     const PlanProblem problem(builder_, edges_, best_->splits);
     const std::vector<PassDraft>& passes = problem.draft().passes;
     double least = seconds(problem, best_->tier, planned(best_->tier.plan));
@@ -63,8 +66,9 @@ class WorkingTierChoice {
       if (!passes[i].edges || !stage.edge_reductions.empty()) continue;
       const PhaseSeconds transfers = transfer_seconds(traffic[i], rates_below());
       const PhaseSeconds compute = compute_seconds(builder_, passes[i]);
-      const double saved = overlapped_seconds(transfers, compute, {kNever, kNever}) -
-                           std::max(transfers.sum(), compute.sum());
+      const RingDepth best{kNever, kNever};
+      const double saved = overlapped_seconds(transfers, compute, best) -
+                           overlapped_seconds(transfers, compute, best, kMany);
       if (saved > kLeastSaved * least) found.emplace_back(saved, &passes[i]);
     }
     std::stable_sort(found.begin(), found.end(),
@@ -75,15 +79,24 @@ class WorkingTierChoice {
   // Returns what an epoch then takes; `least`: now. It moves `most` bytes at most.
   double try_parts_at_once(const PassDraft& pass, std::int64_t most, double least) {
     const std::vector<PassSplit> splits = best_->splits;
+    std::int64_t last = 0;  // blocks of a part: they may be more than asked for
     for (const std::int64_t times : {1, 2, 4, 8}) {
       std::vector<PassSplit> smaller = splits;
       PassSplit& split = smaller[static_cast<std::size_t>(pass.stage)];
       split.part_blocks = ceil_div(pass.part_blocks, times);
       split.parts_at_once = 2;
       PlanProblem problem(builder_, edges_, smaller);
-      if (pass.part_count() * times == 1 || !problem.fits(problem.nothing())) continue;
+      const std::vector<PassDraft>& passes = problem.draft().passes;
+      const auto draft = std::find_if(passes.begin(), passes.end(), [&](const PassDraft& other) {
+        return other.stage == pass.stage && other.edges;
+      });
+      if (draft->parts_at_once == 1 ||
+          draft->part_blocks == std::exchange(last, draft->part_blocks) ||
+          !problem.fits(problem.nothing())) {
+        continue;
+      }
       TierPlan tier = plan_tier(problem);
-      if (moved_bytes(tier) > most) continue;
+      if (moved_bytes(tier) > most) break;
       const double taken = seconds(problem, tier, planned(tier.plan));
       if (taken > (1 - kLeastSaved / 2) * least) continue;
       least = taken;

@@ -7,7 +7,8 @@ namespace ooc {
 
 // What a pass does one after the other, in each part: what edges read of the part's own rows comes
 // in; edges are folded while rows and edge chunks stream in; row-wise steps run while rows come and
-// go. Transfers overlap with the compute of their own phase alone.
+// go. Transfers overlap with the compute of their own phase alone, unless two parts are in memory
+// at once.
 struct PhaseSeconds {
   double resident = 0, edges = 0, rows = 0;
 

@@ -48,10 +48,10 @@ struct PassDraft {
   std::int64_t part_blocks = 0, parts = 1;
   std::int64_t slices_at_once = 1, groups = 1;
   std::int64_t parts_at_once = 1;
+  std::vector<UseDraft> uses;
 
   // In all groups of slices.
   std::int64_t part_count() const { return parts * groups; }
-  std::vector<UseDraft> uses;
 };
 
 // Passes in the order of an epoch, over all sections.

@@ -276,7 +276,8 @@ void ResidencyLp::add_use(int index, const UseDraft& use) {
   const bool part = use.role == UseRole::kResident || use.role == UseRole::kAccumulator;
   if (part && (pass.parts == 1 || size_ == Rings::kLeast)) {
     // What pieces don't hold of it; of several parts the largest one, so no less than the average.
-    const double least = pass.parts == 1 ? bytes : average_part(use, pass);
+    const double least =
+        pass.parts == 1 ? bytes : static_cast<double>(pass.parts_at_once) * average_part(use, pass);
     used_[at] += least;
     memory_[at].emplace_back(held, -least);
     return;

@@ -38,7 +38,7 @@ bool RowsWriter::open(std::int64_t index) {
   const TensorLayout& layout = access_.tensor->layout;
   const std::int64_t first = index * access_.tensor->unit_blocks;
   const std::int64_t end = std::min(first + access_.tensor->unit_blocks, layout.block_count());
-  Unit unit;  // parts hold whole ones
+  Unit unit;  // of accumulators, parts hold whole ones
   unit.rows_left = std::min(end * layout.block_rows, layout.rows) - first * layout.block_rows;
   const int piece = access_.piece(first);
   if (piece >= 0) {

@@ -66,11 +66,16 @@ std::int64_t PassRun::rows_item(const Use& use, std::int64_t row, std::int64_t s
   return use.part_items + unit * use.access.tensor->layout.slice_count() + slice;
 }
 
+// While a part is folded, half of the tasks are left to its edges.
+std::int64_t PassRun::most_tasks() const {
+  return tasks_at_once(context_.driver.workers()) / (folds_ ? 2 : 1);
+}
+
 // What the rows [row, end) wait for: until everything that the steps touch has a place and is
 // there. Nothing: they may begin.
 std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std::int64_t end) {
   const Driver& driver = context_.driver;
-  if (driver.tasks() >= tasks_at_once(driver.workers())) return WaitCause::kWorkers;
+  if (driver.tasks() >= most_tasks()) return WaitCause::kWorkers;
   const bool in_window =
       rows_begun_.empty() || (row - *rows_begun_.begin()) / pass_.step_rows <=
                                  steps_ahead(driver.workers(), bound_.groups_per_step);

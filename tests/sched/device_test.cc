@@ -98,8 +98,11 @@ TEST_CASE("device: everything through staging slots, one or many") {
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLp}) {
     for (const std::int64_t slots : {1, 2, 7}) {
       INFO("strategy " << static_cast<int>(strategy) << ", slots " << slots);
-      const PlanOptions options{
-          .strategy = strategy, .memory_bytes = 1 << 20, .workers = 3, .part_blocks = 8};
+      const PlanOptions options{.strategy = strategy,
+                                .memory_bytes = 1 << 20,
+                                .workers = 3,
+                                .part_blocks = 4,
+                                .parts_at_once = 2};
       const Result result = device.run(options, {.slots = slots});
       CHECK(result.runs[2].bytes_read == result.runs[2].bytes_to_device);
       CHECK(result.runs[2].bytes_written == result.runs[2].bytes_from_device);
@@ -111,7 +114,8 @@ TEST_CASE("device: everything through staging slots, one or many") {
 
 TEST_CASE("device: everything in host memory is read from storage once") {
   Device device;
-  const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 8};
+  const PlanOptions options{
+      .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
   const Result result = device.run(options, {.rows = 1, .edges = 1, .slots = 0});
   CHECK(result.runs[0].bytes_read > 0);
   CHECK(result.runs[1].bytes_read == 0);
@@ -177,7 +181,8 @@ TEST_CASE("device: a failing read or write ends the run, and the next one is rig
   Device device;
   FaultyBlockIo& io = device.harness().io();
   for (const double share : {0.0, 0.5}) {
-    const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 8};
+    const PlanOptions options{
+        .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
     const Plan planned = device.plan(options, {.rows = share, .edges = share, .slots = 2});
     const auto memory = make_virtual_cpu_device("cpu:0", 0);
     const auto session = device.harness().open(*memory, planned, 2);
@@ -247,7 +252,8 @@ TEST_CASE("device: outputs are read from wherever they lie, and given away as st
 
 TEST_CASE("device: stopped anywhere, the next run is right") {
   Device device;
-  const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 8};
+  const PlanOptions options{
+      .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
   const Plan planned = device.plan(options, {.rows = 0.5, .edges = 0.5, .slots = 1});
   const auto memory = make_virtual_cpu_device("cpu:0", 0);
   const auto session = device.harness().open(*memory, planned, 2);
