@@ -165,21 +165,37 @@ bool may_evaluate_in_step(const RunConfig& config, const ModelProgram& training,
          !multiplies_on_edges(evaluation.model().graph);
 }
 
+// A training program, and whether an epoch of it fits.
+struct Candidate {
+  ModelProgram training;
+  double steps = 1;  // in an epoch
+  Plan plan = {};
+  bool fits = false;
+
+  bool evaluates() const { return training.model().evaluated.loss >= 0; }
+  double seconds() const { return steps * plan.seconds; }
+  double bytes() const {
+    return steps * static_cast<double>(plan.bytes_read + plan.bytes_written + plan.bytes_to_device +
+                                       plan.bytes_from_device);
+  }
+};
+
 }  // namespace
 
-// Whichever is predicted to take less time over all epochs: what is computed again or kept, an
-// evaluation of its own or in the next step, for which there is a step more.
+// What is computed again or kept, an evaluation of its own or in the next step, for which there is
+// a step more: of those predicted to take the least time over all epochs, or hardly more than that,
+// the one that moves the fewest bytes. Predictions are no finer.
 void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts,
                                 const GraphCounts& counts) {
   const DType real = training_.real();
   const Rewrites rewrites = parse_rewrites(config.rewrites);
   const auto model = [&](Mode mode) { return build_model(config.model, facts, mode, real); };
   const auto epochs = static_cast<double>(config.epochs);
-  std::vector<std::pair<ModelProgram, double>> candidates;  // and its steps in an epoch
+  std::vector<Candidate> candidates;
   for (const Recompute recompute : {Recompute::kCheap, Recompute::kRowWise}) {
     const ProgramOptions how{rewrites, recompute};
     candidates.push_back(
-        {{model(Mode::kTrain), training_.program().name, {.gradients = true}, how}, 1});
+        {{model(Mode::kTrain), training_.program().name, {.gradients = true}, how}});
     if (!may_evaluate_in_step(config, training_, *evaluation_)) continue;
     candidates.push_back(
         {{model(Mode::kTrain), model(Mode::kEvaluate), wanted_of_evaluation(config), how},
@@ -187,22 +203,30 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
   }
   std::optional<BudgetError> too_small;
   double least = std::numeric_limits<double>::infinity();
-  for (auto& [training, steps] : candidates) {
-    const bool alone = training.model().evaluated.loss < 0;
-    std::vector<const Program*> programs{&training.program()};
-    if (alone) programs.push_back(&evaluation_->program());
+  for (Candidate& candidate : candidates) {
+    std::vector<const Program*> programs{&candidate.training.program()};
+    if (!candidate.evaluates()) programs.push_back(&evaluation_->program());
     try {
-      Plan plan = plan_in_budget(programs, counts, budget_, reserved_);
-      if (plan.seconds * steps >= least) continue;
-      least = plan.seconds * steps;
-      epoch_ = std::move(plan);
-      training_ = std::move(training);
+      candidate.plan = plan_in_budget(programs, counts, budget_, reserved_);
+      candidate.fits = true;
+      least = std::min(least, candidate.seconds());
     } catch (const BudgetError& error) {
       if (!too_small || error.least_bytes < too_small->least_bytes) too_small = error;
     }
   }
-  if (std::isinf(least)) throw *too_small;
-  if (training_.model().evaluated.loss >= 0) evaluation_.reset();
+  constexpr double kHardlyMore = 1.03;
+  Candidate* best = nullptr;
+  for (Candidate& candidate : candidates) {
+    if (!candidate.fits || candidate.seconds() > kHardlyMore * least) continue;
+    const auto order = [](const Candidate& each) {
+      return std::pair(each.bytes(), each.seconds());
+    };
+    if (best == nullptr || order(candidate) < order(*best)) best = &candidate;
+  }
+  if (best == nullptr) throw *too_small;
+  epoch_ = std::move(best->plan);
+  training_ = std::move(best->training);
+  if (best->evaluates()) evaluation_.reset();
 }
 
 std::vector<const ModelProgram*> TrainingPlan::programs() const {

@@ -1,0 +1,47 @@
+// Which of the epochs that a training could have it gets.
+#include "engine/training_plan.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/plan_programs.h"
+
+using namespace ooc;
+
+namespace {
+
+std::int64_t moved(const TrainingPlan& plan) { return plan.bytes_read() + plan.bytes_written(); }
+
+}  // namespace
+
+TEST_CASE("training plan: of epochs that take about as long the one that moves fewer bytes") {
+  const GraphCounts counts = test::graph_counts(4'000'000, 120'000'000);
+  GraphFacts facts;
+  facts.vertices = counts.edges.vertices;
+  facts.feature_cols = 128;
+  facts.classes = 16;
+  facts.train_vertices = facts.vertices / 2;
+  RunConfig config;
+  config.model.model = "gcn";
+  config.model.hidden = 128;
+  config.epochs = 3;
+  RunBudget budget;
+  budget.host_bytes = 1 << 30;
+  const auto plan = [&](const MachineRates& rates) {
+    budget.plan.rates = rates;
+    return TrainingPlan(config, facts, counts, DType::kF32, budget);
+  };
+  // All that storage moves goes on beside edges, and steps are nothing.
+  MachineRates slow_edges;
+  slow_edges.gather = 1e9;
+  slow_edges.elementwise = slow_edges.multiply_adds = slow_edges.row_sums = 1e15;
+  slow_edges.dropout = 1e13;
+  slow_edges.storage_read = slow_edges.storage_write = slow_edges.storage_both = 1e15;
+  // An epoch is its steps, or its bytes.
+  MachineRates slow_steps, slow_storage;
+  slow_steps.elementwise = slow_steps.multiply_adds = slow_steps.row_sums = 1e8;
+  slow_steps.dropout = 1e8;
+  slow_storage.storage_read = slow_storage.storage_write = slow_storage.storage_both = 1e6;
+  const std::int64_t least = moved(plan(slow_storage));
+  CHECK(moved(plan(slow_steps)) > least * 11 / 10);
+  CHECK(moved(plan(slow_edges)) <= least * 101 / 100);
+}
