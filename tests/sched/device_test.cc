@@ -2,7 +2,6 @@
 // same bits as on the CPU, and exactly the bytes that the plan says.
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <thread>
 
 #include "kernels/virtual_device.h"
 #include "storage/errors.h"
@@ -257,18 +256,9 @@ TEST_CASE("device: stopped anywhere, the next run is right") {
   const Plan planned = device.plan(options, {.rows = 0.5, .edges = 0.5, .slots = 1});
   const auto memory = make_virtual_cpu_device("cpu:0", 0);
   const auto session = device.harness().open(*memory, planned, 2);
-  FaultyBlockIo& io = device.harness().io();
   std::int64_t stopped = 0;
   for (const std::int64_t reads : {0, 3, 17, 40}) {
-    std::atomic<bool> stop{false}, over{false};
-    const std::int64_t until = io.reads + reads;
-    std::thread watcher([&] {
-      while (io.reads < until && !over) std::this_thread::yield();
-      stop = true;
-    });
-    stopped += session->run(1, &stop).runs.empty();
-    over = true;
-    watcher.join();
+    stopped += stops(*session, device.harness().io(), reads);
   }
   CHECK(stopped > 0);
   const Result result = session->run(2);

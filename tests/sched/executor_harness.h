@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/cpu_backend.h"
@@ -233,6 +234,20 @@ class Harness {
   std::unique_ptr<Backend> backend_ = make_cpu_backend();
   TwoHops hops_;
 };
+
+// Whether a run is given up that is told to stop once so many reads were submitted.
+inline bool stops(Session& session, const FaultyBlockIo& io, std::int64_t reads) {
+  std::atomic<bool> stop{false}, over{false};
+  const std::int64_t until = io.reads + reads;
+  std::thread watcher([&] {
+    while (io.reads < until && !over) std::this_thread::yield();
+    stop = true;
+  });
+  const bool stopped = session.run(1, &stop).runs.empty();
+  over = true;
+  watcher.join();
+  return stopped;
+}
 
 inline void check_close(const std::vector<float>& values, const Rows& expected) {
   REQUIRE(values.size() == expected.size());

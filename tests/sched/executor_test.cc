@@ -93,6 +93,27 @@ TEST_CASE("executor: a set stop ends the run at once") {
   CHECK(harness.run({.strategy = Strategy::kNone}, 1, &stop).runs.empty());
 }
 
+TEST_CASE("executor: stopped anywhere, the next run is right") {
+  Harness harness;
+  const Result expected = harness.run({.workers = 1});
+  for (const std::int64_t parts_at_once : {1, 2}) {
+    const PlanOptions options{.strategy = Strategy::kNone,
+                              .workers = 2,
+                              .part_blocks = 4,
+                              .parts_at_once = parts_at_once};
+    const auto backend = make_cpu_backend();
+    const auto session = harness.open(*backend, harness.plan(options), options.workers);
+    std::int64_t stopped = 0;
+    for (std::int64_t reads = 0; reads < 90; reads += 11) {
+      stopped += stops(*session, harness.io(), reads);
+    }
+    CHECK(stopped > 0);
+    const Result result = session->run(2);
+    check_same(result, expected);
+    check_bytes(result);
+  }
+}
+
 TEST_CASE("executor: no read is larger than a span's slice") {
   Harness harness;
   harness.run({.strategy = Strategy::kNone, .workers = 2, .part_blocks = 8});
