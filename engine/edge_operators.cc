@@ -24,6 +24,10 @@ TensorShape edge_key_shape(const TensorGraph&, const Operation&) {
   return {Space::kVertex, 0, 3, DType::kI64};
 }
 
+TensorShape winner_key_shape(const TensorGraph&, const Operation&) {
+  return {Space::kVertex, 0, 1, DType::kI64};
+}
+
 TensorShape copy_shape(const TensorGraph& graph, const Operation& operation) {
   return graph.shape(operation.inputs[0]);
 }
@@ -140,6 +144,7 @@ std::span<const OperatorDef> edge_operators() {
       {"destination", kToEdges, kLocal, false, Z::kFirst, to_edges_shape, destination_gradient,
        nullptr, 1},
       {"edge_key", kRowWise, kFull, false, Z::kNone, edge_key_shape, nullptr},
+      {"winner_key", kRowWise, kFull, false, Z::kNone, winner_key_shape, nullptr},
       {"copy", kRowWise, kLocal, false, Z::kFirst, copy_shape, copy_gradient, nullptr, 1},
       {"copy_ids", kRowWise, kLocal, false, Z::kNone, copy_shape, nullptr},
       {"gather_sum", kGather, kLocal, false, Z::kNone, gather_shape, gather_sum_gradient, nullptr,
@@ -172,8 +177,11 @@ TensorId gather_mean(TensorGraph& graph, TensorId edges, const std::string& name
 }
 
 TensorId gather_max(TensorGraph& graph, TensorId edges, const std::string& name) {
-  return graph.gather("max", {edges, edge_key(graph, graph.shape(edges).loops)}, Direction::kIn,
-                      name);
+  const bool loops = graph.shape(edges).loops;
+  const TensorId source = graph.source(graph.input("ids", 1, DType::kI64), loops);
+  const TensorId index = graph.edge_input(kParallelIndexInput, 1, DType::kI64, loops);
+  const TensorId key = graph.apply("winner_key", {source, index});
+  return graph.gather("max", {edges, key}, Direction::kIn, name);
 }
 
 TensorId gather_min(TensorGraph& graph, TensorId edges, const std::string& name) {

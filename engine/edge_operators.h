@@ -13,11 +13,11 @@ namespace ooc {
 // Entries of the operator table:
 //   source, destination  X[V,d] -> X[E,d]
 //   edge_key             s[E,1] t[E,1] i[E,1] int64 -> K[E,3] int64: an edge's original ends and
-//   its
-//                        number among parallel edges
+//                        its number among parallel edges
+//   winner_key           s[E,1] i[E,1] int64 -> K[E,1] int64: of an edge among those of one vertex
 //   copy, copy_ids       X[V,d] -> X[V,d]: an input that edges read, where they can reach it
 //   gather_sum           X[E,d] -> Y[V,d]
-//   gather_max           X[E,d] K[E,3] -> Y[V,d], winner[V,d] int64. 0 where a vertex has no edge;
+//   gather_max           X[E,d] K[E,1] -> Y[V,d], winner[V,d] int64. 0 where a vertex has no edge;
 //                        ties go to the smallest original neighbour, then the first parallel edge
 //   gather_softmax       score[E,h] X[E,d] -> Y[V,d] = sum of exp(score - max) X, max[V,h],
 //                        sum[V,h] of exp(score - max); head i has columns [i d/h, (i+1) d/h).

@@ -32,11 +32,13 @@ void copy_ids(const OperatorCall& call) {
 template <class T>
 void edge_key(const OperatorCall& call) {
   const MatrixView& keys = call.outputs[0];
+  const std::int64_t rows = keys.rows, stride = keys.stride(0);
   for (std::int64_t column = 0; column < keys.cols; ++column) {
     const MatrixView& part = call.inputs[static_cast<std::size_t>(column)];
     const std::int64_t* from = part.data<std::int64_t>(0);
+    const std::int64_t from_stride = part.stride(0);
     std::int64_t* to = keys.data<std::int64_t>(0) + column;
-    for (std::int64_t i = 0; i < keys.rows; ++i) to[i * keys.stride(0)] = from[i * part.stride(0)];
+    for (std::int64_t i = 0; i < rows; ++i) to[i * stride] = from[i * from_stride];
   }
 }
 

@@ -32,7 +32,7 @@
   /* gru_cpu.cc */                                                                                \
   KERNEL(gru) KERNEL(gru_input_gradient) KERNEL(gru_hidden_gradient) KERNEL(gru_state_gradient)   \
   /* edge_values_cpu.cc */                                                                        \
-  KERNEL(softmax_weight) KERNEL(edge_dropout) KERNEL(select_winner)                               \
+  KERNEL(softmax_weight) KERNEL(edge_dropout) KERNEL(winner_key) KERNEL(select_winner)            \
   /* dropout_cpu.cc */                                                                            \
   KERNEL(dropout)                                                                                 \
   /* layer_norm_cpu.cc */                                                                         \

@@ -144,14 +144,16 @@ void map_elements(const MatrixView& a, const MatrixView& b, const MatrixView& c,
   });
 }
 
-// Sum over c < cols of f(c) in eight lanes: vectorises, and its order depends on cols only.
+// Sum over c < cols of f(c) in eight lanes: its order depends on cols only. The lanes are a vector
+// to the compiler, too: of an array it makes scalars where cols is a constant.
 template <class Sum = double, class F>
 Sum lane_sum(std::int64_t cols, F&& f) {
   constexpr std::int64_t kLanes = 8;
-  Sum lanes[kLanes] = {};
+  typedef Sum Lanes __attribute__((vector_size(kLanes * sizeof(Sum))));
+  Lanes lanes = {};
   const std::int64_t whole = cols / kLanes * kLanes;
   for (std::int64_t c = 0; c < whole; c += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(c + lane);
+    lanes += Lanes{f(c), f(c + 1), f(c + 2), f(c + 3), f(c + 4), f(c + 5), f(c + 6), f(c + 7)};
   }
   for (std::int64_t lane = 0; lane < cols % kLanes; ++lane) lanes[lane] += f(whole + lane);
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +

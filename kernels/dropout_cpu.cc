@@ -1,5 +1,3 @@
-// Highway's AVX2 also wants AES, which no x86-64 level promises.
-#define HWY_DISABLE_PCLMUL_AES
 #include <hwy/highway.h>
 
 #include "kernels/cpu_row_kernels.h"

@@ -1,11 +1,15 @@
+#include <hwy/highway.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <type_traits>
+#include <vector>
 
 #include "kernels/cpu_traversal.h"
 #include "kernels/edge_kernel_cpu.h"
-#include "kernels/edge_key.h"
 #include "kernels/element_math.h"
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"
@@ -27,31 +31,121 @@ void fold_sum(const EdgeBatch& batch, const MatrixView& x, const MatrixView& y) 
   });
 }
 
+namespace {
+
+// The edges of a batch, each row's in the order of their keys, so that of equal values the first
+// one wins.
+class WinnerOrder {
+ public:
+  WinnerOrder(const EdgeBatch& batch, const MatrixView& keys)
+      : rows_(batch.rows),
+        count_(batch.count),
+        keys_(keys.data<std::int64_t>(0)),
+        stride_(keys.stride(0)) {
+    thread_local std::vector<std::int32_t> edges;
+    edges.resize(static_cast<std::size_t>(count_));
+    std::iota(edges.begin(), edges.end(), 0);
+    edges_ = edges.data();
+    const auto before = [this](std::int32_t a, std::int32_t b) { return key(a) < key(b); };
+    for (std::int64_t begin = 0, end = 0; begin < count_; begin = end) {
+      end = end_of_row(begin);
+      if (!std::is_sorted(edges_ + begin, edges_ + end, before)) {
+        std::sort(edges_ + begin, edges_ + end, before);
+      }
+    }
+  }
+
+  // Behind the last edge of the row whose first one this is.
+  std::int64_t end_of_row(std::int64_t edge) const {
+    const std::int32_t row = rows_[edge];
+    do ++edge;
+    while (edge < count_ && rows_[edge] == row);
+    return edge;
+  }
+  const std::int32_t* edges() const { return edges_; }
+  std::int64_t key(std::int64_t edge) const { return keys_[edge * stride_]; }
+
+ private:
+  const std::int32_t* rows_;
+  std::int64_t count_;
+  const std::int64_t* keys_;
+  std::int64_t stride_;
+  std::int32_t* edges_ = nullptr;
+};
+
+// As wide as T, so that both go through the same lanes.
+template <class T>
+using EdgeIndex = std::conditional_t<sizeof(T) == sizeof(std::int32_t), std::int32_t, std::int64_t>;
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The largest of a few vectors of columns over the edges of a row, and the edges that it is from:
+// both stay in registers. A NaN wins over everything.
+template <int Vectors, class D>
+void max_of_edges(D d, const std::int32_t* edges, std::int64_t count, const hn::TFromD<D>* values,
+                  std::int64_t stride, hn::TFromD<D>* largest, EdgeIndex<hn::TFromD<D>>* from) {
+  const hn::RebindToSigned<D> d_index;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  hn::Vec<D> best[Vectors];
+  hn::Vec<decltype(d_index)> winner[Vectors];
+  for (int v = 0; v < Vectors; ++v) {
+    best[v] = hn::LoadU(d, values + edges[0] * stride + v * kLanes);
+    winner[v] = hn::Set(d_index, edges[0]);
+  }
+  for (std::int64_t i = 1; i < count; ++i) {
+    const auto edge = hn::Set(d_index, edges[i]);
+    for (int v = 0; v < Vectors; ++v) {
+      const auto value = hn::LoadU(d, values + edges[i] * stride + v * kLanes);
+      const auto wins = hn::Or(hn::Gt(value, best[v]), hn::IsNaN(value));
+      best[v] = hn::IfThenElse(wins, value, best[v]);
+      winner[v] = hn::IfThenElse(hn::RebindMask(d_index, wins), edge, winner[v]);
+    }
+  }
+  for (int v = 0; v < Vectors; ++v) {
+    hn::StoreU(best[v], d, largest + v * kLanes);
+    hn::StoreU(winner[v], d_index, from + v * kLanes);
+  }
+}
+
+}  // namespace
+
 template <class T>
 void fold_max(const EdgeBatch& batch, const MatrixView& x, const MatrixView& keys,
               const MatrixView& y, const MatrixView& winner) {
-  const std::int64_t* key = keys.data<std::int64_t>(0);
-  const std::int64_t key_stride = keys.stride(0);
+  const WinnerOrder order(batch, keys);
+  const std::int32_t* edges = order.edges();
   for_each_strip(x, [&](const Strip& strip) {
-    const StripRows<T> values(x, strip);
+    const T* values = StripRows<T>(x, strip).row(0);
+    const std::int64_t stride = x.stride(strip.slice), cols = strip.cols;
     const StripRows<T> largest(y, strip);
     const StripRows<std::int64_t> winners(winner, strip);
-    with_columns(strip.cols, [&](auto cols) {
-      for (std::int64_t i = 0; i < batch.count; ++i) {
-        const T* __restrict value = values.row(i);
-        T* __restrict row = largest.row(batch.rows[i]);
-        std::int64_t* __restrict from = winners.row(batch.rows[i]);
-        const std::int64_t* k = key + i * key_stride;
-        const std::int64_t edge = winner_key(k[0], k[2]);
-        for (std::int64_t c = 0; c < cols; ++c) {
-          const T v = value[c], best = row[c];
-          const bool tie = (v == best) & (edge < from[c]);
-          const bool wins = (from[c] == 0) | (v > best) | (v != v) | tie;
-          row[c] = wins ? v : best;
-          from[c] = wins ? edge : from[c];
+    for (std::int64_t begin = 0, end = 0; begin < batch.count; begin = end) {
+      end = order.end_of_row(begin);
+      T best[kStripCols];
+      EdgeIndex<T> from[kStripCols];
+      std::int64_t c = 0;
+      const auto take = [&](auto vectors, auto lanes) {
+        constexpr auto kCols = static_cast<std::int64_t>(vectors() * hn::MaxLanes(lanes));
+        for (; c + kCols <= cols; c += kCols) {
+          max_of_edges<vectors()>(lanes, edges + begin, end - begin, values + c, stride, best + c,
+                                  from + c);
         }
+      };
+      take(std::integral_constant<int, 4>{}, hn::CappedTag<T, 8>{});
+      take(std::integral_constant<int, 1>{}, hn::CappedTag<T, 8>{});
+      take(std::integral_constant<int, 1>{}, hn::CappedTag<T, 1>{});
+      std::int64_t key[kStripCols];
+      for (c = 0; c < cols; ++c) key[c] = order.key(from[c]);
+      T* __restrict row = largest.row(batch.rows[begin]);
+      std::int64_t* __restrict row_winner = winners.row(batch.rows[begin]);
+      for (c = 0; c < cols; ++c) {
+        const T v = best[c], before = row[c];
+        const bool tie = (v == before) & (key[c] < row_winner[c]);
+        const bool wins = (row_winner[c] == 0) | (v > before) | (v != v) | tie;
+        row[c] = wins ? v : before;
+        row_winner[c] = wins ? key[c] : row_winner[c];
       }
-    });
+    }
   });
 }
 

@@ -16,11 +16,25 @@ namespace {
 constexpr std::int64_t kPrefetchEdges = 16;
 constexpr std::int64_t kCacheLineBytes = 64;
 
+// Calls body(cols), a compile-time constant where it is one of the usual widths: a whole slice, a
+// value a head, an id.
+template <class Body>
+void with_width(std::int64_t cols, Body&& body) {
+  switch (cols) {
+    case 1:
+      return body(std::integral_constant<std::int64_t, 1>{});
+    case 8:
+      return body(std::integral_constant<std::int64_t, 8>{});
+    default:
+      return with_columns(cols, body);
+  }
+}
+
 // Row ids[i] of `from` to row i of `to`, elements of type E.
 template <class E>
 void copy_rows(const std::int32_t* ids, std::int64_t count, const E* from, std::int64_t from_stride,
                E* to, std::int64_t to_stride, std::int64_t cols) {
-  with_columns(cols, [&](auto width) {
+  with_width(cols, [=](auto width) {
     for (std::int64_t i = 0; i < count; ++i) {
       std::memcpy(to + i * to_stride, from + ids[i] * from_stride,
                   static_cast<std::size_t>(width) * sizeof(E));
@@ -34,11 +48,11 @@ template <class E, class Id>
 void copy_far_rows(const EdgeBatch& batch, const Id* ahead, std::int64_t ahead_count, const E* from,
                    std::int64_t from_stride, E* to, std::int64_t to_stride, std::int64_t cols) {
   const std::int64_t line = kCacheLineBytes / std::int64_t{sizeof(E)};
-  with_columns(cols, [&](auto width) {
-    for (std::int64_t i = 0; i < batch.count; ++i) {
+  with_width(cols, [=, count = batch.count, ids = batch.neighbours](auto width) {
+    for (std::int64_t i = 0; i < count; ++i) {
       const E* later = from + ahead[std::min(i + kPrefetchEdges, ahead_count - 1)] * from_stride;
       for (std::int64_t c = 0; c < width; c += line) __builtin_prefetch(later + c);
-      std::memcpy(to + i * to_stride, from + batch.neighbours[i] * from_stride,
+      std::memcpy(to + i * to_stride, from + ids[i] * from_stride,
                   static_cast<std::size_t>(width) * sizeof(E));
     }
   });

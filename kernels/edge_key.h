@@ -10,10 +10,6 @@
 
 namespace ooc {
 
-inline constexpr int kEdgeKeySource = 0;
-inline constexpr int kEdgeKeyDestination = 1;
-inline constexpr int kEdgeKeyIndex = 2;
-
 // A number for an edge among those of one destination, above 0. The smallest source has the
 // smallest one; parallel edges from the 2^24th on share theirs.
 OOC_HOST_DEVICE inline std::int64_t winner_key(std::int64_t source, std::int64_t index) {

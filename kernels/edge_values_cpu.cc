@@ -68,20 +68,34 @@ void edge_dropout(const OperatorCall& call) {
 }
 
 template <class T>
+void winner_key(const OperatorCall& call) {
+  const MatrixView& keys = call.outputs[0];
+  const std::int64_t rows = keys.rows, stride = keys.stride(0);
+  const std::int64_t* source = call.inputs[0].data<std::int64_t>(0);
+  const std::int64_t* index = call.inputs[1].data<std::int64_t>(0);
+  const std::int64_t source_stride = call.inputs[0].stride(0);
+  const std::int64_t index_stride = call.inputs[1].stride(0);
+  std::int64_t* to = keys.data<std::int64_t>(0);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    to[i * stride] = ooc::winner_key(source[i * source_stride], index[i * index_stride]);
+  }
+}
+
+template <class T>
 void select_winner(const OperatorCall& call) {
   const MatrixView& g = call.inputs[0];
   const MatrixView& winners = call.inputs[1];
   const MatrixView& y = call.outputs[0];
   const std::int64_t* keys = call.inputs[2].data<std::int64_t>(0);
   const std::int64_t key_stride = call.inputs[2].stride(0);
+  const std::int64_t rows = y.rows;
   for_each_strip(y, [&](const Strip& strip) {
     const StripRows<T> gs(g, strip);
     const StripRows<std::int64_t> ws(winners, strip);
     const StripRows<T> ys(y, strip);
     with_columns(strip.cols, [&](auto cols) {
-      for (std::int64_t i = 0; i < y.rows; ++i) {
-        const std::int64_t* edge = keys + i * key_stride;
-        const std::int64_t key = winner_key(edge[kEdgeKeySource], edge[kEdgeKeyIndex]);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const std::int64_t key = keys[i * key_stride];
         const T* __restrict g_row = gs.row(i);
         const std::int64_t* __restrict w_row = ws.row(i);
         T* __restrict y_row = ys.row(i);
@@ -94,6 +108,7 @@ void select_winner(const OperatorCall& call) {
 #define OOC_INSTANTIATE(T)                              \
   template void softmax_weight<T>(const OperatorCall&); \
   template void edge_dropout<T>(const OperatorCall&);   \
+  template void winner_key<T>(const OperatorCall&);     \
   template void select_winner<T>(const OperatorCall&);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)

@@ -130,7 +130,8 @@ constexpr RowKernelSpec kColumnGroups[] = {
     {"gru_state_gradient", {{kG, kGx, kGh}}, {"dH", 'n', 'd'}, false, t_is_three_d},
     {"softmax_weight", {{{"S", 'n', 'h'}, {"M", 'n', 'h'}, {"Z", 'n', 'h'}}}, {"Y", 'n', 'h'}},
     {"edge_dropout", {{kX, kEdgeKey}}, kY, false, heads_divide_d},
-    {"select_winner", {{kG, {"W", 'n', 'd', kI64}, kEdgeKey}}, kY},
+    {"winner_key", {{{"s", 'n', '1', kI64}, {"i", 'n', '1', kI64}}}, {"K", 'n', '1', kI64}},
+    {"select_winner", {{kG, {"W", 'n', 'd', kI64}, {"K", 'n', '1', kI64}}}, kY},
 };
 
 constexpr RowKernelSpec kNormsAndLosses[] = {
@@ -265,7 +266,6 @@ double work_of_element(std::string_view name) {
       {"gelu_gradient", 0.64},
       {"exp", 0.28},
       {"scale_heads", 0.21},
-      {"head_dot", 0.29},
       {"softmax_normalize", 0.22},
       {"dot_sum", 0.22},
       {"place_type", 0.25},

@@ -112,7 +112,7 @@ TEMPLATE_TEST_CASE("edge folds: a maximum's ties go to the smallest key, in ever
       Dense x = random_dense(on.sources(), cols, 1);
       for (double& value : x.values) value = std::round(value * 2) - (negative ? 3 : 0);
       EdgeWork<TestType> work(on);
-      work.max(rows_of(work, x), work.key(id_of));
+      work.max(rows_of(work, x), work.winner_key(id_of));
       const Largest expected = largest_of(on, x);
       for (const TileEncoding encoding : kEncodings) {
         for (const std::int64_t batch : {1, 32, 512}) {
@@ -134,7 +134,7 @@ TEST_CASE("edge folds: a maximum tells parallel edges apart") {
     for (float& weight : span) weight = std::round(weight * 4);
   }
   EdgeWork<float> work(on);
-  work.max(work.carried(EdgeLoad::kWeights, 1), work.key(id_of));
+  work.max(work.carried(EdgeLoad::kWeights, 1), work.winner_key(id_of));
   Dense largest(on.graph.rows, 1), winner(on.graph.rows, 1);
   for_each_edge_of(on, [&](const EdgeSeen& e) {
     const auto key = static_cast<double>(winner_key(id_of(e.source), e.index));
@@ -176,7 +176,7 @@ TEMPLATE_TEST_CASE("edge folds: a NaN wins a maximum wherever it comes, infiniti
     x(3, c) = -4;
   }
   EdgeWork<TestType> work(on);
-  work.max(rows_of(work, x), work.key(id_of));
+  work.max(rows_of(work, x), work.winner_key(id_of));
   const double values[] = {kNaN, kNaN, -4, -kInfinity, -4, 0};
   const std::int64_t sources[] = {1, 1, 3, 2, 3};
   for (const std::int64_t batch : {1, 2, 32}) {
@@ -266,7 +266,7 @@ TEMPLATE_TEST_CASE("edge folds: folds that share a program give what each gives 
   const Dense x = random_dense(on.sources(), 40, 1), scores = random_dense(on.sources(), 5, 2);
   EdgeWork<TestType> all(on), sum(on), max(on), softmax(on);
   const auto folds = [&](EdgeWork<TestType>& work, bool sums, bool maxes, bool softmaxes) {
-    const int rows = rows_of(work, x), score = rows_of(work, scores), keys = work.key(id_of);
+    const int rows = rows_of(work, x), score = rows_of(work, scores), keys = work.winner_key(id_of);
     if (sums) work.sum(rows);
     if (maxes) work.max(rows, keys);
     if (softmaxes) work.softmax(score, rows);

@@ -213,14 +213,15 @@ class EdgeWork {
   }
   // Its original source id is `source_id` of the streamed row, its destination the row.
   int key(const std::function<std::int64_t(std::int64_t)>& source_id) {
-    Dense sources(on_.sources(), 1), rows(on_.graph.rows, 1);
-    for (std::int64_t i = 0; i < on_.sources(); ++i) {
-      sources(i, 0) = static_cast<double>(source_id(i));
-    }
+    Dense rows(on_.graph.rows, 1);
     for (std::int64_t i = 0; i < on_.graph.rows; ++i) rows(i, 0) = static_cast<double>(i);
-    const int s = streamed(sources, DType::kI64), t = resident(rows, DType::kI64);
+    const int s = ids(source_id), t = resident(rows, DType::kI64);
     const int index = carried(EdgeLoad::kParallelIndex, 1, DType::kI64);
     return step("edge_key", {value(s), value(t), value(index)}, 3, {}, DType::kI64);
+  }
+  int winner_key(const std::function<std::int64_t(std::int64_t)>& source_id) {
+    const int s = ids(source_id), index = carried(EdgeLoad::kParallelIndex, 1, DType::kI64);
+    return step("winner_key", {value(s), value(index)}, 1, {}, DType::kI64);
   }
   // A matrix read, or a reduction that starts as `dense`.
   EdgeProgram::Operand matrix(const Dense& dense) {
@@ -309,6 +310,14 @@ class EdgeWork {
   }
 
  private:
+  // Original ids of the streamed rows.
+  int ids(const std::function<std::int64_t(std::int64_t)>& source_id) {
+    Dense sources(on_.sources(), 1);
+    for (std::int64_t i = 0; i < on_.sources(); ++i) {
+      sources(i, 0) = static_cast<double>(source_id(i));
+    }
+    return streamed(sources, DType::kI64);
+  }
   int load(EdgeLoad kind, int operand, std::int64_t cols, DType dtype) {
     program_.values.push_back({cols, dtype});
     program_.loads.push_back({kind, operand, static_cast<int>(program_.values.size()) - 1});

@@ -67,7 +67,7 @@ struct MixedWork {
     work.reduce("mul_column_sum", {v(weighted), v(features)}, work.matrix(Dense(1, cols)));
     work.sum(weighted, random_dense(on.graph.rows, cols, 8));
     work.sum(features);
-    work.max(weighted, work.key([](std::int64_t source) { return 1000 - source; }));
+    work.max(weighted, work.winner_key([](std::int64_t source) { return 1000 - source; }));
   }
   double weighted(const EdgeSeen& edge, std::int64_t c) const {
     return edge.weight *
@@ -268,7 +268,7 @@ TEST_CASE("edge kernel: rows without edges keep what they hold, tiles without ed
       work.step("scale_rows",
                 {work.value(work.streamed(x)), work.value(work.carried(EdgeLoad::kWeights, 1))}, 9);
   work.sum(product, start);
-  work.max(product, work.key([](std::int64_t source) { return source; }));
+  work.max(product, work.winner_key([](std::int64_t source) { return source; }));
   Dense expected = start, largest(300, 9), winner(300, 9);
   for (std::int64_t c = 0; c < 9; ++c) {
     const float value = static_cast<float>(x(19, c)) * on.weights[1][0];
