@@ -55,6 +55,10 @@ def measure_limited(options, dataset, arguments, budget):
     return result
 
 
+class Unlimited(Exception):
+    """A run without a limit failed."""
+
+
 class References:
     """Runs without a limit, of one model: one before a case and one behind it, which is the next
     one's before."""
@@ -68,9 +72,10 @@ class References:
         return self.last or self.behind()
 
     def behind(self):
+        self.last = None
         result = train(self.options, self.dataset, self.arguments)
         if result["exit_code"] != 0:
-            sys.exit(f"without a limit: exit code {result['exit_code']}: {result['error']}")
+            raise Unlimited(f"without a limit: exit code {result['exit_code']}: {result['error']}")
         if result["bytes_read"] + result["bytes_written"] > 0:
             print("without a limit bytes moved, too: there is too little memory to compare with",
                   file=sys.stderr)
@@ -82,15 +87,16 @@ class References:
 def measure_case(options, references, dataset, arguments, budget):
     before = references.before()
     result = measure_limited(options, dataset, arguments, budget)
+    behind = references.behind()
     if result["exit_code"] == 0:
-        behind = references.behind()
-        result["in_memory_seconds"] = (before["epoch_seconds"] + behind["epoch_seconds"]) / 2
-        figures, missed = judge(result, before, parse_size(budget))
+        around = [before["epoch_seconds"], behind["epoch_seconds"]]
+        result.update(around_seconds=around, in_memory_seconds=sum(around) / 2)
+        figures, missed = judge(result, [before, behind], parse_size(budget))
         result.update(figures=figures, missed=missed)
     return result
 
 
-def judge(result, reference, budget_bytes):
+def judge(result, references, budget_bytes):
     """The figures that the goals are about, and the names of the goals that are missed."""
     moved = result["bytes_read"] + result["bytes_written"]
     storage = moved / result["disk_bytes_per_second"] if moved else 0
@@ -105,7 +111,7 @@ def judge(result, reference, budget_bytes):
     missed = [name for name in ("time", "bytes") if figures[name] > GOALS[name]]
     if abs(figures["prediction"] - 1) > GOALS["prediction"]:
         missed.append("prediction")
-    if result["curve"] != reference["curve"]:
+    if any(result["curve"] != reference["curve"] for reference in references):
         missed.append("losses")
     if result["peak_host_bytes"] > budget_bytes:
         missed.append("memory")
@@ -151,7 +157,11 @@ def measure_model(options, results, model, layers, chosen):
     for name, budget in cases.items():
         result = results.get(name, settings)
         if result is None:
-            result = measure_case(options, references, dataset, arguments, budget)
+            try:
+                result = measure_case(options, references, dataset, arguments, budget)
+            except Unlimited as error:
+                print(f"{name}: {error}", flush=True)
+                return False
             results.put(name, settings, result)
         good &= print_case(name, result)
     return good

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "engine/metrics.h"
@@ -174,17 +173,40 @@ struct Candidate {
 
   bool evaluates() const { return training.model().evaluated.loss >= 0; }
   double seconds() const { return steps * plan.seconds; }
-  double bytes() const {
-    return steps * static_cast<double>(plan.bytes_read + plan.bytes_written + plan.bytes_to_device +
-                                       plan.bytes_from_device);
+  // That something is transferred: bytes, by what each of them takes.
+  double transfer_seconds() const {
+    double sum = 0;
+    for (const Section& section : plan.sections) {
+      for (const Pass& pass : section.passes) sum += pass.transfer_seconds;
+    }
+    return steps * sum;
   }
 };
 
+// The one that is predicted to take the least time. Predictions are no finer than some per cent: of
+// those that take hardly more, the one that transfers the least, if that is a good deal less.
+Candidate* choose(std::vector<Candidate>& candidates) {
+  constexpr double kHardlyMore = 1.03, kGoodDeal = 0.9;
+  const auto least = [&](auto value, auto admits) {
+    Candidate* best = nullptr;
+    for (Candidate& each : candidates) {
+      if (!each.fits || !admits(each)) continue;
+      if (best == nullptr || (each.*value)() < (best->*value)()) best = &each;
+    }
+    return best;
+  };
+  Candidate* fastest = least(&Candidate::seconds, [](const Candidate&) { return true; });
+  if (fastest == nullptr) return nullptr;
+  Candidate* fewest = least(&Candidate::transfer_seconds, [&](const Candidate& each) {
+    return each.seconds() <= kHardlyMore * fastest->seconds();
+  });
+  return fewest->transfer_seconds() < kGoodDeal * fastest->transfer_seconds() ? fewest : fastest;
+}
+
 }  // namespace
 
-// What is computed again or kept, an evaluation of its own or in the next step, for which there is
-// a step more: of those predicted to take the least time over all epochs, or hardly more than that,
-// the one that moves the fewest bytes. Predictions are no finer.
+// Chosen over all epochs: what is computed again or kept, an evaluation of its own or in the next
+// step, for which there is a step more.
 void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts,
                                 const GraphCounts& counts) {
   const DType real = training_.real();
@@ -202,31 +224,21 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
          (epochs + 1) / epochs});
   }
   std::optional<BudgetError> too_small;
-  double least = std::numeric_limits<double>::infinity();
   for (Candidate& candidate : candidates) {
     std::vector<const Program*> programs{&candidate.training.program()};
     if (!candidate.evaluates()) programs.push_back(&evaluation_->program());
     try {
       candidate.plan = plan_in_budget(programs, counts, budget_, reserved_);
       candidate.fits = true;
-      least = std::min(least, candidate.seconds());
     } catch (const BudgetError& error) {
       if (!too_small || error.least_bytes < too_small->least_bytes) too_small = error;
     }
   }
-  constexpr double kHardlyMore = 1.03;
-  Candidate* best = nullptr;
-  for (Candidate& candidate : candidates) {
-    if (!candidate.fits || candidate.seconds() > kHardlyMore * least) continue;
-    const auto order = [](const Candidate& each) {
-      return std::pair(each.bytes(), each.seconds());
-    };
-    if (best == nullptr || order(candidate) < order(*best)) best = &candidate;
-  }
+  Candidate* best = choose(candidates);
   if (best == nullptr) throw *too_small;
+  if (best->evaluates()) evaluation_.reset();
   epoch_ = std::move(best->plan);
   training_ = std::move(best->training);
-  if (best->evaluates()) evaluation_.reset();
 }
 
 std::vector<const ModelProgram*> TrainingPlan::programs() const {

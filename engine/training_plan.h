@@ -40,8 +40,8 @@ class TrainingPlan {
                const RunBudget& budget);
 
   // The programs of an epoch, in the order of the plan's sections: the training, and the
-  // evaluation behind it; or, where that is predicted to take less time, one that evaluates the
-  // parameters with which the training step begins, and does once what both do.
+  // evaluation behind it; or, where that is better, one that evaluates the parameters with which
+  // the training step begins, and does once what both do.
   std::vector<const ModelProgram*> programs() const;
   const ModelProgram& training() const { return training_; }
   bool evaluates_in_step() const { return !evaluation_; }

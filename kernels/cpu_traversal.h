@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <type_traits>
 
@@ -144,16 +145,24 @@ void map_elements(const MatrixView& a, const MatrixView& b, const MatrixView& c,
   });
 }
 
-// Sum over c < cols of f(c) in eight lanes: its order depends on cols only. The lanes are a vector
-// to the compiler, too: of an array it makes scalars where cols is a constant.
-template <class Sum = double, class F>
-Sum lane_sum(std::int64_t cols, F&& f) {
+// Sum over c < cols of f(c) in eight lanes: its order depends on cols only.
+template <class Sum = double, class Cols, class F>
+Sum lane_sum(Cols cols, F&& f) {
   constexpr std::int64_t kLanes = 8;
-  typedef Sum Lanes __attribute__((vector_size(kLanes * sizeof(Sum))));
-  Lanes lanes = {};
+  Sum lanes[kLanes] = {};
   const std::int64_t whole = cols / kLanes * kLanes;
-  for (std::int64_t c = 0; c < whole; c += kLanes) {
-    lanes += Lanes{f(c), f(c + 1), f(c + 2), f(c + 3), f(c + 4), f(c + 5), f(c + 6), f(c + 7)};
+  if constexpr (!std::is_same_v<Cols, std::int64_t> && sizeof(lanes) <= 32) {
+    // Where cols is a constant the compiler makes scalars of the array: one vector stays one.
+    typedef Sum Vector __attribute__((vector_size(sizeof(lanes))));
+    Vector sums = {};
+    for (std::int64_t c = 0; c < whole; c += kLanes) {
+      sums += Vector{f(c), f(c + 1), f(c + 2), f(c + 3), f(c + 4), f(c + 5), f(c + 6), f(c + 7)};
+    }
+    std::memcpy(lanes, &sums, sizeof lanes);
+  } else {
+    for (std::int64_t c = 0; c < whole; c += kLanes) {
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(c + lane);
+    }
   }
   for (std::int64_t lane = 0; lane < cols % kLanes; ++lane) lanes[lane] += f(whole + lane);
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +

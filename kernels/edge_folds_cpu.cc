@@ -78,9 +78,10 @@ template <class T>
 using EdgeIndex = std::conditional_t<sizeof(T) == sizeof(std::int32_t), std::int32_t, std::int64_t>;
 
 namespace hn = hwy::HWY_NAMESPACE;
+static_assert(!HWY_HAVE_SCALABLE, "vectors of unknown size can't lie in arrays");
 
 // The largest of a few vectors of columns over the edges of a row, and the edges that it is from:
-// both stay in registers. A NaN wins over everything.
+// both stay in registers. A NaN wins over everything, the first one over the others.
 template <int Vectors, class D>
 void max_of_edges(D d, const std::int32_t* edges, std::int64_t count, const hn::TFromD<D>* values,
                   std::int64_t stride, hn::TFromD<D>* largest, EdgeIndex<hn::TFromD<D>>* from) {
@@ -96,7 +97,8 @@ void max_of_edges(D d, const std::int32_t* edges, std::int64_t count, const hn::
     const auto edge = hn::Set(d_index, edges[i]);
     for (int v = 0; v < Vectors; ++v) {
       const auto value = hn::LoadU(d, values + edges[i] * stride + v * kLanes);
-      const auto wins = hn::Or(hn::Gt(value, best[v]), hn::IsNaN(value));
+      const auto is_first_nan = hn::AndNot(hn::IsNaN(best[v]), hn::IsNaN(value));
+      const auto wins = hn::Or(hn::Gt(value, best[v]), is_first_nan);
       best[v] = hn::IfThenElse(wins, value, best[v]);
       winner[v] = hn::IfThenElse(hn::RebindMask(d_index, wins), edge, winner[v]);
     }
@@ -133,6 +135,7 @@ void fold_max(const EdgeBatch& batch, const MatrixView& x, const MatrixView& key
       };
       take(std::integral_constant<int, 4>{}, hn::CappedTag<T, 8>{});
       take(std::integral_constant<int, 1>{}, hn::CappedTag<T, 8>{});
+      take(std::integral_constant<int, 1>{}, hn::CappedTag<T, 4>{});
       take(std::integral_constant<int, 1>{}, hn::CappedTag<T, 1>{});
       std::int64_t key[kStripCols];
       for (c = 0; c < cols; ++c) key[c] = order.key(from[c]);
@@ -140,8 +143,10 @@ void fold_max(const EdgeBatch& batch, const MatrixView& x, const MatrixView& key
       std::int64_t* __restrict row_winner = winners.row(batch.rows[begin]);
       for (c = 0; c < cols; ++c) {
         const T v = best[c], before = row[c];
-        const bool tie = (v == before) & (key[c] < row_winner[c]);
-        const bool wins = (row_winner[c] == 0) | (v > before) | (v != v) | tie;
+        const bool is_nan = v != v, was_nan = before != before;
+        const bool tie = (v == before) | (is_nan & was_nan);
+        const bool wins = (row_winner[c] == 0) | (v > before) | (is_nan & !was_nan) |
+                          (tie & (key[c] < row_winner[c]));
         row[c] = wins ? v : before;
         row_winner[c] = wins ? key[c] : row_winner[c];
       }

@@ -12,8 +12,9 @@ namespace ooc::cpu {
 
 std::unique_ptr<EdgeKernel> make_edge_kernel(const EdgeProgram& program);
 
-// Folds of a batch into accumulators, edge after edge. Views of values have a row an edge, views of
-// accumulators a row a vertex of the block (kernels/edge_program.h says what they hold).
+// Folds of a batch into accumulators, edge after edge; a maximum, which no order changes, row after
+// row. Views of values have a row an edge, views of accumulators a row a vertex of the block
+// (kernels/edge_program.h says what they hold).
 template <class T>
 void fold_sum(const EdgeBatch& batch, const MatrixView& x, const MatrixView& y);
 template <class T>

@@ -1,6 +1,6 @@
 // What identifies an edge whatever the order of vertices is: its original source id, its original
-// destination id, both below 2^32, and its index among parallel edges. The columns of the operand K
-// of operators on edges.
+// destination id, both below 2^32, and its index among parallel edges: columns 0, 1 and 2 of the
+// operand K of operators on edges.
 #pragma once
 
 #include <cstdint>

@@ -32,8 +32,8 @@ enum class EdgeLoad {
 
 // How rows of edges become a row of their vertex. Accumulators of zero bytes mean: no edges yet.
 //   kSum      inputs X[d]              -> Y[d] += X
-//   kMax      inputs X[d], K[1] int64  -> Y[d] largest, W[d] int64: winner_key() of the edge it is
-//             from (kernels/edge_key.h). Ties go to the smallest key; a NaN wins over everything
+//   kMax      inputs X[d], E[1] int64  -> Y[d] largest, W[d] int64: winner_key() of the edge it is
+//             from (kernels/edge_key.h). Ties go to the smallest key; NaNs win over everything
 //   kSoftmax  inputs S[h], X[d]        -> Y[d] = sum of exp(S - M) X head by head, M[h] the largest
 //             S, Z[h] = sum of exp(S - M): the running form (Milakov and Gimelshein 2018). h <= 32
 enum class Fold { kSum, kMax, kSoftmax };

@@ -130,8 +130,8 @@ constexpr RowKernelSpec kColumnGroups[] = {
     {"gru_state_gradient", {{kG, kGx, kGh}}, {"dH", 'n', 'd'}, false, t_is_three_d},
     {"softmax_weight", {{{"S", 'n', 'h'}, {"M", 'n', 'h'}, {"Z", 'n', 'h'}}}, {"Y", 'n', 'h'}},
     {"edge_dropout", {{kX, kEdgeKey}}, kY, false, heads_divide_d},
-    {"winner_key", {{{"s", 'n', '1', kI64}, {"i", 'n', '1', kI64}}}, {"K", 'n', '1', kI64}},
-    {"select_winner", {{kG, {"W", 'n', 'd', kI64}, {"K", 'n', '1', kI64}}}, kY},
+    {"winner_key", {{{"s", 'n', '1', kI64}, {"i", 'n', '1', kI64}}}, {"E", 'n', '1', kI64}},
+    {"select_winner", {{kG, {"W", 'n', 'd', kI64}, {"E", 'n', '1', kI64}}}, kY},
 };
 
 constexpr RowKernelSpec kNormsAndLosses[] = {

@@ -65,13 +65,13 @@
 //   gru_input_gradient   G[n,d] Gx[n,t] Gh[n,t] H[n,d] -> dGx[n,t]
 //   gru_hidden_gradient  G[n,d] Gx[n,t] Gh[n,t] H[n,d] -> dGh[n,t]
 //   gru_state_gradient   G[n,d] Gx[n,t] Gh[n,t] -> dH[n,d]         z G
-// Of edges. K: what kernels/edge_key.h calls an edge's key, or its winner_key.
+// Of edges. K: what kernels/edge_key.h calls an edge's key, E: its winner_key.
 //   softmax_weight  S[n,h] M[n,h] Z[n,h] -> Y[n,h]        exp(S - M) / Z
 //   edge_dropout    X[n,d] K[n,3] int64 -> Y[n,d]         value = p, key, heads. Whole heads are
 //                   dropped; the mask is a function of (run.seed, run.epoch, key, K, head) alone.
 //                   The gradient is the same operator applied to the gradient.
-//   winner_key      s[n,1] i[n,1] int64 -> K[n,1] int64
-//   select_winner   G[n,d] W[n,d] int64 K[n,1] int64 -> Y[n,d]   G where W is K
+//   winner_key      s[n,1] i[n,1] int64 -> E[n,1] int64   of the source and the index of K
+//   select_winner   G[n,d] W[n,d] int64 E[n,1] int64 -> Y[n,d]   G where W is E
 // Norms. value = epsilon. Batch norm: count = rows of the whole graph; sums[2,d] is fp64, row 0 the
 // sums of X's columns, row 1 of their squares.
 //   layer_norm                 X[n,d] gamma[1,d] beta[1,d] -> Y[n,d]

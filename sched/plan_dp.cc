@@ -12,6 +12,8 @@ namespace {
 constexpr int kExactPasses = 16;
 constexpr std::size_t kMaxSets = 4096;
 constexpr std::int64_t kMaxSteps = 400'000;  // of all searches together
+// Of one pass in one search, where exact and elsewhere: states and the sets of each.
+constexpr std::int64_t kExactSteps = 1 << 18, kLeastSteps = 256, kSetsOfState = 8;
 constexpr std::size_t kMaxTensors = 64;
 
 using Mask = std::uint64_t;  // of timelines
@@ -58,7 +60,11 @@ class DpSearch {
       payloads_.push_back(payload_bytes(tensor, line.first_block, line.end_block));
       if (line.cyclic) inputs_ |= bit(static_cast<int>(t));
     }
-    for (int pass = 0; pass < problem.draft().pass_count(); ++pass) add_step(pass);
+    const int passes = problem.draft().pass_count();
+    for (int pass = 0; pass < passes; ++pass) add_step(pass);
+    if (passes <= kExactPasses) return;
+    most_steps_ = std::max(kLeastSteps, kMaxSteps / 4 / passes);
+    most_states_ = static_cast<std::size_t>(most_steps_ / kSetsOfState);
   }
 
   Kept run(std::string& remark) {
@@ -150,8 +156,11 @@ class DpSearch {
     layers[0][{start, 0}] = {};
     for (std::size_t p = 0; p < steps_.size(); ++p) {
       Layer next;
+      const auto states = static_cast<std::int64_t>(layers.back().size());  // none: nothing fits
+      const std::int64_t most =
+          std::max(most_steps_ / std::max<std::int64_t>(states, 1), kSetsOfState);
       for (const auto& [state, reached] : layers.back()) {
-        for (const Mask held : maximal_sets(p, state.cached)) {
+        for (const Mask held : maximal_sets(p, state.cached, most)) {
           ++steps;
           take(p, state, reached.cost, held, next);
         }
@@ -177,17 +186,22 @@ class DpSearch {
   }
 
   void narrow(Layer& layer) {
-    if (layer.size() <= kMaxSets) return;
+    if (layer.size() <= most_states_) return;
     exact_ = false;
-    std::vector<std::int64_t> costs;
-    for (const auto& [state, reached] : layer) costs.push_back(reached.cost);
-    std::nth_element(costs.begin(), costs.begin() + kMaxSets, costs.end());
-    std::erase_if(layer, [&](const auto& entry) { return entry.second.cost > costs[kMaxSets]; });
+    std::vector<std::pair<std::int64_t, const State*>> costs;
+    for (const auto& [state, reached] : layer) costs.emplace_back(reached.cost, &state);
+    const auto last = costs.begin() + static_cast<std::ptrdiff_t>(most_states_);
+    std::nth_element(costs.begin(), last, costs.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : *a.second < *b.second;
+    });
+    Layer kept;
+    for (auto it = costs.begin(); it != last; ++it) kept.insert(layer.extract(*it->second));
+    layer = std::move(kept);
   }
 
   // Sets that fit beside the pass's work and to which nothing can be added: what has to go goes
-  // when the memory is needed, never before.
-  std::vector<Mask> maximal_sets(std::size_t p, Mask cached) const {
+  // when the memory is needed, never before. `most` at most, which hold what is needed soonest.
+  std::vector<Mask> maximal_sets(std::size_t p, Mask cached, std::int64_t most) {
     const Step& step = steps_[p];
     std::int64_t room = capacity_[p];
     std::vector<std::pair<int, std::int64_t>> choices;  // tensor, memory
@@ -204,24 +218,39 @@ class DpSearch {
       const bool worth = saves || (step.live & one) != 0;
       if (worth) choices.emplace_back(static_cast<int>(t), sizes_[t] - ring);
     }
+    std::stable_sort(choices.begin(), choices.end(), [&](const auto& a, const auto& b) {
+      return next_use(a.first, p) < next_use(b.first, p);
+    });
     std::vector<std::int64_t> rest(choices.size() + 1);  // memory of the choices from one on
     for (std::size_t i = choices.size(); i-- > 0;) {
       rest[i] = rest[i + 1] + std::max<std::int64_t>(choices[i].second, 0);
     }
     std::vector<Mask> sets;
-    add_sets({choices, rest, sets}, 0, room, step.must, std::int64_t{1} << 62);
+    const auto limit = static_cast<std::size_t>(most);
+    add_sets({choices, rest, sets, limit}, 0, room, step.must, std::int64_t{1} << 62);
+    if (sets.size() >= limit) exact_ = false;
     return sets;
+  }
+
+  // Passes from p on until one touches the tensor, in this epoch or the next.
+  std::size_t next_use(int tensor, std::size_t p) const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if ((steps_[(p + i) % steps_.size()].touched & bit(tensor)) != 0) return i;
+    }
+    return steps_.size();
   }
 
   struct Choices {
     const std::vector<std::pair<int, std::int64_t>>& of;
     const std::vector<std::int64_t>& rest;
     std::vector<Mask>& sets;
+    std::size_t most;
   };
 
   // `smallest`: of what was left out.
   static void add_sets(const Choices& choices, std::size_t at, std::int64_t room, Mask held,
                        std::int64_t smallest) {
+    if (choices.sets.size() >= choices.most) return;
     if (smallest <= room - choices.rest[at]) return;  // it could be added at the end
     if (at == choices.of.size()) {
       choices.sets.push_back(held);
@@ -287,6 +316,8 @@ class DpSearch {
   std::vector<std::int64_t> sizes_, payloads_;  // by timeline
   Mask inputs_ = 0;
   std::vector<Step> steps_;  // by pass
+  std::int64_t most_steps_ = kExactSteps;
+  std::size_t most_states_ = kMaxSets;
   std::array<std::int64_t, 2> edge_chunks_ = {};
   std::vector<std::int64_t> capacity_;  // by pass: for tensors and rings
   std::int64_t edge_saving_ = 0;

@@ -126,15 +126,25 @@ class SplitSearch {
     return bytes + kPartCost * parts;
   }
 
+  // Long programs are judged less often: a linear program takes as long as the square of its passes
+  // or longer.
+  std::int64_t most_judged() const {
+    constexpr std::int64_t kWork = 1 << 17, kLeast = 16;
+    const auto stages = static_cast<std::int64_t>(splits_.size());
+    return std::max(kLeast, kWork / (stages * stages));
+  }
+
   void descend() {
     constexpr int kRounds = 3;
     double best = cost(splits_);
+    std::int64_t judged = 0;
     for (int round = 0; round < kRounds; ++round) {
       bool better = false;
       for (std::size_t stage = 0; stage < splits_.size(); ++stage) {
         for (const Choice& choice : choices_[stage]) {
           std::vector<PassSplit> other = splits_;
           if (other[stage] == choice.split) continue;
+          if (kept_ && ++judged > most_judged()) return;
           other[stage] = choice.split;
           const double bytes = cost(other);
           if (bytes >= best) continue;

@@ -153,10 +153,11 @@ TEST_CASE("edge folds: a maximum tells parallel edges apart") {
 TEMPLATE_TEST_CASE("edge folds: a NaN wins a maximum wherever it comes, infinities count", "",
                    float, double) {
   const EdgeCase on(Graph{6,
-                          4,
+                          5,
                           {{{0, 0},
                             {0, 1},
                             {0, 2},
+                            {0, 4},
                             {1, 1},
                             {1, 2},
                             {1, 3},
@@ -168,17 +169,18 @@ TEMPLATE_TEST_CASE("edge folds: a NaN wins a maximum wherever it comes, infiniti
                             {4, 3},
                             {4, 3}}}},
                     1);
-  Dense x(4, 33);  // rows: a number, NaN, -inf, a larger number
+  Dense x(5, 33);  // rows: a number, NaN, -inf, a larger number, NaN
   for (std::int64_t c = 0; c < 33; ++c) {
     x(0, c) = -5;
     x(1, c) = kNaN;
     x(2, c) = -kInfinity;
     x(3, c) = -4;
+    x(4, c) = kNaN;
   }
   EdgeWork<TestType> work(on);
   work.max(rows_of(work, x), work.winner_key(id_of));
   const double values[] = {kNaN, kNaN, -4, -kInfinity, -4, 0};
-  const std::int64_t sources[] = {1, 1, 3, 2, 3};
+  const std::int64_t sources[] = {4, 1, 3, 2, 3};
   for (const std::int64_t batch : {1, 2, 32}) {
     const EdgeResult result = work.run({batch, 1, TileEncoding::kPairs});
     for (std::int64_t row = 0; row < 6; ++row) {

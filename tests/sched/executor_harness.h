@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "kernels/cpu_backend.h"
@@ -235,17 +234,13 @@ class Harness {
   TwoHops hops_;
 };
 
-// Whether a run is given up that is told to stop once so many reads were submitted.
-inline bool stops(Session& session, const FaultyBlockIo& io, std::int64_t reads) {
-  std::atomic<bool> stop{false}, over{false};
-  const std::int64_t until = io.reads + reads;
-  std::thread watcher([&] {
-    while (io.reads < until && !over) std::this_thread::yield();
-    stop = true;
-  });
+// Whether a run is given up that is told to stop by its read of that number.
+inline bool stops(Session& session, FaultyBlockIo& io, std::int64_t read) {
+  std::atomic<bool> stop{false};
+  io.stop_at_read = io.reads + read;
+  io.stop = &stop;
   const bool stopped = session.run(1, &stop).runs.empty();
-  over = true;
-  watcher.join();
+  io.stop = nullptr;
   return stopped;
 }
 

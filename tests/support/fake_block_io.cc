@@ -112,7 +112,9 @@ void FaultyBlockIo::submit(BlockRequest request) {
   }
   const bool concerned = request.file->path().find(faults.of) != std::string::npos;
   const std::int64_t first = is_read ? faults.first_failing_read : faults.first_failing_write;
-  if (concerned && ++(is_read ? reads : writes) >= first && first > 0) {
+  const std::int64_t count = concerned ? ++(is_read ? reads : writes) : 0;
+  if (stop != nullptr && is_read && count == stop_at_read) *stop = true;
+  if (concerned && count >= first && first > 0) {
     failing_.push(std::move(request));
     return;
   }

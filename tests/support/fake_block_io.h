@@ -63,6 +63,9 @@ class FaultyBlockIo final : public BlockIo {
   ~FaultyBlockIo() override;
 
   BlockFaults faults;
+  // Set by the read that makes so many, as if somebody interrupted just then.
+  std::atomic<bool>* stop = nullptr;
+  std::int64_t stop_at_read = 0;
   std::atomic<std::int64_t> reads{0};  // submitted so far
   std::atomic<std::int64_t> writes{0};
   std::atomic<std::size_t> largest_read{0};  // bytes

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "tests/support/plan_parts.h"
 #include "tests/support/shared_places.h"
 
 namespace ooc::test {
@@ -263,30 +264,6 @@ void check_regions(const Plan& plan, int index, const Pass& pass) {
   check_regions(std::move(held), plan.host->arena_bytes);
 }
 
-// What edges read and make of a part has room, for each part that is in memory at once, but for
-// what pieces hold.
-void check_parts(const Plan& plan, const GraphCounts& graph, int index, const Pass& pass) {
-  const std::int64_t blocks = graph.edges.block_count();
-  for (const TensorUse& use : pass.uses) {
-    if (use.role != UseRole::kResident && use.role != UseRole::kAccumulator) continue;
-    if (use.tensor < 0) continue;
-    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
-    const bool sliced = tensor.layout.cols == pass.slice_local_cols;
-    const std::int64_t slices = sliced ? pass.slices_at_once : tensor.layout.slice_count();
-    const Contents pieces(plan, plan.pieces);
-    const std::int64_t unit = tensor.unit_blocks, times = blocks_in(graph.edges, tensor);
-    for (std::int64_t part = 0; part < blocks; part += pass.part_blocks) {
-      std::int64_t end = std::min(part + pass.part_blocks, blocks) * times;
-      end = std::min(ceil_div(end, unit) * unit, tensor.layout.block_count());
-      std::int64_t first = part * times / unit * unit;  // pieces hold the first ones
-      while (first < end && pieces.find(use.tensor, first / unit, index) >= 0) first += unit;
-      INFO(tensor.name << " from block " << part << " in pass " << index);
-      REQUIRE((first >= end || pass.parts_at_once * rows_bytes(tensor, first, end, 0, slices) <=
-                                   use.memory.bytes));
-    }
-  }
-}
-
 // Edge work finds all rows of one of the graph's blocks from one place.
 void check_edge_pieces(const Plan& plan, const GraphCounts& graph) {
   for (const Located& at : passes_of(plan)) {
@@ -368,9 +345,12 @@ void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
   REQUIRE(plan.sections.size() == programs.size());
   REQUIRE(plan.host.has_value() == options.device);
   const std::vector<Located> passes = passes_of(plan);
-  for (const Located& at : passes) {
-    check_regions(plan, at.index, *at.pass);
-    check_parts(plan, graph, at.index, *at.pass);
+  for (const Located& at : passes) check_regions(plan, at.index, *at.pass);
+  int index = 0;
+  for (std::size_t section = 0; section < programs.size(); ++section) {
+    for (const Pass& pass : plan.sections[section].passes) {
+      check_parts(*programs[section], plan, graph.edges, index++, pass);
+    }
   }
   check_pieces(plan, plan.pieces, static_cast<int>(passes.size()));
   check_edge_pieces(plan, graph);
