@@ -84,29 +84,34 @@ std::int64_t device_reserve(const ModelProgram& program) {
   return parameter_bytes(program) + program.sum_bytes() + buffers * kPage;
 }
 
-Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
-                    const RunBudget& budget, const Reserved& reserved) {
+namespace {
+
+PlanOptions options_in(const RunBudget& budget, const Reserved& reserved, std::int64_t host_bytes) {
   // Below 0: there is less than is taken. 0 would be no limit.
   const auto left = [](std::int64_t bytes, std::int64_t taken) {
     return bytes == taken ? -1 : bytes - taken;
   };
-  const auto options = [&](std::int64_t host_bytes) {
-    PlanOptions plan = budget.plan;
-    plan.reserved_bytes = host_bytes;
-    if (budget.host_bytes > 0) plan.memory_bytes = left(budget.host_bytes, host_bytes);
-    plan.device_reserved_bytes = reserved.device_bytes;
-    if (budget.device_bytes > 0) {
-      plan.device_memory_bytes = left(budget.device_bytes, reserved.device_bytes);
-    }
-    return plan;
-  };
-  try {
-    return make_plan(programs, counts, options(reserved.host_bytes));
-  } catch (const BudgetError&) {
-    // What a process holds varies a little: the least that is named has to work another time.
-    constexpr std::int64_t kVariation = 2 << 20;
-    return make_plan(programs, counts, options(reserved.host_bytes + kVariation));
+  PlanOptions plan = budget.plan;
+  plan.reserved_bytes = host_bytes;
+  if (budget.host_bytes > 0) plan.memory_bytes = left(budget.host_bytes, host_bytes);
+  plan.device_reserved_bytes = reserved.device_bytes;
+  if (budget.device_bytes > 0) {
+    plan.device_memory_bytes = left(budget.device_bytes, reserved.device_bytes);
   }
+  return plan;
+}
+
+}  // namespace
+
+Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
+                    const RunBudget& budget, const Reserved& reserved) {
+  std::optional<Plan> plan =
+      try_plan(programs, counts, options_in(budget, reserved, reserved.host_bytes));
+  if (plan) return std::move(*plan);
+  // What a process holds varies a little: the least that is named has to work another time.
+  constexpr std::int64_t kVariation = 2 << 20;
+  return make_plan(programs, counts,
+                   options_in(budget, reserved, reserved.host_bytes + kVariation));
 }
 
 TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, GraphCounts counts,
@@ -164,19 +169,18 @@ bool may_evaluate_in_step(const RunConfig& config, const ModelProgram& training,
          !multiplies_on_edges(evaluation.model().graph);
 }
 
-// A training program, and whether an epoch of it fits.
+// A training program, and the plan of an epoch with it.
 struct Candidate {
   ModelProgram training;
-  double steps = 1;  // in an epoch
-  Plan plan = {};
-  bool fits = false;
+  double steps = 1;               // in an epoch
+  std::optional<Plan> plan = {};  // nothing: it doesn't fit
 
   bool evaluates() const { return training.model().evaluated.loss >= 0; }
-  double seconds() const { return steps * plan.seconds; }
+  double seconds() const { return steps * plan->seconds; }
   // That something is transferred: bytes, by what each of them takes.
   double transfer_seconds() const {
     double sum = 0;
-    for (const Section& section : plan.sections) {
+    for (const Section& section : plan->sections) {
       for (const Pass& pass : section.passes) sum += pass.transfer_seconds;
     }
     return steps * sum;
@@ -190,7 +194,7 @@ Candidate* choose(std::vector<Candidate>& candidates) {
   const auto least = [&](auto value, auto admits) {
     Candidate* best = nullptr;
     for (Candidate& each : candidates) {
-      if (!each.fits || !admits(each)) continue;
+      if (!each.plan || !admits(each)) continue;
       if (best == nullptr || (each.*value)() < (best->*value)()) best = &each;
     }
     return best;
@@ -223,21 +227,28 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
         {{model(Mode::kTrain), model(Mode::kEvaluate), wanted_of_evaluation(config), how},
          (epochs + 1) / epochs});
   }
-  std::optional<BudgetError> too_small;
-  for (Candidate& candidate : candidates) {
+  const auto programs_of = [&](const Candidate& candidate) {
     std::vector<const Program*> programs{&candidate.training.program()};
     if (!candidate.evaluates()) programs.push_back(&evaluation_->program());
+    return programs;
+  };
+  const PlanOptions options = options_in(budget_, reserved_, reserved_.host_bytes);
+  for (Candidate& candidate : candidates) {
+    candidate.plan = try_plan(programs_of(candidate), counts, options);
+  }
+  Candidate* best = choose(candidates);
+  std::optional<BudgetError> too_small;
+  for (std::size_t i = 0; best == nullptr && i < candidates.size(); ++i) {
     try {
-      candidate.plan = plan_in_budget(programs, counts, budget_, reserved_);
-      candidate.fits = true;
+      plan_in_budget(programs_of(candidates[i]), counts, budget_, reserved_);
     } catch (const BudgetError& error) {
       if (!too_small || error.least_bytes < too_small->least_bytes) too_small = error;
     }
   }
-  Candidate* best = choose(candidates);
-  if (best == nullptr) throw *too_small;
+  if (too_small) throw *too_small;
+  OOC_CHECK(best != nullptr);
   if (best->evaluates()) evaluation_.reset();
-  epoch_ = std::move(best->plan);
+  epoch_ = std::move(*best->plan);
   training_ = std::move(best->training);
 }
 

@@ -281,6 +281,9 @@ struct PlanOptions {
 // least budget that does, and the least whose epoch is predicted within twice the unlimited one's.
 Plan make_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
                const PlanOptions& options = {});
+// Nothing where it doesn't fit, which takes no search for what would.
+std::optional<Plan> try_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
+                             const PlanOptions& options = {});
 
 // Bytes that a unit of a slice takes in storage and memory: a multiple of 4 KiB. The last unit has
 // the rows that are left.

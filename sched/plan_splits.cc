@@ -61,7 +61,9 @@ class SplitSearch {
   struct Choice {
     PassSplit split;
     double bytes = 0;  // where nothing is kept
+    bool operator==(const Choice&) const = default;
   };
+  static constexpr std::size_t kLong = 16;  // stages
 
   // Those whose working set fits; of each group of slices the largest parts, and some smaller ones
   // that leave memory for what is kept. The cheapest one first.
@@ -126,12 +128,27 @@ class SplitSearch {
     return bytes + kPartCost * parts;
   }
 
-  // Long programs are judged less often: a linear program takes as long as the square of its passes
-  // or longer.
+  // Stages whose split is one decision: each by itself, or in a long program those that have the
+  // same choices, as layers of a deep model do.
+  std::vector<std::vector<std::size_t>> decisions() const {
+    std::vector<std::vector<std::size_t>> all;
+    for (std::size_t stage = 0; stage < splits_.size(); ++stage) {
+      const auto alike = std::find_if(all.begin(), all.end(), [&](const auto& stages) {
+        return splits_.size() > kLong && choices_[stages.front()] == choices_[stage];
+      });
+      if (alike == all.end())
+        all.push_back({stage});
+      else
+        alike->push_back(stage);
+    }
+    return all;
+  }
+
+  // A linear program takes as long as the square of its passes, or longer: so few of a long one.
   std::int64_t most_judged() const {
-    constexpr std::int64_t kWork = 1 << 17, kLeast = 16;
+    constexpr std::int64_t kWork = 400'000, kLeast = 24;
     const auto stages = static_cast<std::int64_t>(splits_.size());
-    return std::max(kLeast, kWork / (stages * stages));
+    return std::max(kLeast, kWork / (stages * stages * stages));
   }
 
   void descend() {
@@ -140,12 +157,12 @@ class SplitSearch {
     std::int64_t judged = 0;
     for (int round = 0; round < kRounds; ++round) {
       bool better = false;
-      for (std::size_t stage = 0; stage < splits_.size(); ++stage) {
-        for (const Choice& choice : choices_[stage]) {
-          std::vector<PassSplit> other = splits_;
-          if (other[stage] == choice.split) continue;
+      for (const std::vector<std::size_t>& stages : decisions()) {
+        for (const Choice& choice : choices_[stages.front()]) {
+          if (splits_[stages.front()] == choice.split) continue;
           if (kept_ && ++judged > most_judged()) return;
-          other[stage] = choice.split;
+          std::vector<PassSplit> other = splits_;
+          for (const std::size_t stage : stages) other[stage] = choice.split;
           const double bytes = cost(other);
           if (bytes >= best) continue;
           best = bytes;
