@@ -66,7 +66,11 @@ class TierPlanner {
     Kept everything = everything_kept(problem_.timelines(), builder_.graph());
     if (problem_.fits(everything)) return {std::move(everything)};
     if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem_)};
-    if (options_.strategy == Strategy::kDp) return {choose_by_dp(problem_, remark)};
+    if (options_.strategy == Strategy::kDp) {
+      Kept found = choose_by_dp(problem_, remark);
+      if (remark.empty()) return {std::move(found)};
+      return {std::move(found), choose_by_lru(problem_)};  // a long program's best may be worse
+    }
     Kept filled = problem_.nothing();
     fill_memory(problem_, filled);
     return {std::move(filled), choose_by_lp(problem_)};

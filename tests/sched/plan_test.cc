@@ -306,3 +306,15 @@ TEST_CASE("plan: a three-layer model at 50 M vertices is planned") {
     check_plan({&program}, make_plan({&program}, graph, options), graph, options);
   }
 }
+
+TEST_CASE("plan: of a deep model dp finds nothing worse than lru, and says that it isn't exact") {
+  const Program program = train_program(20, 64, 64, 16);
+  const GraphCounts graph = graph_counts(100'000, 2'000'000);
+  const PlanOptions options = with_budget(384, Strategy::kDp);
+  const Plan plan = make_plan({&program}, graph, options);
+  check_plan({&program}, plan, graph, options);
+  CHECK(plan.remark.find("the best that was found") != std::string::npos);
+  const Plan lru = make_plan({&program}, graph, with_budget(384, Strategy::kLru));
+  CHECK(moved(plan) <= moved(lru));
+  CHECK(moved(lru) > 0);
+}
