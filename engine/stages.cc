@@ -69,8 +69,9 @@ std::int64_t moved_bytes(const Program& program) {
   return bytes;
 }
 
-// Sinks operations into the stages that read what they make, where less then moves: a product as
-// wide as what it is made of, which is kept anyway, or wider than it.
+// Sinks operations into later stages, where less then moves: a product as wide as what it is made
+// of, which is kept anyway, or wider than it, into the stage that reads it; a reduction that no
+// operation waits for, such as a weight's gradient, into one that reads its rows anyway.
 class Sinking {
  public:
   Sinking(const TensorGraph& graph, const std::string& name, StageRequest request)
@@ -101,6 +102,7 @@ class Sinking {
   // What is cheap is computed again where its inputs are kept; only what is wider than these may
   // be worth more than that.
   bool may_sink(const Operation& operation) const {
+    if (operation.def->dependence == Dependence::kReduction) return !folds_edges(operation);
     if (operation.def->dependence != Dependence::kRowWise) return false;
     if (graph_.shape(operation.output).space != Space::kVertex) return false;
     return !operation.def->recompute ||
@@ -123,9 +125,34 @@ class Sinking {
     }
   }
 
+  bool folds_edges(const Operation& operation) const {
+    return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
+      return graph_.shape(input).space == Space::kEdge;
+    });
+  }
+
+  // The first one behind its own where it may cost less.
+  int next_stage(const Operation& operation) const {
+    const int own = best_.stages[index(operation.output)];
+    if (operation.def->dependence != Dependence::kReduction) return next_[index(operation.output)];
+    int next = kNone;
+    for (const Operation* other : best_.operations) {
+      const int stage = best_.stages[index(other->output)];
+      if (stage <= own) continue;
+      for (const TensorId input : other->inputs) {
+        if (input == operation.output) return kNone;
+        const auto& rows = operation.inputs;
+        if (row_bytes_of(input) > 0 && std::find(rows.begin(), rows.end(), input) != rows.end()) {
+          next = std::min(next, stage);
+        }
+      }
+    }
+    return next;
+  }
+
   // One stage further on; false: it is as good where it is.
   bool sink(const Operation& operation) {
-    const int next = next_[index(operation.output)];
+    const int next = next_stage(operation);
     if (next == kNone) return false;
     StageRequest request = request_;
     request.not_before[operation.output] = next;

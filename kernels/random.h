@@ -63,11 +63,12 @@ OOC_HOST_DEVICE inline double uniform_double(std::uint64_t key, std::uint64_t in
 }
 
 inline constexpr int kDropoutGroup = 32;  // columns that share kDropoutLanes counters
-inline constexpr int kDropoutLanes = 8;
+inline constexpr int kDropoutLanes = 4;
 
-// The random words of 32 columns of one vertex, from column 32 * group, in the columns' order:
-// column 8 * w + lane gets word w of counter `lane`. So a counter serves four columns, and whole
-// vectors of words lie as the columns do.
+// The random words of 32 columns of one vertex, from column 32 * group, in the columns' order: 16
+// bits each, the upper ones. Column 4 * w + lane gets the upper half of word w of counter `lane`,
+// column 16 + 4 * w + lane the lower one. So a counter serves eight columns, and whole vectors of
+// words lie as the columns do. What is below the 16 bits is not random in its own right.
 OOC_HOST_DEVICE inline void dropout_words(std::uint64_t key, std::uint32_t op, std::int64_t id,
                                           std::uint32_t group, std::uint32_t* columns) {
   std::uint32_t words[4][kDropoutLanes];
@@ -78,12 +79,18 @@ OOC_HOST_DEVICE inline void dropout_words(std::uint64_t key, std::uint32_t op, s
     words[3][lane] = op;
   }
   philox4x32<kDropoutLanes>(words, key);
-  for (int c = 0; c < kDropoutGroup; ++c) columns[c] = words[c / kDropoutLanes][c % kDropoutLanes];
+  for (int c = 0; c < kDropoutGroup / 2; ++c) {
+    const std::uint32_t word = words[c / kDropoutLanes][c % kDropoutLanes];
+    columns[c] = word;
+    columns[kDropoutGroup / 2 + c] = word << 16;
+  }
 }
 
-// An element is kept where its word is at or above the threshold: probability 1 - p, 0 <= p < 1.
+// An element is kept where its word is at or above the threshold: probability 1 - p, with p in
+// steps of 1 / 65536, 0 <= p < 1. Only the words' upper 16 bits count.
 OOC_HOST_DEVICE inline std::uint32_t dropout_threshold(double p) {
-  return static_cast<std::uint32_t>(p * 4294967296.0);
+  const auto steps = static_cast<std::uint32_t>(p * 65536.0 + 0.5);
+  return (steps < 65535 ? steps : 65535) << 16;
 }
 
 }  // namespace ooc

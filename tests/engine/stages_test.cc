@@ -169,6 +169,37 @@ TEST_CASE("stages: an operator sinks into the stage that reads it where less the
   CHECK(ops_of(stages[1]) == std::vector<std::string>{"matmul", "add"});
 }
 
+TEST_CASE("stages: a weight's gradient sinks into the stage that reads its rows anyway") {
+  // Of h, which neighbours and the vertex itself read, each through weights of their own. Behind
+  // the loss only the gradient of `near` reads h in the stage of the reverse edges.
+  const auto stages_for = [](bool near_wanted) {
+    TensorGraph graph(DType::kF32);
+    const TensorId w = graph.parameter("w", 8, 16), own = graph.parameter("own", 16, 4),
+                   near = graph.parameter("near", 16, 4);
+    const TensorId h = graph.apply("matmul", {graph.input("x", 8, DType::kF32), w});
+    const TensorId sum =
+        graph.gather("sum", {graph.source(graph.apply("matmul", {h, near}))}, Direction::kIn);
+    const TensorId loss = graph.apply(
+        "softmax_cross_entropy",
+        {graph.apply("add", {graph.apply("matmul", {h, own}), sum}),
+         graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)});
+    const Gradients gradients = add_gradients(graph, {loss, -1});
+    std::vector<TensorId> roots{gradients.at(w).front(), gradients.at(own).front()};
+    if (near_wanted) roots.push_back(gradients.at(near).front());
+    return make_stages(graph, "test", roots).program.stages;
+  };
+  for (const bool near_wanted : {true, false}) {
+    const std::vector<Stage> stages = stages_for(near_wanted);
+    REQUIRE(stages.size() == 3);
+    const auto reductions = [&](int stage) {
+      const auto ops = ops_of(stages[static_cast<std::size_t>(stage)]);
+      return std::count(ops.begin(), ops.end(), "matmul_reduce");
+    };
+    CHECK(reductions(1) == (near_wanted ? 0 : 1));
+    CHECK(reductions(2) == (near_wanted ? 3 : 1));
+  }
+}
+
 TEST_CASE("stages: no operator sinks so far that edges would have to wait") {
   TensorGraph graph(DType::kF32);
   const TensorId x = graph.input("x", 8, DType::kF32);

@@ -52,7 +52,7 @@ struct BlockFaults {
   bool short_read = false;  // failing reads find that the file ends half-way, instead of EIO
   bool torn_write = false;  // the first failing write leaves half of its bytes
   int write_error = ENOSPC;
-  std::string of;  // only files in whose path this is count and fail
+  std::string of = {};  // only files in whose path this is count and fail
 };
 
 // Passes everything else on to `base`, which must outlive it. Set the faults while no request is
