@@ -42,8 +42,10 @@ void print_plan(const TrainingPlan& plan, bool json) {
 
 // What the run may take, and what the machine does in a second where its files lie.
 RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& directory) {
-  return measured_budget(io, config.devices, config.host_memory, config.device_memory,
-                         config.scratch.empty() ? directory : config.scratch);
+  RunBudget budget = measured_budget(io, config.devices, config.host_memory, config.device_memory,
+                                     config.scratch.empty() ? directory : config.scratch);
+  budget.plan.stop = &cli::stop_flag();
+  return budget;
 }
 
 // Where tensors go that don't fit memory. The run directory's own is made for the run and removed
@@ -152,10 +154,13 @@ void train(const cli::Command& command, const TrainOptions& options, Machine& ma
 }
 
 // Before anything is written: whether it can be trained in the budget, and how.
-void check_plan(const TrainOptions& options, Machine& machine, const RunConfig& config,
-                const Dataset& dataset, const TrainerOptions& trainer_options) {
-  const Trainer trainer(*machine.backend, *machine.io, dataset, config, trainer_options);
+TrainerOptions planned(const TrainOptions& options, Machine& machine, const RunConfig& config,
+                       const Dataset& dataset) {
+  TrainerOptions planned{machine.budget};
+  const Trainer trainer(*machine.backend, *machine.io, dataset, config, planned);
   if (options.plan) print_plan(trainer.plan(), options.json);
+  planned.plan = trainer.shared_plan();
+  return planned;
 }
 
 void start(const cli::Command& command, TrainOptions& options) {
@@ -164,8 +169,7 @@ void start(const cli::Command& command, TrainOptions& options) {
   set_task(config, options, default_task(dataset.manifest()));
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
   Machine machine(config, options.run_dir);
-  const TrainerOptions trainer{machine.budget};
-  check_plan(options, machine, config, dataset, trainer);
+  const TrainerOptions trainer = planned(options, machine, config, dataset);
   if (options.plan) return;
   RunDirectory run =
       RunDirectory::create(posix_file_system(), options.run_dir, config, options.force);
@@ -201,8 +205,7 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = Dataset::open(posix_file_system(), config.dataset, config.verify);
   Machine machine(config, run.path());
-  const TrainerOptions trainer{machine.budget};
-  check_plan(options, machine, config, dataset, trainer);
+  const TrainerOptions trainer = planned(options, machine, config, dataset);
   if (options.plan) return;
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);

@@ -257,6 +257,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   const std::int64_t cols = program.model().graph.shape(tensor).cols;
   RunBudget budget = options.budget;
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  budget.plan.stop = stop;
   const std::int64_t result_bytes = result_memory(budget, dataset.vertices(), cols);
   const bool scores_logits = wanted.loss && needs_logits(checkpoint.config.metric, model.task);
   const std::int64_t score_bytes =

@@ -63,8 +63,11 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
       config_(config),
       options_(with_workers(options)),
       inputs_(io, dataset),
-      plan_(config, facts_of(dataset), counts_of(dataset), options.real, options_.budget),
-      parameters_(backend, options.real, plan_.training().model().parameters) {
+      plan_(options.plan ? options.plan
+                         : std::make_shared<const TrainingPlan>(config, facts_of(dataset),
+                                                                counts_of(dataset), options.real,
+                                                                options_.budget)),
+      parameters_(backend, options.real, plan_->training().model().parameters) {
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
   if (config.model.class_weights == ClassWeights::kBalanced) {
     parameters_.set(kClassWeightsParameter, balanced_weights(dataset));
@@ -79,21 +82,22 @@ ExecutorOptions Trainer::executor_options() const {
 bool Trainer::prepare(const std::atomic<bool>* stop) {
   if (run_) return true;
   if (!compute_once(stop)) return false;
-  run_ = std::make_unique<ProgramRun>(backend_, io_, dataset_, plan_.programs(), plan_.epoch_plan(),
-                                      inputs_, parameters_, executor_options());
+  run_ =
+      std::make_unique<ProgramRun>(backend_, io_, dataset_, plan_->programs(), plan_->epoch_plan(),
+                                   inputs_, parameters_, executor_options());
   return true;
 }
 
 bool Trainer::compute_once(const std::atomic<bool>* stop) {
-  const Once& once = plan_.once();
+  const Once& once = plan_->once();
   if (once.empty()) return true;
   // What the epochs will store has to find room before anything is computed.
   std::unique_ptr<BlockFile> room;
-  if (plan_.epoch_plan().stored_bytes > 0) {
+  if (plan_->epoch_plan().stored_bytes > 0) {
     room = io_.create_temporary(options_.scratch,
-                                static_cast<std::uint64_t>(plan_.epoch_plan().stored_bytes));
+                                static_cast<std::uint64_t>(plan_->epoch_plan().stored_bytes));
   }
-  Executor executor(backend_, io_, dataset_, once.programs(), plan_.once_plan(), inputs_.stores(),
+  Executor executor(backend_, io_, dataset_, once.programs(), plan_->once_plan(), inputs_.stores(),
                     executor_options());
   for (int section = 0; section < static_cast<int>(once.programs().size()); ++section) {
     if (!executor.run(section, {}, stop)) return false;
@@ -126,8 +130,8 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   record.lr = learning_rate(config_, record.epoch);
   const auto begin = std::chrono::steady_clock::now();
   run_->take_counters();
-  if (!(plan_.evaluates_in_step() ? evaluate_in_next_step(record, stop)
-                                  : train_and_evaluate(record, stop))) {
+  if (!(plan_->evaluates_in_step() ? evaluate_in_next_step(record, stop)
+                                   : train_and_evaluate(record, stop))) {
     parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
     next_loss_.reset();
     return std::nullopt;
@@ -153,7 +157,7 @@ bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* s
   const bool last = record.epoch == config_.epochs;
   if (record.epoch % config_.eval_every == 0 || last) {
     const auto behind = std::chrono::steady_clock::now();
-    const int section = plan_.evaluation_section();
+    const int section = plan_->evaluation_section();
     if (!run_->run(section, {}, stop) || !read_scores(record, stop)) return false;
     record.sections.push_back({section, run_->reports(section)});
     record.eval_seconds = seconds_since(behind);
@@ -185,13 +189,13 @@ bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>
 std::optional<double> Trainer::run_step(std::int64_t epoch, const std::atomic<bool>* stop) {
   const RunState run{static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(epoch)};
   if (!run_->run(kTraining, run, stop)) return std::nullopt;
-  return run_->losses(kTraining, plan_.training().model().loss)[0].loss;
+  return run_->losses(kTraining, plan_->training().model().loss)[0].loss;
 }
 
 void Trainer::update_parameters(std::int64_t epoch) {
   const OptimizerOptions options{config_.optimizer, learning_rate(config_, epoch),
                                  config_.weight_decay, config_.momentum};
-  const Model& model = plan_.training().model();
+  const Model& model = plan_->training().model();
   for (const ModelParameter& parameter : model.parameters) {
     if (!parameter.trainable) continue;
     parameters_.optimize(parameter.name, run_->gradient(kTraining, parameter), epoch, options);
@@ -203,8 +207,8 @@ void Trainer::update_parameters(std::int64_t epoch) {
 }
 
 bool Trainer::read_scores(EpochRecord& record, const std::atomic<bool>* stop) {
-  const int section = plan_.evaluation_section();
-  const Evaluated evaluated = plan_.evaluation().evaluated();
+  const int section = plan_->evaluation_section();
+  const Evaluated evaluated = plan_->evaluation().evaluated();
   const std::array<SplitLoss, 3> losses = run_->losses(section, evaluated.loss);
   record.valid_loss = losses[1].loss;
   // The step may have been the one that broke the model: it must not become the best one.

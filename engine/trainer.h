@@ -40,6 +40,8 @@ struct TrainerOptions {
   RunBudget budget = {};      // its workers are those of the thread arena that calls
   std::string scratch = ".";  // directory for what doesn't fit memory
   DType real = DType::kF32;
+  // Of a trainer of the same dataset, options and configuration, but for the seed: not made again.
+  std::shared_ptr<const TrainingPlan> plan = {};
 };
 
 // One thread drives it. The dataset, the backend and the BlockIo outlive it.
@@ -47,13 +49,14 @@ class Trainer {
  public:
   // DataError where the dataset has no features, labels or splits, or an empty train split.
   // UsageError where options don't fit it or each other. BudgetError where it doesn't fit the
-  // budget.
+  // budget. Interrupted while it plans, once the stop in options.budget.plan is set.
   Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
           const TrainerOptions& options = {});
 
   DType real() const { return options_.real; }
   const RunConfig& config() const { return config_; }
-  const TrainingPlan& plan() const { return plan_; }
+  const TrainingPlan& plan() const { return *plan_; }
+  std::shared_ptr<const TrainingPlan> shared_plan() const { return plan_; }
 
   // Takes memory and space in the scratch directory and computes what is needed once a run.
   // run_epoch() does it where nobody did. False: stopped. IoError where there is no room.
@@ -88,7 +91,7 @@ class Trainer {
   RunConfig config_;
   TrainerOptions options_;
   GraphInputs inputs_;
-  TrainingPlan plan_;
+  std::shared_ptr<const TrainingPlan> plan_;
   ParameterStore parameters_;
   TrainingState state_;
   // Of the step behind state_, if that was run already: its gradients are there, and parameters_

@@ -13,6 +13,7 @@
 // ROC's (§5, Algorithm 1); `lp` is ours.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -275,6 +276,7 @@ struct PlanOptions {
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
   bool fuse_edges = true;
+  const std::atomic<bool>* stop = nullptr;  // once it is set, planning ends with Interrupted
 };
 
 // One section a program, in order. BudgetError where the least working set doesn't fit, naming the

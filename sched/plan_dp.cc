@@ -155,6 +155,7 @@ class DpSearch {
     std::vector<Layer> layers(1);
     layers[0][{start, 0}] = {};
     for (std::size_t p = 0; p < steps_.size(); ++p) {
+      problem_.builder().check_stop();
       Layer next;
       const auto states = static_cast<std::int64_t>(layers.back().size());  // none: nothing fits
       const std::int64_t most =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sched/plan.h"
+#include "storage/control.h"
 
 namespace ooc {
 
@@ -72,6 +73,8 @@ class PassBuilder {
   const std::vector<StageShape>& stages() const { return stages_; }
   const GraphCounts& graph() const { return graph_; }
   const PlanOptions& options() const { return options_; }
+  // Wherever planning may go on for long.
+  void check_stop() const { Control{{}, options_.stop}.check(); }
   const Program& program(int section) const {
     return *programs_[static_cast<std::size_t>(section)];
   }

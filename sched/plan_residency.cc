@@ -32,6 +32,7 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
       memory_(builder, edges, draft_, timelines_, reuses_),
       nothing_(nothing_kept(timelines_, {})),
       reduction_bytes_(builder.reduction_bytes(draft_)) {
+  builder.check_stop();
   for (const StageShape& stage : builder.stages()) {
     scratch_bytes_ =
         std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});

@@ -91,6 +91,7 @@ void ResidencyLp::minimise_seconds(const std::vector<double>& compute_seconds,
 }
 
 bool ResidencyLp::solve(const Bounds& bounds) {
+  problem_.builder().check_stop();
   values_ = program_.solve(bounds);
   return !values_.empty();
 }

@@ -11,6 +11,7 @@
 #include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "tests/engine/dense_gcn.h"
+#include "tests/engine/tiny_training.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -46,6 +47,18 @@ struct Curve {
   std::int64_t planned_bytes = 0;
 };
 
+Curve curve_of(Trainer& trainer) {
+  Curve curve;
+  curve.planned_bytes = trainer.plan().bytes_read();
+  while (trainer.state().epoch < trainer.config().epochs) {
+    const EpochRecord record = trainer.run_epoch(nullptr).value();
+    curve.losses.push_back(record.loss);
+    curve.valid_losses.push_back(record.valid_loss);
+    curve.bytes_read = record.counters.bytes_read;
+  }
+  return curve;
+}
+
 Curve train(const TinyDataset& spec, const RunConfig& config, std::int64_t span_group = 0) {
   MemoryFileSystem files;
   const Dataset dataset = test::write_tiny_dataset(files, spec);
@@ -54,15 +67,7 @@ Curve train(const TinyDataset& spec, const RunConfig& config, std::int64_t span_
   TrainerOptions options;
   options.budget.plan.span_group = span_group;
   Trainer trainer(*backend, io, dataset, config, options);
-  Curve curve;
-  curve.planned_bytes = trainer.plan().bytes_read();
-  while (trainer.state().epoch < config.epochs) {
-    const EpochRecord record = trainer.run_epoch(nullptr).value();
-    curve.losses.push_back(record.loss);
-    curve.valid_losses.push_back(record.valid_loss);
-    curve.bytes_read = record.counters.bytes_read;
-  }
-  return curve;
+  return curve_of(trainer);
 }
 
 void check_close(const Curve& a, const Curve& b, double relative) {
@@ -170,6 +175,18 @@ TEST_CASE("trainer: losses are bit-equal for any number of threads and any group
     CHECK(grouped.losses == reference.losses);
     CHECK(grouped.valid_losses == reference.valid_losses);
   }
+}
+
+TEST_CASE("trainer: a plan that another trainer made is taken as it is") {
+  test::TinyTraining training(graph_of());
+  TrainerOptions options;
+  options.plan = training.start(small_config()).shared_plan();
+  RunConfig config = small_config();
+  config.seed = 7;
+  const Curve own = curve_of(training.start(config));
+  Trainer& planned = training.start(config, options);
+  CHECK(planned.shared_plan() == options.plan);
+  CHECK(curve_of(planned).losses == own.losses);
 }
 
 TEST_CASE("trainer: the bytes an epoch reads are the plan's") {

@@ -318,3 +318,17 @@ TEST_CASE("plan: of a deep model dp finds nothing worse than lru, and says that 
   CHECK(moved(plan) <= moved(lru));
   CHECK(moved(lru) > 0);
 }
+
+TEST_CASE("plan: planning ends when it is told to") {
+  const Program program = train_program(2, 64, 64, 16);
+  const GraphCounts graph = graph_counts(100'000, 2'000'000);
+  std::atomic<bool> stop = false;
+  for (const Strategy strategy : {Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
+    PlanOptions options = with_budget(384, strategy);
+    options.stop = &stop;
+    stop = false;
+    CHECK_NOTHROW(make_plan({&program}, graph, options));
+    stop = true;
+    CHECK_THROWS_AS(make_plan({&program}, graph, options), Interrupted);
+  }
+}

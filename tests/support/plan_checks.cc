@@ -360,13 +360,13 @@ void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
   std::int64_t link = 0, storage = 0;
   for (const Located& at : passes) {
     INFO("pass " << at.index << " " << at.pass->name);
-    const auto index = static_cast<std::size_t>(at.index);
-    CHECK(at.pass->bytes_read == counted.read[index]);
-    CHECK(at.pass->bytes_written == counted.written[index]);
-    CHECK(at.pass->bytes_to_device == counted.to_device[index]);
-    CHECK(at.pass->bytes_from_device == counted.from_device[index]);
-    storage += counted.read[index] + counted.written[index];
-    link += counted.to_device[index] + counted.from_device[index];
+    const auto pass = static_cast<std::size_t>(at.index);
+    CHECK(at.pass->bytes_read == counted.read[pass]);
+    CHECK(at.pass->bytes_written == counted.written[pass]);
+    CHECK(at.pass->bytes_to_device == counted.to_device[pass]);
+    CHECK(at.pass->bytes_from_device == counted.from_device[pass]);
+    storage += counted.read[pass] + counted.written[pass];
+    link += counted.to_device[pass] + counted.from_device[pass];
   }
   CHECK(plan.bytes_read + plan.bytes_written == storage);
   CHECK(plan.bytes_to_device + plan.bytes_from_device == link);
