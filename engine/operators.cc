@@ -6,6 +6,7 @@
 #include "engine/edge_operators.h"
 #include "engine/gradients.h"
 #include "engine/row_operators.h"
+#include "kernels/random.h"
 #include "kernels/row_kernels.h"
 #include "storage/errors.h"
 
@@ -100,7 +101,7 @@ void relu_gradient(GradientBuilder& builder, const Operation& op) {
     const Operation* forward = drops ? dropout_of(graph, op.output, backward) : nullptr;
     if (forward != nullptr) {
       positive = forward->output;
-      const double scale = 1 / (1 - backward.attributes.value);
+      const double scale = dropout_scale(backward.attributes.value);
       dy = graph.apply("affine", {backward.inputs[0]}, {.value = scale});
     }
   }

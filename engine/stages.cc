@@ -126,36 +126,44 @@ class Sinking {
   }
 
   bool folds_edges(const Operation& operation) const {
-    return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
-      return graph_.shape(input).space == Space::kEdge;
-    });
+    return std::any_of(operation.inputs.begin(), operation.inputs.end(),
+                       [&](TensorId input) { return graph_.shape(input).space == Space::kEdge; });
   }
 
-  // The first one behind its own where it may cost less.
-  int next_stage(const Operation& operation) const {
-    const int own = best_.stages[index(operation.output)];
-    if (operation.def->dependence != Dependence::kReduction) return next_[index(operation.output)];
-    int next = kNone;
+  // Later ones where it may cost less, the nearest first.
+  std::set<int> later_stages(const Operation& operation) const {
+    const int next = next_[index(operation.output)];
+    if (operation.def->dependence != Dependence::kReduction) {
+      return next == kNone ? std::set<int>{} : std::set<int>{next};
+    }
+    if (next != kNone) return {};  // somebody waits for it
+    std::set<int> later;
+    const std::vector<TensorId>& rows = operation.inputs;
     for (const Operation* other : best_.operations) {
       const int stage = best_.stages[index(other->output)];
-      if (stage <= own) continue;
-      for (const TensorId input : other->inputs) {
-        if (input == operation.output) return kNone;
-        const auto& rows = operation.inputs;
-        if (row_bytes_of(input) > 0 && std::find(rows.begin(), rows.end(), input) != rows.end()) {
-          next = std::min(next, stage);
-        }
-      }
+      if (stage <= best_.stages[index(operation.output)]) continue;
+      if (graph_.shape(other->output).space == Space::kEdge) continue;  // it reads them as it goes
+      const bool reads =
+          std::any_of(other->inputs.begin(), other->inputs.end(), [&](TensorId input) {
+            return row_bytes_of(input) > 0 &&
+                   std::find(rows.begin(), rows.end(), input) != rows.end();
+          });
+      if (reads) later.insert(stage);
     }
-    return next;
+    return later;
   }
 
-  // One stage further on; false: it is as good where it is.
+  // Further on; false: it is as good where it is.
   bool sink(const Operation& operation) {
-    const int next = next_stage(operation);
-    if (next == kNone) return false;
+    for (const int stage : later_stages(operation)) {
+      if (sink_into(stage, operation)) return true;
+    }
+    return false;
+  }
+
+  bool sink_into(int stage, const Operation& operation) {
     StageRequest request = request_;
-    request.not_before[operation.output] = next;
+    request.not_before[operation.output] = stage;
     std::optional<BuiltStages> built = build_stages(graph_, name_, request);
     if (!built) return false;
     const std::int64_t bytes = moved_bytes(built->staged.program);

@@ -68,6 +68,8 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
                                                                 counts_of(dataset), options.real,
                                                                 options_.budget)),
       parameters_(backend, options.real, plan_->training().model().parameters) {
+  OOC_CHECK(plan_->workers() == options_.budget.plan.workers);
+  OOC_CHECK(plan_->training().real() == options_.real);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
   if (config.model.class_weights == ClassWeights::kBalanced) {
     parameters_.set(kClassWeightsParameter, balanced_weights(dataset));

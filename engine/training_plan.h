@@ -61,6 +61,7 @@ class TrainingPlan {
   std::int64_t bytes_to_device() const { return epoch_.bytes_to_device; }
   std::int64_t bytes_from_device() const { return epoch_.bytes_from_device + metric_.from_device; }
   std::int64_t host_bytes() const { return budget_.host_bytes; }
+  std::int64_t workers() const { return budget_.plan.workers; }
   // Of the budget: what the process holds when it plans, and what it takes beside the plan.
   std::int64_t reserved_bytes() const { return reserved_.host_bytes; }
 

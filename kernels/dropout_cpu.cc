@@ -118,7 +118,7 @@ void dropout(const OperatorCall& call) {
   const std::int64_t id_stride = call.inputs[1].stride(0);
   const std::uint64_t key = epoch_key(call.run.seed, call.run.epoch);
   const std::uint32_t threshold = dropout_threshold(p);
-  const T scale = static_cast<T>(1.0 / (1.0 - p));
+  const T scale = static_cast<T>(dropout_scale(p));
   for_each_strip(y, [&](const Strip& strip) {
     const StripRows<T> xs(x, strip);
     const StripRows<T> ys(y, strip);

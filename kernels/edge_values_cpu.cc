@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLanes = 8;  // edges that draw their random words together
 
-// keep[edge * heads + head]: 0 where dropped, otherwise 1 / (1 - p).
+// keep[edge * heads + head]: 0 where dropped, otherwise dropout_scale(p).
 template <class T>
 void draw_masks(const OperatorCall& call, std::vector<T>& keep) {
   const MatrixView& keys = call.inputs[1];
@@ -21,7 +21,7 @@ void draw_masks(const OperatorCall& call, std::vector<T>& keep) {
   OOC_CHECK(p >= 0 && p < 1);
   const std::uint64_t key = edge_mask_key(call.run.seed, call.run.epoch, call.attributes.key);
   const std::uint32_t threshold = dropout_threshold(p);
-  const T scale = static_cast<T>(1.0 / (1.0 - p));
+  const T scale = static_cast<T>(dropout_scale(p));
   const auto size = static_cast<std::size_t>(keys.rows * heads);
   if (keep.size() < size) keep.resize(size);
   const std::int64_t* data = keys.data<std::int64_t>(0);

@@ -53,10 +53,8 @@ OOC_HOST_DEVICE inline std::uint64_t epoch_key(std::uint64_t seed, std::uint64_t
 
 // A number in [0, 1) with 53 random bits, for element `index` of a stream.
 OOC_HOST_DEVICE inline double uniform_double(std::uint64_t key, std::uint64_t index) {
-  std::uint32_t words[4][1] = {{static_cast<std::uint32_t>(index)},
-                               {static_cast<std::uint32_t>(index >> 32)},
-                               {0},
-                               {0}};
+  std::uint32_t words[4][1] = {
+      {static_cast<std::uint32_t>(index)}, {static_cast<std::uint32_t>(index >> 32)}, {0}, {0}};
   philox4x32<1>(words, key);
   const std::uint64_t bits = (std::uint64_t{words[0][0]} << 21) ^ (words[1][0] >> 11);
   return static_cast<double>(bits) * 0x1p-53;
@@ -86,11 +84,18 @@ OOC_HOST_DEVICE inline void dropout_words(std::uint64_t key, std::uint32_t op, s
   }
 }
 
-// An element is kept where its word is at or above the threshold: probability 1 - p, with p in
-// steps of 1 / 65536, 0 <= p < 1. Only the words' upper 16 bits count.
-OOC_HOST_DEVICE inline std::uint32_t dropout_threshold(double p) {
+// Of 65,536 random values, how many drop an element: p, 0 <= p < 1, rounded, and never all.
+OOC_HOST_DEVICE inline std::uint32_t dropout_steps(double p) {
   const auto steps = static_cast<std::uint32_t>(p * 65536.0 + 0.5);
-  return (steps < 65535 ? steps : 65535) << 16;
+  return steps < 65535 ? steps : 65535;
+}
+
+// An element is kept where its word is at or above the threshold, by its upper 16 bits.
+OOC_HOST_DEVICE inline std::uint32_t dropout_threshold(double p) { return dropout_steps(p) << 16; }
+
+// What is kept is multiplied by it, so that the mean stays: 1 / (1 - p), with p as rounded.
+OOC_HOST_DEVICE inline double dropout_scale(double p) {
+  return 65536.0 / static_cast<double>(65536 - dropout_steps(p));
 }
 
 }  // namespace ooc

@@ -26,9 +26,11 @@
 //   positive_bits   X[n,d] -> B[n,b] int32           b = d / 32, rounded up; bit c % 32 of word
 //                   c / 32 says whether X is above 0 in column c
 //   keep_bits       G[n,d] B[n,b] int32 -> Y[n,d]    G where the bit is set, else 0
-//   dropout         X[n,d] ids[n,1] int64 -> Y[n,d]  value = p, key. Y = X mask / (1 - p); the mask
-//                   is a function of (run.seed, run.epoch, key, original id, column) alone. The
-//                   gradient is the same operator applied to the gradient.
+//   dropout         X[n,d] ids[n,1] int64 -> Y[n,d]  value = p, key. Y = X mask / (1 - p), with p
+//   in
+//                   steps of 1 / 65536; the mask is a function of (run.seed, run.epoch, key,
+//                   original id, column) alone. The gradient is the same operator applied to the
+//                   gradient.
 //   scale_rows      X[n,d] f[n,1] -> Y[n,d]          Y_i = f_i X_i
 //   copy            X[n,d] -> Y[n,d]; copy_ids: of int64
 //   edge_key        s[n,1] t[n,1] i[n,1] int64 -> K[n,3] int64: side by side

@@ -243,7 +243,7 @@ struct MachineRates {
   // Bytes that row-wise steps read and write, but for matrix products and what is counted in
   // elements of dropout, of which so many (kernels/row_kernels.h: work_of_element).
   double elementwise = 5e10;
-  double dropout = 1.5e9;
+  double dropout = 3e9;
   // Multiply-adds of rows with a matrix, and those of products that are summed over rows; of wide
   // ones, as plans count them (plan_stages.h: product_work).
   double multiply_adds = 6e10;
@@ -276,7 +276,7 @@ struct PlanOptions {
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
   bool fuse_edges = true;
-  const std::atomic<bool>* stop = nullptr;  // once it is set, planning ends with Interrupted
+  const std::atomic<bool>* stop = nullptr;  // set: planning ends, with Interrupted
 };
 
 // One section a program, in order. BudgetError where the least working set doesn't fit, naming the

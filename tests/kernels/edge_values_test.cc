@@ -80,7 +80,7 @@ TEMPLATE_TEST_CASE("edge values: a head is kept iff its own Philox word says so"
                                      {head / 4}};
         philox4x32<1>(words, key);
         const double threshold = std::round(p * 65536) * 65536;
-        expected(i, c) = words[head % 4][0] >= threshold ? x(i, c) / (1 - p) : 0.0;
+        expected(i, c) = words[head % 4][0] >= threshold ? x(i, c) * dropout_scale(p) : 0.0;
       }
     }
     CHECK_CLOSE(run_kernel<TestType>("edge_dropout", {x, keys}, x, options), expected,

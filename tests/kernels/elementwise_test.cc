@@ -184,7 +184,7 @@ TEMPLATE_TEST_CASE("dropout: keeps an element iff its own 16 bits say so", "", f
       philox4x32<1>(words, key);
       const std::uint32_t word = words[c % 16 / 4][0];
       const std::uint32_t bits = c % 32 < 16 ? word >> 16 : word & 0xffff;
-      return bits >= std::round(p * 65536) ? x(i, c) / (1 - p) : 0.0;
+      return bits >= std::round(p * 65536) ? x(i, c) * dropout_scale(p) : 0.0;
     });
     const Dense actual =
         run_kernel<TestType>("dropout", {x, id_column(ids)}, ones(kRows, d), options);
@@ -217,7 +217,17 @@ TEST_CASE("dropout: an element's mask does not depend on the rows it is computed
   }
 }
 
-TEST_CASE("dropout: keeps 1 - p of the elements, and the mean") {
+TEST_CASE("dropout: keeps the mean exactly, whatever p is rounded to") {
+  for (const double p : {0.0, 1e-6, 0.3, 0.5, 0.6, 0.999, 1 - 1e-6}) {
+    INFO("p " << p);
+    const double kept = 1 - (dropout_threshold(p) >> 16) / 65536.0;  // of all values of 16 bits
+    CHECK(kept > 0);
+    CHECK(kept * dropout_scale(p) == Approx(1).epsilon(1e-12));
+    CHECK(std::abs(kept - (1 - p)) <= 0x1p-16);
+  }
+}
+
+TEST_CASE("dropout: keeps 1 - p of the elements") {
   const std::int64_t rows = 1000;
   for (const double p : {0.0, 0.1, 0.5, 0.9}) {
     const Dense out = run_kernel<double>("dropout", {ones(rows, 70), id_column(consecutive(rows))},
@@ -225,7 +235,7 @@ TEST_CASE("dropout: keeps 1 - p of the elements, and the mean") {
     double kept = 0;
     for (const double value : out.values) {
       if (value == 0) continue;
-      CHECK(value == Approx(1 / (1 - p)));
+      CHECK(value == Approx(dropout_scale(p)));
       ++kept;
     }
     const auto count = static_cast<double>(out.values.size());
