@@ -8,6 +8,7 @@
 
 #include "engine/metrics.h"
 #include "kernels/blas.h"
+#include "sched/self_loops.h"
 #include "storage/byte_size.h"
 #include "storage/errors.h"
 #include "storage/scratch_tensor.h"
@@ -75,7 +76,7 @@ std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
       counts.edges.block_count() / std::max<std::int64_t>(1, counts.edges.panel_count());
   return kProcess + kWorker * workers + kCopies * parameter_bytes +
          kChunks * panel_tiles * static_cast<std::int64_t>(sizeof(PanelTile)) +
-         kChunkBytes * counts.edges.chunk_count();
+         kChunkBytes * counts.edges.chunk_count() + SelfLoops::bytes_of(counts.edges.vertices);
 }
 
 std::int64_t device_reserve(const ModelProgram& program) {

@@ -40,6 +40,20 @@ std::unique_ptr<EdgeSource> open_edges(HostCache* host, BlockIo& io, const Datas
   return std::make_unique<FileEdges>(io, file);
 }
 
+// Null where no pass adds loops.
+const TensorStore* degrees_for_loops(const Plan& plan, const EdgeLayout& edges,
+                                     const std::map<std::string, TensorStore*>& inputs) {
+  for (const Section& section : plan.sections) {
+    for (const Pass& pass : section.passes) {
+      if (!pass.propagation.loops) continue;
+      const TensorStore* degrees = inputs.at("degrees");
+      OOC_CHECK(degrees->layout().rows == edges.vertices);
+      return degrees;
+    }
+  }
+  return nullptr;
+}
+
 std::unique_ptr<EdgeStore> open_out(HostCache* host, BlockIo& io, const Dataset& dataset) {
   if (&dataset.edge_file(Direction::kOut) == &dataset.edge_file(Direction::kIn)) return nullptr;
   return std::make_unique<EdgeStore>(open_edges(host, io, dataset, Direction::kOut));
@@ -70,6 +84,8 @@ struct Executor::State {
   std::unique_ptr<HostCache> host;  // below a device
   EdgeStore in;
   std::unique_ptr<EdgeStore> own_out;  // null: both directions are one file
+  const TensorStore* degrees;          // tell self_loops; null: no pass adds any
+  SelfLoops self_loops;
   // By the plan's tensors; null: not stored, or there before.
   std::vector<std::unique_ptr<TensorStore>> made;
   std::vector<TensorStore*> stored;                  // inputs too
@@ -93,19 +109,12 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
       host(make_cache(backend, driver, plan)),
       in(open_edges(host.get(), io, dataset, Direction::kIn)),
       own_out(open_out(host.get(), io, dataset)),
+      degrees(degrees_for_loops(plan, dataset.manifest().edges, inputs)),
       scratch(
           backend.allocate(static_cast<std::size_t>(options.workers) * worker_scratch_bytes(plan))),
-      context{backend,
-              dataset.manifest().edges,
-              plan,
-              arena->data(),
-              driver,
-              residency,
-              {},
-              in,
-              own_out ? *own_out : in,
-              scratch->data(),
-              host.get()},
+      context{
+          backend, dataset.manifest().edges, plan,       arena->data(),   driver,    residency, {},
+          in,      own_out ? *own_out : in,  self_loops, scratch->data(), host.get()},
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const EdgePiece& piece : plan.edge_pieces) {
@@ -165,6 +174,7 @@ void Executor::State::bind_section(const Program& program, const Section& sectio
 
 bool Executor::State::run_passes(int section, const RunState& state,
                                  const std::atomic<bool>* stop) {
+  if (degrees != nullptr && !self_loops.is_read() && !self_loops.read(*degrees, stop)) return false;
   SectionState& bound = *sections[at(section)];
   for (const auto& [id, tree] : bound.reductions) tree->reset();
   reports[at(section)].clear();

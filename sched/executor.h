@@ -53,9 +53,10 @@ struct ExecutorOptions {
 // One thread drives it.
 class Executor {
  public:
-  // `programs`: those the plan was made of. `inputs` by value name: stores of every input. All
-  // of it must outlive the executor, which holds the plan's arenas. IoError where the scratch
-  // directory has no room for plan.stored_bytes.
+  // `programs`: those the plan was made of. `inputs` by value name: stores of every input, and of
+  // the dataset's degrees where a propagation adds loops. All of it must outlive the executor,
+  // which holds the plan's arenas. IoError where the scratch directory has no room for
+  // plan.stored_bytes.
   Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
            std::vector<const Program*> programs, const Plan& plan,
            const std::map<std::string, TensorStore*>& inputs, const ExecutorOptions& options);

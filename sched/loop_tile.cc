@@ -18,12 +18,12 @@ TileView LoopTile::view() const {
 }
 
 LoopTile make_loop_tile(const EdgeLayout& edges, const EdgeData& data, std::int64_t block,
-                        const std::int32_t* degrees) {
+                        const SelfLoops& there) {
   const std::int64_t begin = block * edges.block_rows;
   const std::int64_t count = std::min(edges.block_rows, edges.vertices - begin);
   LoopTile loops;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (degrees[i * kDegreeColumns + kSelfLoops] > 0) continue;
+    if (there.has(begin + i)) continue;
     loops.rows.push_back(static_cast<std::uint16_t>(i));
     loops.sources.push_back(static_cast<std::uint16_t>((begin + i) % edges.span_rows));
     loops.ends.push_back(static_cast<std::uint32_t>(loops.rows.size()));

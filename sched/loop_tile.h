@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "sched/self_loops.h"
 #include "storage/dataset.h"
 #include "storage/tile.h"
 
@@ -19,20 +20,20 @@ struct LoopTile {
   TileView view() const;
 };
 
-// Of the vertices of a block without a self loop in the data; `degrees`: their rows of the
-// dataset's degrees. Sources count from the block's span. Edges carry no more than `data`.
+// Of the vertices of a block without a self loop in the data. Sources count from the block's span.
+// Edges carry no more than `data`.
 LoopTile make_loop_tile(const EdgeLayout& edges, const EdgeData& data, std::int64_t block,
-                        const std::int32_t* degrees);
+                        const SelfLoops& there);
 
 // The same, made by whoever asks first. Many threads.
 class BlockLoops {
  public:
   // All but the block outlives it.
   BlockLoops(const EdgeLayout& edges, const EdgeData& data, std::int64_t block,
-             const std::int32_t* degrees)
-      : edges_(edges), data_(data), block_(block), degrees_(degrees) {}
+             const SelfLoops& there)
+      : edges_(edges), data_(data), block_(block), there_(there) {}
   TileView view() const {
-    std::call_once(once_, [this] { tile_ = make_loop_tile(edges_, data_, block_, degrees_); });
+    std::call_once(once_, [this] { tile_ = make_loop_tile(edges_, data_, block_, there_); });
     return tile_.view();
   }
 
@@ -40,7 +41,7 @@ class BlockLoops {
   const EdgeLayout& edges_;
   const EdgeData& data_;
   std::int64_t block_;
-  const std::int32_t* degrees_;
+  const SelfLoops& there_;
   mutable std::once_flag once_;
   mutable LoopTile tile_;
 };

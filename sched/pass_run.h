@@ -40,6 +40,7 @@ struct PassContext {
   std::vector<TensorStore*> stores;  // by the plan's tensors; null: in none
   EdgeStore& in;
   EdgeStore& out;
+  const SelfLoops& self_loops;
   std::byte* scratch = nullptr;  // plan.scratch_bytes for each worker
   HostCache* host = nullptr;     // below a device; null: the stores are storage's
   // Into the arena and out of it, unpadded: over the link to a device, else to and from storage.

@@ -110,7 +110,7 @@ enum class UseRole {
 // One use of a vertex tensor by a pass. Its memory holds the rows that no piece holds.
 struct TensorUse {
   UseRole role = UseRole::kRows;
-  ValueId value = -1;  // of the section's program; -1: the degrees, for the loops (kResident)
+  ValueId value = -1;  // of the section's program
   int tensor = -1;     // of the plan; -1: of this part only, neither stored nor kept (accumulators)
   // kStreamed, kRows, kOutput: a ring of slots, each of the largest item, `slots` of them: an item
   // is a slice of a unit; of kStreamed a unit or a span, whichever is larger, of the slices at

@@ -174,17 +174,21 @@ class WorkingTierChoice {
     return sum;
   }
 
-  // If what streams through rings did so through those of the problem.
+  // If what streams through rings did so through those of the problem, span after span.
   static RingDepth least_depth(const PlanProblem& problem, int index, const Pass& pass) {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
     RingDepth depth{kNever, kNever};
+    const RowGrain grain(pass.step_rows, pass.uses, problem.draft().tensors);
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       if (pass.uses[i].slots == 0) continue;
       const UseDraft& use = draft.uses[i];
-      const UseMemory ring = problem.memory().use(index, use, 0, problem.ring(index));
-      const UseMemory least = problem.memory().use(index, use, 0, {});
-      double& phase = use.role == UseRole::kStreamed ? depth.edges : depth.rows;
-      phase = std::min(phase, static_cast<double>(ring.slots) / static_cast<double>(least.slots));
+      const std::int64_t slots = problem.memory().use(index, use, 0, problem.ring(index)).slots;
+      if (use.role == UseRole::kStreamed) {
+        depth.edges = std::min(depth.edges, static_cast<double>(slots));
+      } else {
+        const PlannedTensor& tensor = problem.draft().tensors[static_cast<std::size_t>(use.tensor)];
+        depth.rows = std::min(depth.rows, grain.depth(tensor, slots / tensor.layout.slice_count()));
+      }
     }
     if (pass.edge_slots == 0) return depth;
     const UseMemory ring = problem.memory().edge_ring(index, 0, problem.ring(index));
@@ -206,21 +210,23 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
 
 RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass) {
   RingDepth depth{kNever, kNever};
-  const auto take = [](double& phase, std::int64_t slots, std::int64_t at_once) {
-    phase = std::min(phase, static_cast<double>(slots) / static_cast<double>(at_once));
+  const auto take = [&](std::int64_t slots, std::int64_t at_once) {
+    depth.edges = std::min(depth.edges, static_cast<double>(slots) / static_cast<double>(at_once));
   };
+  const RowGrain grain(pass.step_rows, pass.uses, plan.tensors);
   for (const TensorUse& use : pass.uses) {
     if (use.slots == 0) continue;
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
     if (use.role == UseRole::kStreamed) {
       const std::int64_t item_rows =
           std::max(tensor.unit_blocks * tensor.layout.block_rows, edges.span_rows);
-      take(depth.edges, use.slots, ceil_div(pass.span_group * edges.span_rows, item_rows));
+      take(use.slots, ceil_div(pass.span_group * edges.span_rows, item_rows));
     } else {
-      take(depth.rows, use.slots, tensor.layout.slice_count());
+      depth.rows =
+          std::min(depth.rows, grain.depth(tensor, use.slots / tensor.layout.slice_count()));
     }
   }
-  if (pass.edge_slots > 0) take(depth.edges, pass.edge_slots, pass.span_group);
+  if (pass.edge_slots > 0) take(pass.edge_slots, pass.span_group);
   return depth;
 }
 

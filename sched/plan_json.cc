@@ -94,7 +94,7 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   entry["uses"] = Json::array();
   for (const TensorUse& use : pass.uses) {
     entry["uses"].push_back({{"role", role_name(use.role)},
-                             {"value", use.value < 0 ? "degrees" : value_name(program, use.value)},
+                             {"value", value_name(program, use.value)},
                              {"offset", use.memory.offset},
                              {"bytes", use.memory.bytes},
                              {"slots", use.slots}});

@@ -1,6 +1,7 @@
 #include "sched/plan_lp.h"
 
 #include <algorithm>
+#include <cmath>
 #include <queue>
 
 #include "sched/residency_lp.h"
@@ -62,7 +63,7 @@ std::optional<double> cheapest(const PlanProblem& problem, ResidencyLp::Rings ri
   lp.minimise_bytes();
   const auto found = RingSearch(lp, most_solved).next();
   if (!found) return std::nullopt;
-  return in_bytes(found->cost);
+  return std::floor(in_bytes(found->cost));  // bytes are whole, the solver's costs nearly
 }
 
 // Rounds one share after the other, so that those that are left can make up for it. False: that

@@ -1,9 +1,31 @@
 #include "sched/plan_memory.h"
 
-#include <algorithm>
 #include <set>
 
 namespace ooc {
+namespace {
+
+std::int64_t unit_rows(const PlannedTensor& tensor) {
+  return tensor.unit_blocks * tensor.layout.block_rows;
+}
+
+}  // namespace
+
+void RowGrain::add(const PlannedTensor& tensor) {
+  const std::int64_t row = payload_bytes(tensor, 0, 1) / tensor.layout.rows_of(0);
+  if (row > widest_row_) widest_unit_ = 0;
+  if (row >= widest_row_) widest_unit_ = std::max(widest_unit_, unit_rows(tensor));
+  widest_row_ = std::max(widest_row_, row);
+}
+
+std::int64_t RowGrain::units(const PlannedTensor& tensor, const RingSize& ring) const {
+  const std::int64_t held = std::max(ring.times * rows_, ceil_div(ring.bytes, widest_row_));
+  return 1 + ceil_div(held - rows_, unit_rows(tensor));
+}
+
+double RowGrain::depth(const PlannedTensor& tensor, std::int64_t units) const {
+  return 1 + static_cast<double>((units - 1) * unit_rows(tensor)) / static_cast<double>(rows_);
+}
 
 MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
                          const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
@@ -14,7 +36,11 @@ MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, con
       timelines_(timelines),
       reuses_(reuses),
       works_(works),
-      first_chunks_(first_chunks) {}
+      first_chunks_(first_chunks) {
+  for (const PassDraft& pass : draft.passes) {
+    grains_.emplace_back(builder.step_rows(draft, pass), pass.uses, draft.tensors);
+  }
+}
 
 const StageShape& MemoryModel::stage(int pass) const {
   return builder_
@@ -63,7 +89,9 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   const std::int64_t at_once = apart ? slices : 1;
   const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, apart ? 1 : slices);
   const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
-  const std::int64_t times = std::max(ring.times, ceil_div(ring.bytes, at_once * item));
+  const std::int64_t times = apart
+                                 ? grains_[static_cast<std::size_t>(pass_index)].units(tensor, ring)
+                                 : std::max(ring.times, ceil_div(ring.bytes, item));
   const std::int64_t slots = std::min(items, at_once * times);
   return {slots * item, slots};
 }

@@ -1,20 +1,52 @@
 // What lies in memory when: pieces, the memory of uses, edge rings; and their places in the arena.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "sched/plan_reuse.h"
 
 namespace ooc {
 
-// How large a pass's rings are: at least so many times what is in use at once (an item; of rows in
-// the steps, all slices of a unit) and so many bytes each, where there are so many items.
+// How large a pass's rings are. Of rows in the steps: so many times a step, or a unit of the widest
+// rows where that is longer, and so many bytes of those; the other rings hold as many rows. Of
+// edges and what they read: so many times an item, and so many bytes. All where there are so many
+// items.
 struct RingSize {
   std::int64_t times = 1;
   std::int64_t bytes = 0;
   std::int64_t edge_bytes = 0;
 
   bool operator==(const RingSize&) const = default;
+};
+
+// What streams in or out beside a pass's row-wise steps comes and goes in so many rows: a step, or
+// a unit of the widest tensor where that is longer, for no slot is free before its unit's last
+// step.
+class RowGrain {
+ public:
+  // Of a pass, by its uses: drafts of them, or as planned.
+  template <class Uses>
+  RowGrain(std::int64_t step_rows, const Uses& uses, const std::vector<PlannedTensor>& tensors)
+      : rows_(step_rows) {
+    for (const auto& use : uses) {
+      const bool streams = use.role == UseRole::kRows || use.role == UseRole::kOutput;
+      if (streams) add(tensors[static_cast<std::size_t>(use.tensor)]);
+    }
+    rows_ = std::max(rows_, widest_unit_);
+  }
+
+  // Of a ring: the rows at hand may lie at the end of a unit.
+  std::int64_t units(const PlannedTensor& tensor, const RingSize& ring) const;
+  // How many times the grain so many units hold.
+  double depth(const PlannedTensor& tensor, std::int64_t units) const;
+
+ private:
+  void add(const PlannedTensor& tensor);
+
+  std::int64_t rows_;
+  std::int64_t widest_row_ = 0;   // bytes
+  std::int64_t widest_unit_ = 0;  // rows
 };
 
 // The memory of one use of a pass.
@@ -50,6 +82,7 @@ class MemoryModel {
   const PassBuilder& builder_;
   const EdgeTable& edges_;
   const Draft& draft_;
+  std::vector<RowGrain> grains_;  // by pass
   const std::vector<Timeline>& timelines_;
   const std::vector<Reuse>& reuses_;
   bool works_;

@@ -7,15 +7,12 @@
 #include "sched/plan_access.h"
 #include "sched/plan_stages.h"
 #include "sched/reduction_tree.h"
-#include "storage/dataset.h"
 #include "storage/errors.h"
 #include "storage/scratch_tensor.h"
 #include "storage/vertex_tensor.h"
 
 namespace ooc {
 namespace {
-
-constexpr const char* kDegreesTensor = "degrees";
 
 void add_once(std::vector<ValueId>& list, ValueId id) {
   if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
@@ -172,9 +169,6 @@ void PassBuilder::add_edge_uses(Draft& draft, const StageShape& stage, PassDraft
   for (const ValueId id : stage.resident) {
     pass.uses.push_back({UseRole::kResident, id, tensor_of(draft, stage.section, id), sliced(id)});
   }
-  if (stage.pass.propagation.loops) {
-    pass.uses.push_back({UseRole::kResident, -1, tensor_of(draft, stage.section, -1), false});
-  }
   for (const ValueId id : stage.accumulators) {
     // In memory as a whole it is a tensor too, so that it may lie in several places.
     const bool kept = stage.kept.contains(id) || (pass.groups > 1 && contains(stage.reads, id)) ||
@@ -209,22 +203,14 @@ void cut_blocks(PlannedTensor& tensor) {
 }  // namespace
 
 int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
+  int& known = draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(id)];
+  if (known >= 0) return known;
+  const Value& value = program(section).values[static_cast<std::size_t>(id)];
   PlannedTensor tensor;
-  tensor.layout = {graph_.edges.vertices, kDegreeColumns, graph_.edges.block_rows};
-  int* known = nullptr;
-  if (id < 0) {
-    tensor.name = kDegreesTensor;
-    tensor.dtype = DType::kI32;
-    tensor.input = true;
-  } else {
-    const Value& value = program(section).values[static_cast<std::size_t>(id)];
-    known = &draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(id)];
-    if (*known >= 0) return *known;
-    tensor.name = value.name;
-    tensor.dtype = stored_dtype(value, graph_);
-    tensor.input = value.kind == ValueKind::kInput;
-    tensor.layout.cols = value.cols;
-  }
+  tensor.name = value.name;
+  tensor.dtype = stored_dtype(value, graph_);
+  tensor.layout = {graph_.edges.vertices, value.cols, graph_.edges.block_rows};
+  tensor.input = value.kind == ValueKind::kInput;
   std::size_t at = draft.tensors.size();
   for (std::size_t i = 0; i < draft.tensors.size() && tensor.input; ++i) {
     if (draft.tensors[i].input && draft.tensors[i].name == tensor.name) at = i;
@@ -241,8 +227,7 @@ int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
     OOC_CHECK(draft.tensors[at].layout.cols == tensor.layout.cols &&
               draft.tensors[at].dtype == tensor.dtype);
   }
-  if (known != nullptr) *known = static_cast<int>(at);
-  return static_cast<int>(at);
+  return known = static_cast<int>(at);
 }
 
 std::vector<Section> PassBuilder::sections(const Draft& draft) const {

@@ -85,6 +85,8 @@ class PassBuilder {
   Draft draft(const std::vector<PassSplit>& splits) const;  // by stage
   // The passes with all but memory and predictions.
   std::vector<Section> sections(const Draft& draft) const;
+  // Rows that a pass takes up at once in its row-wise steps.
+  std::int64_t step_rows(const Draft& draft, const PassDraft& pass) const;
   // Of the sums of all passes.
   std::int64_t reduction_bytes(const Draft& draft) const;
 
@@ -93,7 +95,6 @@ class PassBuilder {
   void add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   void add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   int tensor_of(Draft& draft, int section, ValueId id) const;
-  std::int64_t step_rows(const Draft& draft, const PassDraft& pass) const;
 
   std::vector<const Program*> programs_;
   const GraphCounts& graph_;

@@ -11,14 +11,17 @@ struct RingChoice {
   std::int64_t share;  // one of so many of the memory that it may take beyond the first choice
 };
 // From what keeps transfers and compute apart to what overlaps them best.
-constexpr RingChoice kRings[PlanProblem::kRingChoices] = {
-    {{1, 0, 0}, 1}, {{2, 0, 0}, 2}, {{3, 4 * kMiB, 4 * kMiB}, 8}, {{3, 8 * kMiB, 16 * kMiB}, 16}};
-// Where there is memory left.
-constexpr RingSize kWideRings[] = {{4, 64 * kMiB, 64 * kMiB},
-                                   {4, 32 * kMiB, 32 * kMiB},
-                                   {3, 16 * kMiB, 16 * kMiB},
-                                   {3, 8 * kMiB, 16 * kMiB},
-                                   {3, 4 * kMiB, 4 * kMiB}};
+constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0}, 1},
+                                                          {{2, 0, 0}, 2},
+                                                          {{3, 0, 0}, 4},
+                                                          {{3, 4 * kMiB, 4 * kMiB}, 8},
+                                                          {{3, 8 * kMiB, 16 * kMiB}, 16}};
+// Where there is memory left. The widest rows of a pass may be in pieces: then `times` counts.
+constexpr RingSize kWideRings[] = {
+    {12, 64 * kMiB, 64 * kMiB}, {8, 64 * kMiB, 64 * kMiB}, {8, 48 * kMiB, 48 * kMiB},
+    {6, 32 * kMiB, 32 * kMiB},  {4, 32 * kMiB, 32 * kMiB}, {4, 24 * kMiB, 24 * kMiB},
+    {4, 16 * kMiB, 16 * kMiB},  {3, 12 * kMiB, 16 * kMiB}, {3, 8 * kMiB, 16 * kMiB},
+    {3, 6 * kMiB, 8 * kMiB},    {3, 4 * kMiB, 4 * kMiB}};
 
 }  // namespace
 

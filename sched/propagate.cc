@@ -244,10 +244,8 @@ std::shared_ptr<const BlockLoops> PassRun::loops_of(const SpanGroup& group,
   if (!pass_.propagation.loops) return nullptr;
   const std::int64_t span = block * context_.edges.block_rows / context_.edges.span_rows;
   if (span < group.first_span || span >= group.end_span) return nullptr;
-  const Use& degrees = use_of(-1, UseRole::kResident);
-  const auto* rows = reinterpret_cast<const std::int32_t*>(
-      row_address(*group.part, degrees, block * context_.edges.block_rows, 0));
-  return std::make_shared<const BlockLoops>(context_.edges, bound_.edges.data, block, rows);
+  return std::make_shared<const BlockLoops>(context_.edges, bound_.edges.data, block,
+                                            context_.self_loops);
 }
 
 const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {

@@ -175,6 +175,62 @@ TEST_CASE("cost: in a pipeline the first part's spans and the last one's steps s
   CHECK(overlapped_seconds({0, 5, 5}, {0, 5, 5}, {1e9, 1}, 2) <= Approx(15));
 }
 
+TEST_CASE("cost: rings of the steps hold the same rows, to a unit") {
+  const Program program = train_program(3, 100, 200, 40);
+  const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
+  int shallower = 0;
+  for (const std::int64_t budget : {80, 160, 320, 640}) {
+    const Plan plan = make_plan({&program}, graph, {.memory_bytes = budget * kMiB, .workers = 2});
+    for (const Pass& pass : plan.sections[0].passes) {
+      INFO("budget " << budget << ", pass " << pass.name);
+      std::int64_t most = -1, least = graph.edges.vertices, most_units = 0, least_units = 1 << 20;
+      for (const TensorUse& use : pass.uses) {
+        if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
+        const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
+        const std::int64_t unit = tensor.unit_blocks * tensor.layout.block_rows;
+        const std::int64_t units = use.slots / tensor.layout.slice_count();
+        if (units == unit_count(tensor)) continue;  // there are no more
+        most = std::max(most, (units - 2) * unit);
+        least = std::min(least, (units - 1) * unit);
+        most_units = std::max(most_units, units);
+        least_units = std::min(least_units, units);
+      }
+      CHECK(most < least);
+      shallower += least_units < most_units ? 1 : 0;
+    }
+  }
+  CHECK(shallower > 0);
+}
+
+TEST_CASE("cost: a ring is as deep as the rows it holds, in units of the widest ones") {
+  const auto tensor = [](std::int64_t cols, std::int64_t block_rows, std::int64_t unit_blocks) {
+    PlannedTensor out;
+    out.layout = {1 << 22, cols, block_rows};
+    out.unit_blocks = unit_blocks;
+    return out;
+  };
+  const std::vector<PlannedTensor> tensors = {tensor(128, 16384, 1), tensor(128, 8192, 1),
+                                              tensor(1, 16384, 5)};
+  const auto grain = [&](std::vector<int> used) {
+    std::vector<TensorUse> uses{{UseRole::kStreamed, 0, 2, {}, 0}};
+    for (const int at : used) uses.push_back({UseRole::kRows, 0, at, {}, 0});
+    return RowGrain(8192, uses, tensors);
+  };
+  const RowGrain alike = grain({1, 2}), longer = grain({0, 1, 2});
+  for (const auto& [ring, expected] :
+       {std::pair<RingSize, std::vector<std::int64_t>>{{1, 0, 0}, {1, 1, 1}},
+        {{3, 0, 0}, {3, 5, 2}},
+        {{3, 32 * kMiB, 0}, {4, 7, 2}}}) {
+    for (std::size_t i = 0; i < 3; ++i) CHECK(longer.units(tensors[i], ring) == expected[i]);
+  }
+  CHECK(longer.depth(tensors[0], 3) == Approx(3));
+  CHECK(longer.depth(tensors[1], 5) == Approx(3));
+  CHECK(longer.depth(tensors[2], 2) == Approx(6));
+  CHECK(alike.units(tensors[1], {3, 0, 0}) == 3);
+  CHECK(alike.depth(tensors[1], 3) == Approx(3));
+  CHECK(alike.depth(tensors[2], 2) == Approx(11));
+}
+
 TEST_CASE("cost: rings hold whole steps") {
   const Program program = train_program(3, 100, 200, 40);
   const GraphCounts graph = graph_counts(1 << 20, 16 << 20);

@@ -27,11 +27,22 @@ void ProgramBuilder::propagate(Direction direction, ValueId from, ValueId to, bo
       cols};
 }
 
+void ProgramBuilder::scale_edges(ValueId factor) {
+  Propagation& work = *program.stages.back().propagation;
+  ValueId& summed = work.folds[0].inputs[0];
+  const ValueId edge = add("factor at the edge", ValueKind::kEdge, 1);
+  const ValueId scaled = add("scaled", ValueKind::kEdge, work.slice_local_cols);
+  work.inputs.push_back({EdgeLoad::kResident, factor, edge});
+  work.steps.push_back({"scale_rows", {summed, edge}, {scaled}, {}});
+  summed = scaled;
+}
+
 Program train_program(int layers, std::int64_t features, std::int64_t hidden,
                       std::int64_t classes) {
   ProgramBuilder b;
   const ValueId x = b.add("features", ValueKind::kInput, features);
   const ValueId scale = b.add("in_scale", ValueKind::kInput, 1);
+  const ValueId edge_scale = b.add("edge_scale", ValueKind::kInput, 1);
   const ValueId labels = b.add("labels", ValueKind::kInput, 1, 1, DType::kI32);
   const ValueId splits = b.add("splits", ValueKind::kInput, 1, 1, DType::kU8);
   std::vector<ValueId> inputs{x}, weights, sums;
@@ -46,6 +57,7 @@ Program train_program(int layers, std::int64_t features, std::int64_t hidden,
     b.row("matmul", {inputs.back(), w}, {z});
     b.stage("aggregate " + number);
     b.propagate(Direction::kIn, z, a, true);
+    b.scale_edges(edge_scale);
     const ValueId h = b.add("h" + number, ValueKind::kVertex, out);
     b.row("scale_rows", {a, scale}, {h});
     weights.push_back(w);

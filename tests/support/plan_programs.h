@@ -17,10 +17,12 @@ struct ProgramBuilder {
   void row(const std::string& op, std::vector<ValueId> inputs, std::vector<ValueId> outputs);
   // The last stage sums rows of `from` along edges into `to`, in slices where it is wide.
   void propagate(Direction direction, ValueId from, ValueId to, bool loops = false);
+  // What it sums is scaled by the rows of `factor`, one column, of the vertices that fold.
+  void scale_edges(ValueId factor);
 };
 
-// x -> h1 = x W1 (row); a1 = sum over in-edges; and so on for `layers`, loss, and back. Every layer
-// keeps what its gradient needs.
+// x -> h1 = x W1 (row); a1 = sum over in-edges, scaled by a factor of their destination; and so on
+// for `layers`, loss, and back. Every layer keeps what its gradient needs.
 Program train_program(int layers, std::int64_t features, std::int64_t hidden, std::int64_t classes);
 // The walk of a two-layer GCN whose first aggregation is an input: four passes.
 Program hoisted_program(std::int64_t features, std::int64_t hidden, std::int64_t classes);
