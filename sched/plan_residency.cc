@@ -1,6 +1,7 @@
 #include "sched/plan_residency.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace ooc {
 namespace {
@@ -16,7 +17,9 @@ constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0}, 1},
                                                           {{3, 0, 0}, 4},
                                                           {{3, 4 * kMiB, 4 * kMiB}, 8},
                                                           {{3, 8 * kMiB, 16 * kMiB}, 16}};
-// Where there is memory left. The widest rows of a pass may be in pieces: then `times` counts.
+// Where there is memory left, for so many workers. The widest rows of a pass may be in pieces: then
+// `times` counts.
+constexpr std::uint64_t kFewWorkers = 8;
 constexpr RingSize kWideRings[] = {
     {12, 64 * kMiB, 64 * kMiB}, {8, 64 * kMiB, 64 * kMiB}, {8, 48 * kMiB, 48 * kMiB},
     {6, 32 * kMiB, 32 * kMiB},  {4, 32 * kMiB, 32 * kMiB}, {4, 24 * kMiB, 24 * kMiB},
@@ -85,9 +88,19 @@ std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) 
   std::vector<RingSize> rings;
   if (limit_ == 0) return rings;
   const std::int64_t room = limit_ - memory_.kept(residency)[static_cast<std::size_t>(pass)];
+  const auto take = [&](const RingSize& wide) {
+    if (memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
+  };
+  // A step in work holds its slots: more workers take more of them up at once.
+  const auto workers = static_cast<std::uint64_t>(builder_.options().workers);
+  for (std::uint64_t scale = std::bit_floor(workers / kFewWorkers); scale > 1; scale /= 2) {
+    const auto times = static_cast<std::int64_t>(scale);
+    const RingSize& few = kWideRings[0];
+    take({times * few.times, times * few.bytes, times * few.edge_bytes});
+  }
   for (const RingSize& wide : kWideRings) {
     if (wide.bytes <= ring(pass).bytes || wide.times < ring(pass).times) break;
-    if (memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
+    take(wide);
   }
   return rings;
 }

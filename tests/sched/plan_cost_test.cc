@@ -231,6 +231,29 @@ TEST_CASE("cost: a ring is as deep as the rows it holds, in units of the widest 
   CHECK(alike.depth(tensors[2], 2) == Approx(11));
 }
 
+TEST_CASE("cost: where memory is left rings hold steps for all workers, twice") {
+  const Program program = train_program(2, 128, 128, 40);
+  const GraphCounts graph = graph_counts(1 << 24, 64 << 20);
+  const std::int64_t workers = 64;
+  PlanOptions options{.strategy = Strategy::kNone, .memory_bytes = 24 * 1024 * kMiB};
+  options.workers = workers;
+  const Plan plan = make_plan({&program}, graph, options);
+  check_plan({&program}, plan, graph, options);
+  int rings = 0;
+  for (const Pass& pass : plan.sections[0].passes) {
+    for (const TensorUse& use : pass.uses) {
+      if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
+      const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
+      const std::int64_t rows =
+          use.slots / tensor.layout.slice_count() * tensor.unit_blocks * tensor.layout.block_rows;
+      INFO(pass.name << ", " << tensor.name << ": " << rows << " of " << pass.group_rows);
+      CHECK(rows >= 2 * workers * pass.group_rows);
+      ++rings;
+    }
+  }
+  CHECK(rings > 4);
+}
+
 TEST_CASE("cost: rings hold whole steps") {
   const Program program = train_program(3, 100, 200, 40);
   const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
