@@ -144,7 +144,7 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   try {
     choose_epoch(config, facts, counts);
   } catch (const BudgetError& error) {
-    if (!too_small || error.least_bytes > too_small->least_bytes) too_small = error;
+    if (!too_small || error.least_bytes >= too_small->least_bytes) too_small = error;
   }
   if (too_small) throw *too_small;
   count_metric_bytes(config, counts);

@@ -249,9 +249,11 @@ class BudgetSearch {
         fmt::format("a {}memory budget of {} MiB is too small: the least that works is {} MiB",
                     device ? "device " : "", given, works),
         device ? "--device-memory" : "--host-memory",
-        fmt::format("give {} MiB or more; with {} MiB an epoch is predicted to take at most twice "
-                    "as long as with all data in memory",
-                    works, good(works, 2 * unlimited)));
+        fmt::format(
+            "give {} MiB or more; with {} MiB {} is predicted to take at most twice as long "
+            "as with all data in memory",
+            works, good(works, 2 * unlimited),
+            options_.store_outputs ? "what comes before the first epoch" : "an epoch"));
     error.least_bytes = works << 20;
     throw error;
   }
