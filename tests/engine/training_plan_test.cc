@@ -2,7 +2,9 @@
 #include "engine/training_plan.h"
 
 #include <catch2/catch.hpp>
+#include <string>
 
+#include "storage/errors.h"
 #include "tests/support/plan_programs.h"
 
 using namespace ooc;
@@ -44,4 +46,31 @@ TEST_CASE("training plan: of epochs that take about as long the one that moves f
   const std::int64_t least = moved(plan(slow_storage));
   CHECK(moved(plan(slow_steps)) > least * 11 / 10);
   CHECK(moved(plan(slow_edges)) <= least * 101 / 100);
+}
+
+// Of features alone, aggregated once, and of epochs behind that: each is planned by itself.
+TEST_CASE("training plan: what a larger budget would do is said of what needs the most") {
+  const GraphCounts counts = test::graph_counts(400'000, 4'000'000);
+  const auto advice = [&](std::int64_t features, std::int64_t hidden) {
+    GraphFacts facts;
+    facts.vertices = counts.edges.vertices;
+    facts.feature_cols = features;
+    facts.classes = 8;
+    facts.train_vertices = facts.vertices / 2;
+    RunConfig config;
+    config.model.model = "gcn";
+    config.model.hidden = hidden;
+    RunBudget budget;
+    budget.host_bytes = 4 << 20;
+    budget.plan.workers = 2;
+    try {
+      TrainingPlan(config, facts, counts, DType::kF32, budget);
+    } catch (const BudgetError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK_THAT(advice(64, 512), Catch::Contains("MiB an epoch is predicted"));
+  CHECK_THAT(advice(1024, 8),
+             Catch::Contains("MiB what comes before the first epoch is predicted"));
 }
