@@ -347,8 +347,7 @@ std::string TrainingPlan::text() const {
   };
   std::int64_t computing = 0, below = 0;  // memory of the larger plan
   for (const Plan* plan : {&epoch_, &once_plan_}) {
-    computing = std::max(computing, plan->arena_bytes + plan->reduction_bytes +
-                                        budget_.plan.workers * plan->scratch_bytes);
+    computing = std::max(computing, plan->arena_bytes + plan->reduction_bytes);
     if (plan->host) below = std::max(below, plan->host->arena_bytes);
   }
   if (budget_.plan.device) {

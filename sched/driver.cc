@@ -39,11 +39,11 @@ void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending
 }
 
 // TBB takes what is enqueued in an order of its own: it gets as many turns as there are tasks.
-void Driver::run(std::function<void()> work, std::function<void()> then) {
+void Driver::run(std::function<void()> work, std::function<void()> then, Turn turn) {
   ++tasks_;
   {
     const std::lock_guard lock(queue_mutex_);
-    queue_.push_back({std::move(work), std::move(then)});
+    (turn == Turn::kNext ? next_ : queue_).push_back({std::move(work), std::move(then)});
   }
   arena_.enqueue([this] { run_next(); });
 }
@@ -52,8 +52,9 @@ void Driver::run_next() {
   Task task;
   {
     const std::lock_guard lock(queue_mutex_);
-    task = std::move(queue_.front());
-    queue_.pop_front();
+    std::deque<Task>& queue = next_.empty() ? queue_ : next_;
+    task = std::move(queue.front());
+    queue.pop_front();
   }
   std::exception_ptr error;
   const auto begin = Clock::now();

@@ -37,6 +37,8 @@ inline std::int64_t steps_ahead(std::int64_t workers, std::int64_t tasks) {
 }
 
 enum class WaitCause { kReads, kWrites, kWorkers };
+// Of a task: behind those that were given before it, or before those that wait.
+enum class Turn { kInOrder, kNext };
 
 class Driver {
  public:
@@ -56,20 +58,22 @@ class Driver {
 
   // Any thread; with or without the lock. Runs `work` on a worker, then `then` under the lock; an
   // exception of `work` ends up in wait(), and `then` is left out. Tasks begin in the order in
-  // which they were given.
-  void run(std::function<void()> work, std::function<void()> then);
+  // which they were given, after all those whose turn is next.
+  void run(std::function<void()> work, std::function<void()> then, Turn turn = Turn::kInOrder);
   // Any thread. For a transfer: its completion calls `then` under the lock, or keeps its error.
   BlockCompletion expect(std::function<void()> then);
 
   // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
   // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
-  // error of a task or a transfer. Ends of tasks wake it when there are `wake_at` left or fewer.
+  // error of a task or a transfer. Ends of tasks wake it when there are `wake_at` left or fewer;
+  // wake(), with the lock held, at once.
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
             const std::function<void()>& advance, const std::function<bool()>& ready,
             std::int64_t wake_at = kEveryChange);
   // The same until fewer than `most` tasks are handed out: then at most half as many are.
   bool wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
                      const std::atomic<bool>* stop, const std::function<void()>& advance);
+  void wake() { changed_.notify_all(); }
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
 
@@ -92,7 +96,7 @@ class Driver {
   tbb::global_control threads_;
   tbb::task_arena arena_;
   std::mutex queue_mutex_;  // taken last
-  std::deque<Task> queue_;
+  std::deque<Task> next_, queue_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock

@@ -90,7 +90,6 @@ struct Executor::State {
   std::vector<std::unique_ptr<TensorStore>> made;
   std::vector<TensorStore*> stored;                  // inputs too
   std::vector<std::unique_ptr<TensorStore>> cached;  // above them, in host memory
-  std::unique_ptr<DeviceBuffer> scratch;
   PassContext context;
   std::vector<std::unique_ptr<SectionState>> sections;
   std::vector<std::vector<PassReport>> reports;
@@ -110,13 +109,15 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
       in(open_edges(host.get(), io, dataset, Direction::kIn)),
       own_out(open_out(host.get(), io, dataset)),
       degrees(degrees_for_loops(plan, dataset.manifest().edges, inputs)),
-      scratch(
-          backend.allocate(static_cast<std::size_t>(options.workers) * worker_scratch_bytes(plan))),
-      context{
-          backend, dataset.manifest().edges, plan,       arena->data(),   driver,    residency, {},
-          in,      own_out ? *own_out : in,  self_loops, scratch->data(), host.get()},
+      context{backend, dataset.manifest().edges, plan,       arena->data(), driver, residency, {},
+              in,      own_out ? *own_out : in,  self_loops, host.get()},
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
+  for (const Section& section : plan.sections) {
+    for (const Pass& pass : section.passes) {
+      OOC_CHECK(pass.worker_scratch.bytes >= options.workers * worker_scratch_bytes(pass));
+    }
+  }
   for (const EdgePiece& piece : plan.edge_pieces) {
     EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
     store.keep(piece.end_chunk, arena->data() + piece.memory.offset);

@@ -89,7 +89,7 @@ void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion 
                     }
                     then(std::move(wrong));
                   },
-                  {});
+                  {}, Turn::kNext);
             });
 }
 

@@ -58,7 +58,9 @@ void ItemStream::came(std::int64_t index) {
     at(index).there = true;
   };
   if (!loader_->needs_check(index)) return arrive();
-  driver_.run([this, index, data = item.data] { loader_->check(index, data); }, arrive);
+  // Others wait for it, the tasks in the queue for none.
+  driver_.run([this, index, data = item.data] { loader_->check(index, data); }, arrive,
+              Turn::kNext);
 }
 
 bool ItemStream::ready(std::int64_t item) const {
@@ -74,7 +76,10 @@ void ItemStream::hold(std::int64_t item, std::int64_t uses) {
 void ItemStream::release(std::int64_t index) {
   Item& item = at(index);
   if (--item.uses > 0) return;
-  if (item.slot >= 0) free_.push_back(item.slot);
+  if (item.slot >= 0) {
+    free_.push_back(item.slot);
+    driver_.wake();
+  }
   items_.erase(index);
   loader_->released(index);
 }

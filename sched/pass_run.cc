@@ -96,7 +96,8 @@ bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::funct
   while (!done()) {
     const bool steps = !rows_.empty();
     const WaitCause cause = steps ? rows_wait_ : WaitCause::kWrites;
-    // With all tasks handed out that there may be, it looks again when half of them are done.
+    // With all tasks handed out that there may be, it looks again when half of them are done, or
+    // when reads may go on.
     const std::int64_t most = most_tasks();
     const bool full = steps && context_.driver.tasks() >= most;
     const auto ready = [&] {
@@ -132,6 +133,11 @@ std::vector<std::byte*> PassRun::slots(const Region& memory, std::int64_t count)
     slots.push_back(context_.arena + memory.offset + slot * (memory.bytes / count));
   }
   return slots;
+}
+
+std::byte* PassRun::scratch() const {
+  return context_.arena + pass_.worker_scratch.offset +
+         static_cast<std::int64_t>(context_.driver.worker()) * worker_scratch_bytes(pass_);
 }
 
 void PassRun::open_uses() {

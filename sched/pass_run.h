@@ -24,11 +24,6 @@
 
 namespace ooc {
 
-// Of one worker: whole cache lines.
-inline std::size_t worker_scratch_bytes(const Plan& plan) {
-  return static_cast<std::size_t>(round_up(plan.scratch_bytes, 4096));
-}
-
 // What the passes of an executor share.
 struct PassContext {
   Backend& backend;
@@ -41,8 +36,7 @@ struct PassContext {
   EdgeStore& in;
   EdgeStore& out;
   const SelfLoops& self_loops;
-  std::byte* scratch = nullptr;  // plan.scratch_bytes for each worker
-  HostCache* host = nullptr;     // below a device; null: the stores are storage's
+  HostCache* host = nullptr;  // below a device; null: the stores are storage's
   // Into the arena and out of it, unpadded: over the link to a device, else to and from storage.
   std::atomic<std::int64_t> bytes_in{0};
   std::atomic<std::int64_t> bytes_out{0};
@@ -169,6 +163,7 @@ class PassRun {
             std::int64_t wake_at = Driver::kEveryChange);
   bool wait_for_room(std::unique_lock<std::mutex>& lock);
   void advance();
+  std::byte* scratch() const;  // of the worker that asks
 
   PassContext& context_;
   SectionState& section_;

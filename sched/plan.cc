@@ -55,7 +55,7 @@ class Planner {
     for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
       bytes = std::max(bytes, problem.least(pass));
     }
-    return bytes + options_.workers * problem.scratch_bytes() + problem.reduction_bytes();
+    return bytes + problem.reduction_bytes();
   }
 
  private:

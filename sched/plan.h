@@ -160,6 +160,7 @@ struct Pass {
   // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
   std::int64_t step_rows = 0;
   std::int64_t scratch_bytes = 0;  // per worker
+  Region worker_scratch;           // of all workers, of rows or edges, one after the other
 
   // Of an epoch behind the first.
   std::int64_t bytes_read = 0;  // from storage
@@ -191,7 +192,6 @@ struct Plan {
   std::vector<EdgePiece> edge_pieces;
   std::int64_t arena_bytes = 0;
   std::optional<HostTier> host;      // below a device with memory of its own
-  std::int64_t scratch_bytes = 0;    // per worker: the largest of the passes', of rows or edges
   std::int64_t reduction_bytes = 0;  // of partial sums, at most
   std::int64_t stored_bytes = 0;     // of files for produced tensors
 
@@ -211,7 +211,8 @@ struct Plan {
   std::string remark;  // such as why a strategy isn't exact here
 };
 
-int pass_count(const Plan& plan);  // over all sections
+int pass_count(const Plan& plan);                     // over all sections
+std::int64_t worker_scratch_bytes(const Pass& pass);  // of one: whole pages of its own
 bool lives_in(const Piece& piece, int pass);
 
 // What the plan needs to know of a graph.
@@ -253,14 +254,14 @@ struct MachineRates {
 // Options that shape passes.
 struct PlanOptions {
   Strategy strategy = Strategy::kLp;
-  // What the arena, the workers' scratch and the partial sums may take together; 0: no limit;
-  // below 0: what is reserved already takes more than the budget. With `device` it is what the
+  // What the arena and the partial sums may take together; 0: no limit; below 0: what is reserved
+  // already takes more than the budget. With `device` it is what the
   // HostTier's arena may take.
   std::int64_t memory_bytes = 0;
   // What else is charged to the budget, so that errors can name the budget.
   std::int64_t reserved_bytes = 0;
-  // The passes run on a device with memory of its own, of which the arena, the workers' scratch and
-  // the partial sums may take so much, as memory_bytes and reserved_bytes say.
+  // The passes run on a device with memory of its own, of which the arena and the partial sums may
+  // take so much, as memory_bytes and reserved_bytes say.
   bool device = false;
   std::int64_t device_memory_bytes = 0;
   std::int64_t device_reserved_bytes = 0;

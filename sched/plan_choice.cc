@@ -12,10 +12,11 @@ namespace ooc {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Two parts at once save so much of an epoch's time in a pass, and move at most so many bytes more.
+// Other parts of a pass save so much of an epoch's time, and move at most so many bytes more.
 constexpr double kLeastSaved = 0.01, kMostMoved = 1.1;
-constexpr std::int64_t kMany = 1000;   // parts
-constexpr double kMostSeconds = 1.01;  // that smaller rings may take, of those of larger ones
+constexpr std::size_t kMostTried = 24;  // passes, in either way
+constexpr std::int64_t kMany = 1000;    // parts
+constexpr double kMostSeconds = 1.01;   // that smaller rings may take, of those of larger ones
 
 class WorkingTierChoice {
  public:
@@ -23,74 +24,109 @@ class WorkingTierChoice {
       : builder_(builder), edges_(edges) {}
 
   std::optional<WorkingTier> run() {
-    const Strategy strategy = builder_.options().strategy;
+    const PlanOptions& options = builder_.options();
     for (const bool kept : {false, true}) {
-      if (kept && strategy == Strategy::kNone) break;
+      if (kept && options.strategy == Strategy::kNone) break;
       const auto splits = choose_splits(builder_, edges_, kept);
       if (!splits || (best_ && best_->splits == *splits)) break;
+      std::optional<WorkingTier> other = std::exchange(best_, std::nullopt);
       PlanProblem problem(builder_, edges_, *splits);
       take(*splits, plan_tier(problem));
+      if (!is_long()) save_bytes();
+      if (other && moved_bytes(other->tier) <= moved_bytes(best_->tier)) best_ = std::move(other);
       if (moved_bytes(best_->tier) == 0) break;
     }
-    const bool limited = builder_.options().memory_bytes != 0;
-    if (!best_ || !limited) return std::move(best_);
-    const PlanOptions& options = builder_.options();
+    if (best_ && is_long()) save_bytes();
     const bool forced =
         options.part_blocks > 0 || options.slices_at_once > 0 || options.parts_at_once > 0;
+    const bool limited = best_ && options.memory_bytes != 0;
     // Below a device's memory more bytes may cost more than this tier knows.
-    if (!forced && !options.device && strategy != Strategy::kLp) pipeline();
-    if (strategy != Strategy::kLp) return std::move(best_);
-    try_fewer_reuses();
-    try_smaller_rings();
+    if (limited && !forced && !options.device && options.strategy != Strategy::kLp) try_parts();
     return std::move(best_);
   }
 
  private:
+  // A linear program then takes seconds: what a plan is the best without is tried for one alone.
+  bool is_long() const { return builder_.stages().size() > kLongProgram; }
+
+  void save_bytes() {
+    const PlanOptions& options = builder_.options();
+    if (options.memory_bytes == 0 || options.strategy != Strategy::kLp) return;
+    try_fewer_reuses();
+    try_smaller_rings();
+  }
+
   void take(const std::vector<PassSplit>& splits, TierPlan tier) {
     if (best_ && moved_bytes(tier) >= moved_bytes(best_->tier)) return;
     best_ = WorkingTier{splits, std::move(tier)};
   }
 
-  // Smaller parts, two at once, where a pass whose transfers and compute would overlap as a whole
-  // might save a good share of the epoch: the most first.
-  void pipeline() {
+  // What smaller parts of a pass might save of an epoch.
+  struct Gain {
+    double seconds = 0;
+    const PassDraft* pass = nullptr;
+    std::int64_t parts_at_once = 1;
+  };
+
+  // Splits are chosen by bytes; smaller parts move more, but leave memory for two at once, whose
+  // transfers and compute overlap as a whole, or for deeper rings. The most promising ones first.
+  void try_parts() {
     const PlanProblem problem(builder_, edges_, best_->splits);
-    const std::vector<PassDraft>& passes = problem.draft().passes;
     double least = seconds(problem, best_->tier, planned(best_->tier.plan));
     const auto most =
         static_cast<std::int64_t>(kMostMoved * static_cast<double>(moved_bytes(best_->tier)));
-    std::vector<std::pair<double, const PassDraft*>> found;
+    std::vector<Gain> gains = gains_of_parts(problem, least);
+    std::stable_sort(gains.begin(), gains.end(),
+                     [](const Gain& a, const Gain& b) { return a.seconds > b.seconds; });
+    gains.resize(std::min(gains.size(), kMostTried));
+    for (const Gain& gain : gains) least = try_parts_of(gain, most, least);
+  }
+
+  std::vector<Gain> gains_of_parts(const PlanProblem& problem, double least) const {
+    std::vector<Gain> gains;
     const std::vector<Traffic> traffic = problem.traffic(best_->tier.kept);
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      const StageShape& stage = builder_.stages()[static_cast<std::size_t>(passes[i].stage)];
-      if (!passes[i].edges || !stage.edge_reductions.empty()) continue;
-      const PhaseSeconds transfers = transfer_seconds(traffic[i], rates_below());
-      const PhaseSeconds compute = compute_seconds(builder_, passes[i]);
-      const RingDepth best{kNever, kNever};
-      const double saved = overlapped_seconds(transfers, compute, best) -
-                           overlapped_seconds(transfers, compute, best, kMany);
-      if (saved > kLeastSaved * least) found.emplace_back(saved, &passes[i]);
+    std::size_t i = 0;
+    for (const Section& section : best_->tier.plan.sections) {
+      for (const Pass& pass : section.passes) {
+        const PassDraft& draft = problem.draft().passes[i];
+        const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
+        const PhaseSeconds transfers = transfer_seconds(traffic[i++], rates_below());
+        if (!draft.edges) continue;
+        const PhaseSeconds compute = compute_seconds(builder_, draft);
+        const RingDepth deep{kNever, kNever};
+        const double apart = overlapped_seconds(transfers, compute, deep);
+        const double together = overlapped_seconds(transfers, compute, deep, kMany);
+        const double now = overlapped_seconds(
+            transfers, compute, ring_depth(best_->tier.plan, builder_.graph().edges, pass));
+        const auto add = [&](double saved, std::int64_t at_once) {
+          if (saved > kLeastSaved * least) gains.push_back({saved, &draft, at_once});
+        };
+        if (stage.edge_reductions.empty()) add(apart - together, 2);
+        add(now - apart, 1);
+      }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (const auto& [saved, pass] : found) least = try_parts_at_once(*pass, most, least);
+    return gains;
   }
 
   // Returns what an epoch then takes; `least`: now. It moves `most` bytes at most.
-  double try_parts_at_once(const PassDraft& pass, std::int64_t most, double least) {
+  double try_parts_of(const Gain& gain, std::int64_t most, double least) {
     const std::vector<PassSplit> splits = best_->splits;
-    std::int64_t last = 0;  // blocks of a part: they may be more than asked for
-    for (const std::int64_t times : {1, 2, 4, 8}) {
+    const PassDraft& pass = *gain.pass;
+    const std::int64_t blocks = builder_.graph().edges.block_count();
+    // Blocks of a part: they may be more than asked for.
+    std::int64_t last = gain.parts_at_once > 1 ? 0 : pass.part_blocks;
+    for (const std::int64_t step : {0, 1, 2, 3}) {
       std::vector<PassSplit> smaller = splits;
       PassSplit& split = smaller[static_cast<std::size_t>(pass.stage)];
-      split.part_blocks = ceil_div(pass.part_blocks, times);
-      split.parts_at_once = 2;
+      split.part_blocks = gain.parts_at_once > 1 ? ceil_div(pass.part_blocks, 1 << step)
+                                                 : ceil_div(blocks, pass.parts + 1 + step);
+      split.parts_at_once = gain.parts_at_once;
       PlanProblem problem(builder_, edges_, smaller);
       const std::vector<PassDraft>& passes = problem.draft().passes;
       const auto draft = std::find_if(passes.begin(), passes.end(), [&](const PassDraft& other) {
         return other.stage == pass.stage && other.edges;
       });
-      if (draft->parts_at_once == 1 ||
+      if (draft->parts_at_once != gain.parts_at_once ||
           draft->part_blocks == std::exchange(last, draft->part_blocks) ||
           !problem.fits(problem.nothing())) {
         continue;
@@ -175,7 +211,7 @@ class WorkingTierChoice {
   }
 
   // If what streams through rings did so through those of the problem, span after span.
-  static RingDepth least_depth(const PlanProblem& problem, int index, const Pass& pass) {
+  RingDepth least_depth(const PlanProblem& problem, int index, const Pass& pass) const {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
     RingDepth depth{kNever, kNever};
     const RowGrain grain(pass.step_rows, pass.uses, problem.draft().tensors);
@@ -192,7 +228,8 @@ class WorkingTierChoice {
     }
     if (pass.edge_slots == 0) return depth;
     const UseMemory ring = problem.memory().edge_ring(index, 0, problem.ring(index));
-    depth.edges = std::min(depth.edges, static_cast<double>(ring.slots));
+    const EdgeRing chunks(builder_.graph().edges, pass.part_blocks, ring.bytes / ring.slots);
+    depth.edges = std::min(depth.edges, chunks.spans(ring.slots));
     return depth;
   }
 
@@ -210,9 +247,6 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
 
 RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass) {
   RingDepth depth{kNever, kNever};
-  const auto take = [&](std::int64_t slots, std::int64_t at_once) {
-    depth.edges = std::min(depth.edges, static_cast<double>(slots) / static_cast<double>(at_once));
-  };
   const RowGrain grain(pass.step_rows, pass.uses, plan.tensors);
   for (const TensorUse& use : pass.uses) {
     if (use.slots == 0) continue;
@@ -220,13 +254,18 @@ RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass
     if (use.role == UseRole::kStreamed) {
       const std::int64_t item_rows =
           std::max(tensor.unit_blocks * tensor.layout.block_rows, edges.span_rows);
-      take(use.slots, ceil_div(pass.span_group * edges.span_rows, item_rows));
+      const std::int64_t at_once = ceil_div(pass.span_group * edges.span_rows, item_rows);
+      depth.edges =
+          std::min(depth.edges, static_cast<double>(use.slots) / static_cast<double>(at_once));
     } else {
       depth.rows =
           std::min(depth.rows, grain.depth(tensor, use.slots / tensor.layout.slice_count()));
     }
   }
-  if (pass.edge_slots > 0) take(pass.edge_slots, pass.span_group);
+  if (pass.edge_slots == 0) return depth;
+  const EdgeRing chunks(edges, pass.part_blocks, pass.edge_ring.bytes / pass.edge_slots);
+  const double spans = chunks.spans(pass.edge_slots) / static_cast<double>(pass.span_group);
+  depth.edges = std::min(depth.edges, std::max(1.0, spans));
   return depth;
 }
 

@@ -31,7 +31,7 @@ struct Touch {
 
 struct Step {
   std::vector<Touch> touches;
-  std::int64_t fixed = 0;      // memory of uses without a tensor
+  std::int64_t fixed = 0;      // memory of uses without a tensor, and scratch
   Mask touched = 0, must = 0;  // must: held whatever happens
   Mask live = 0;               // needed behind this pass, so worth holding
 };
@@ -101,6 +101,7 @@ class DpSearch {
       }
     }
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(pass)];
+    step.fixed += problem_.memory().worker_scratch(pass);
     for (const UseDraft& use : draft.uses) {
       const std::int64_t bytes = problem_.memory().use(pass, use, 0, problem_.ring(pass)).bytes;
       const auto found =

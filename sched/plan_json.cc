@@ -102,6 +102,7 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   entry["group_rows"] = pass.group_rows;
   entry["step_rows"] = pass.step_rows;
   entry["scratch_bytes"] = pass.scratch_bytes;
+  entry["worker_scratch_bytes"] = pass.worker_scratch.bytes;
   entry["memory_bytes"] = memory_of(plan, index, pass);
   if (plan.host) {
     entry["host_memory_bytes"] = host_memory_of(plan, index);
@@ -183,7 +184,6 @@ Json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan)
   json["strategy"] = strategy_name(plan.strategy);
   if (!plan.remark.empty()) json["remark"] = plan.remark;
   json["arena_bytes"] = plan.arena_bytes;
-  json["scratch_bytes_per_worker"] = plan.scratch_bytes;
   json["reduction_bytes"] = plan.reduction_bytes;
   json["stored_bytes"] = plan.stored_bytes;
   if (plan.host) {

@@ -27,6 +27,21 @@ double RowGrain::depth(const PlannedTensor& tensor, std::int64_t units) const {
   return 1 + static_cast<double>((units - 1) * unit_rows(tensor)) / static_cast<double>(rows_);
 }
 
+EdgeRing::EdgeRing(const EdgeLayout& edges, std::int64_t part_blocks, std::int64_t bytes)
+    : chunk_bytes(bytes) {
+  constexpr std::int64_t kEnough = 4 << 20;  // bytes
+  const std::int64_t panels = ceil_div(part_blocks - 1, edges.panel_blocks) + 1;
+  span_chunks = std::min({panels, edges.panel_count(), ceil_div(kEnough, bytes)});
+}
+
+std::int64_t EdgeRing::slots(const RingSize& ring) const {
+  return std::max(1 + (ring.times - 1) * span_chunks, ceil_div(ring.edge_bytes, chunk_bytes));
+}
+
+double EdgeRing::spans(std::int64_t slots) const {
+  return 1 + static_cast<double>(slots - 1) / static_cast<double>(span_chunks);
+}
+
 MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
                          const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
                          bool works, const std::array<std::int64_t, 2>& first_chunks)
@@ -102,15 +117,21 @@ UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
   if (!pass.edges || !works_) return {};
   const std::int64_t item = edges_.largest(stage(pass_index).edge_file, end_chunk);
   if (item == 0) return {};
-  const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk,
-                                      std::max(ring.times, ceil_div(ring.edge_bytes, item)));
+  const EdgeRing edge_ring(builder_.graph().edges, pass.part_blocks, item);
+  const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk, edge_ring.slots(ring));
   return {slots * item, slots};
+}
+
+std::int64_t MemoryModel::worker_scratch(int pass) const {
+  if (!works_) return 0;
+  return builder_.options().workers *
+         builder_.scratch_bytes(draft_.passes[static_cast<std::size_t>(pass)]);
 }
 
 std::int64_t MemoryModel::working_set(int pass_index, const Kept& residency,
                                       const RingSize& ring) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
-  std::int64_t bytes = 0;
+  std::int64_t bytes = worker_scratch(pass_index);
   if (!works_) return bytes;
   for (const UseDraft& at : pass.uses) {
     bytes += use(pass_index, at, during(pass_index, at.tensor, residency), ring).bytes;

@@ -10,8 +10,7 @@ namespace ooc {
 
 // How large a pass's rings are. Of rows in the steps: so many times a step, or a unit of the widest
 // rows where that is longer, and so many bytes of those; the other rings hold as many rows. Of
-// edges and what they read: so many times an item, and so many bytes. All where there are so many
-// items.
+// edges and what they read: so many spans, and so many bytes. All where there are so many items.
 struct RingSize {
   std::int64_t times = 1;
   std::int64_t bytes = 0;
@@ -55,6 +54,20 @@ struct UseMemory {
   std::int64_t slots = 0;
 };
 
+// A ring of edge chunks, the largest of so many bytes. Of a span that a part folds it holds all of
+// them, or, of many, those that are as long on their way as a span's rows.
+struct EdgeRing {
+  // Of a pass with parts of so many blocks.
+  EdgeRing(const EdgeLayout& edges, std::int64_t part_blocks, std::int64_t chunk_bytes);
+
+  std::int64_t slots(const RingSize& ring) const;
+  // Spans that so many slots hold, beside the chunk at hand.
+  double spans(std::int64_t slots) const;
+
+  std::int64_t chunk_bytes;
+  std::int64_t span_chunks;
+};
+
 class MemoryModel {
  public:
   // The references must outlive it. Not `works`: the passes' uses lie in another memory, and what
@@ -67,7 +80,8 @@ class MemoryModel {
   // `during`: blocks of the use's tensor in pieces.
   UseMemory use(int pass, const UseDraft& use, std::int64_t during, const RingSize& ring) const;
   UseMemory edge_ring(int pass, std::int64_t end_chunk, const RingSize& ring) const;
-  // All uses and the edge ring of a pass.
+  std::int64_t worker_scratch(int pass) const;  // of all workers
+  // All uses, the edge ring and the workers' scratch of a pass.
   std::int64_t working_set(int pass, const Kept& residency, const RingSize& ring) const;
   // Of the edge chunks before `end_chunk`.
   std::int64_t edge_piece(Direction direction, std::int64_t end_chunk) const;

@@ -272,6 +272,14 @@ std::int64_t PassBuilder::step_rows(const Draft& draft, const PassDraft& pass) c
   return rows;
 }
 
+std::int64_t PassBuilder::scratch_bytes(const PassDraft& pass) const {
+  const Pass& work = stages_[static_cast<std::size_t>(pass.stage)].pass;
+  Pass part;
+  if (pass.rows) part.scratch_bytes = work.scratch_bytes;
+  if (pass.edges) part.edge_scratch_bytes = work.edge_scratch_bytes;
+  return worker_scratch_bytes(part);
+}
+
 std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
   constexpr std::int64_t kAlignment = 64;
   const std::int64_t blocks = graph_.edges.block_count();

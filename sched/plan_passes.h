@@ -87,6 +87,8 @@ class PassBuilder {
   std::vector<Section> sections(const Draft& draft) const;
   // Rows that a pass takes up at once in its row-wise steps.
   std::int64_t step_rows(const Draft& draft, const PassDraft& pass) const;
+  // Of one worker in a pass of a stage.
+  std::int64_t scratch_bytes(const PassDraft& pass) const;
   // Of the sums of all passes.
   std::int64_t reduction_bytes(const Draft& draft) const;
 

@@ -26,7 +26,7 @@ struct Choice {
 
 struct Places {
   std::vector<Piece> pieces;
-  std::vector<std::int64_t> offsets;  // of edge pieces, then of uses and edge rings, pass by pass
+  std::vector<std::int64_t> offsets;  // of edge pieces, then pass by pass
   std::int64_t end = 0;
   std::vector<std::pair<std::size_t, Bundle>> left;  // by number: what found no place
 
@@ -88,7 +88,9 @@ class Placer {
         for (const TensorUse& use : pass.uses) {
           out_.offsets.push_back(put(use.memory.bytes, index, index, at_top));
         }
-        out_.offsets.push_back(put(pass.edge_ring.bytes, index, index, at_top));
+        for (const Region* memory : {&pass.edge_ring, &pass.worker_scratch}) {
+          out_.offsets.push_back(put(memory->bytes, index, index, at_top));
+        }
         ++index;
       }
     }
@@ -231,6 +233,7 @@ void apply(const Places& places, Plan& plan) {
     for (Pass& pass : section.passes) {
       for (TensorUse& use : pass.uses) use.memory.offset = *offset++;
       pass.edge_ring.offset = *offset++;
+      pass.worker_scratch.offset = *offset++;
     }
   }
   plan.pieces = places.pieces;

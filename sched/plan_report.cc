@@ -47,7 +47,8 @@ std::int64_t tensor_bytes(const PlannedTensor& tensor) {
 }
 
 std::int64_t memory_of(const Plan& plan, int index, const Pass& pass) {
-  std::int64_t bytes = pass.edge_ring.bytes + pieces_bytes(plan.pieces, plan.edge_pieces, index);
+  std::int64_t bytes = pass.edge_ring.bytes + pass.worker_scratch.bytes +
+                       pieces_bytes(plan.pieces, plan.edge_pieces, index);
   for (const TensorUse& use : pass.uses) bytes += use.memory.bytes;
   return bytes;
 }

@@ -39,15 +39,9 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
       nothing_(nothing_kept(timelines_, {})),
       reduction_bytes_(builder.reduction_bytes(draft_)) {
   builder.check_stop();
-  for (const StageShape& stage : builder.stages()) {
-    scratch_bytes_ =
-        std::max({scratch_bytes_, stage.pass.scratch_bytes, stage.pass.edge_scratch_bytes});
-  }
-  scratch_bytes_ = round_up(scratch_bytes_, 4096);  // pages of a worker's own
   const PlanOptions& options = builder.options();
   if (options.memory_bytes != 0) {  // 1: nothing fits
-    limit_ = std::max<std::int64_t>(
-        options.memory_bytes - options.workers * scratch_bytes_ - reduction_bytes_, 1);
+    limit_ = std::max<std::int64_t>(options.memory_bytes - reduction_bytes_, 1);
   }
   reserves_.resize(draft_.passes.size());
   for (int pass = 0; pass < draft_.pass_count(); ++pass)

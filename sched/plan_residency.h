@@ -38,7 +38,6 @@ class PlanProblem {
   // Of that, by pass, so much is to stay free: places in the arena take more than sizes tell.
   void reserve(std::vector<std::int64_t> bytes) { reserves_ = std::move(bytes); }
   std::int64_t room(int pass) const { return limit_ - reserves_[static_cast<std::size_t>(pass)]; }
-  std::int64_t scratch_bytes() const { return scratch_bytes_; }  // per worker
   std::int64_t reduction_bytes() const { return reduction_bytes_; }
   const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
   // Wider ones than the pass has that memory is left for, without fragmentation; the widest first.
@@ -73,7 +72,7 @@ class PlanProblem {
   std::vector<Reuse> reuses_;
   MemoryModel memory_;
   Kept nothing_;
-  std::int64_t scratch_bytes_ = 0, reduction_bytes_ = 0, limit_ = 0;
+  std::int64_t reduction_bytes_ = 0, limit_ = 0;
   std::vector<std::int64_t> reserves_;
   std::vector<RingSize> rings_;
 };

@@ -63,7 +63,6 @@ class SplitSearch {
     double bytes = 0;  // where nothing is kept
     bool operator==(const Choice&) const = default;
   };
-  static constexpr std::size_t kLong = 16;  // stages
 
   // Those whose working set fits; of each group of slices the largest parts, and some smaller ones
   // that leave memory for what is kept. The cheapest one first.
@@ -134,7 +133,7 @@ class SplitSearch {
     std::vector<std::vector<std::size_t>> all;
     for (std::size_t stage = 0; stage < splits_.size(); ++stage) {
       const auto alike = std::find_if(all.begin(), all.end(), [&](const auto& stages) {
-        return splits_.size() > kLong && choices_[stages.front()] == choices_[stage];
+        return splits_.size() > kLongProgram && choices_[stages.front()] == choices_[stage];
       });
       if (alike == all.end())
         all.push_back({stage});

@@ -8,6 +8,9 @@
 
 namespace ooc {
 
+// Of more stages than that fewer choices are tried.
+inline constexpr std::size_t kLongProgram = 16;
+
 // By stage, so that an epoch moves few bytes with nothing kept between passes, or with what may
 // then be `kept`. Nothing: the budget can't hold the smallest working set.
 std::optional<std::vector<PassSplit>> choose_splits(const PassBuilder& builder,

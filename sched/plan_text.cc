@@ -168,9 +168,8 @@ std::string tiers_text(const Plan& plan) {
     if (crosses(plan, t)) text += tensor_text(plan, below, t, host.stored_from_block[t]);
   }
   text += edges_text(below);
-  text +=
-      fmt::format("on the device, besides the {} of its arena: {} a worker, {} for sums\n",
-                  bytes(plan.arena_bytes), bytes(plan.scratch_bytes), bytes(plan.reduction_bytes));
+  text += fmt::format("on the device, besides the {} of its arena: {} for sums\n",
+                      bytes(plan.arena_bytes), bytes(plan.reduction_bytes));
   text += fmt::format(
       "in the host's arena of {}: {} slots of {} for what passes through; {} of files in scratch\n",
       bytes(host.arena_bytes), host.staging_slots, bytes(host.staging.bytes / host.staging_slots),
@@ -192,9 +191,8 @@ std::string memory_text(const Plan& plan) {
   }
   text += edges_text(tier);
   text +=
-      fmt::format("besides the {} of the arena: {} a worker, {} for sums; {} of files in scratch\n",
-                  bytes(plan.arena_bytes), bytes(plan.scratch_bytes), bytes(plan.reduction_bytes),
-                  bytes(plan.stored_bytes));
+      fmt::format("besides the {} of the arena: {} for sums; {} of files in scratch\n",
+                  bytes(plan.arena_bytes), bytes(plan.reduction_bytes), bytes(plan.stored_bytes));
   return text + fmt::format(
                     "an epoch moves {}; with these passes none moves less than {} or takes less "
                     "than {}\n",

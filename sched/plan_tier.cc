@@ -166,7 +166,6 @@ class TierPlanner {
   Plan lay_out(const Kept& residency) const {
     Plan plan;
     plan.strategy = options_.strategy;
-    plan.scratch_bytes = problem_.scratch_bytes();
     plan.reduction_bytes = problem_.reduction_bytes();
     plan.tensors = problem_.draft().tensors;
     plan.sections = builder_.sections(problem_.draft());
@@ -229,6 +228,7 @@ class TierPlanner {
                                         edges.span_rows);  // of an item
       group = std::min(group, std::max<std::int64_t>(1, memory.slots / kGroupsInRing * spans));
     }
+    pass.worker_scratch.bytes = problem_.memory().worker_scratch(index);
     if (!draft.edges) return;
     const auto direction = static_cast<std::size_t>(
         builder_.stages()[static_cast<std::size_t>(draft.stage)].edge_file);
@@ -237,7 +237,9 @@ class TierPlanner {
     pass.edge_ring.bytes = memory.bytes;
     pass.edge_slots = memory.slots;
     if (memory.slots > 0) {
-      group = std::min(group, std::max<std::int64_t>(1, memory.slots / kGroupsInRing));
+      const EdgeRing chunks(builder_.graph().edges, draft.part_blocks, memory.bytes / memory.slots);
+      const auto spans = static_cast<std::int64_t>(chunks.spans(memory.slots));
+      group = std::min(group, std::max<std::int64_t>(1, spans / kGroupsInRing));
     }
     pass.span_group = options_.span_group > 0 ? std::min(options_.span_group, group) : group;
   }

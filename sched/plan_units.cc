@@ -6,6 +6,14 @@
 
 namespace ooc {
 
+namespace {
+
+std::int64_t aligned(std::int64_t bytes) {
+  return static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
+}
+
+}  // namespace
+
 bool lives_in(const Piece& piece, int pass) {
   return piece.first_pass <= piece.last_pass ? piece.first_pass <= pass && pass <= piece.last_pass
                                              : piece.first_pass <= pass || pass <= piece.last_pass;
@@ -16,11 +24,12 @@ int pass_count(const Plan& plan) {
   for (const Section& section : plan.sections) count += section.passes.size();
   return static_cast<int>(count);
 }
-namespace {
 
-std::int64_t aligned(std::int64_t bytes) {
-  return static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
+std::int64_t worker_scratch_bytes(const Pass& pass) {
+  return aligned(std::max(pass.scratch_bytes, pass.edge_scratch_bytes));
 }
+
+namespace {
 
 std::int64_t row_bytes(const TensorLayout& layout, DType dtype, std::int64_t slice) {
   return layout.slice_stride(slice) * static_cast<std::int64_t>(dtype_bytes(dtype));

@@ -340,7 +340,7 @@ void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_
   if (task.group->index == 0) zero_accumulators(edges_of, group.rows, slice);
   const std::vector<TileGroup::Entry> entries = tiles_of(task, edges_of);
   group.entries = entries;
-  group.scratch = context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
+  group.scratch = scratch();
   bound_.edge_kernel->run(group);
   if (task.group->end_span < edges.span_count()) return;
   for (std::size_t i = 0; i < part.partials.size(); ++i) {

@@ -247,6 +247,7 @@ void ResidencyLp::add_reuse(const Reuse& reuse) {
 void ResidencyLp::add_pass(int index) {
   const auto at = static_cast<std::size_t>(index);
   const PassDraft& pass = problem_.draft().passes[at];
+  used_[at] += scaled(problem_.memory().worker_scratch(index));
   for (const UseDraft& use : pass.uses) add_use(index, use);
   if (!pass.edges) return;
   add_edge_ring(index);

@@ -207,8 +207,7 @@ void PassRun::convert_inputs(const Step& step, std::int64_t begin, std::int64_t 
 void PassRun::compute_group(const Step& step, std::int64_t index) {
   const std::int64_t begin = index * pass_.group_rows;
   const std::int64_t count = std::min(pass_.group_rows, step.end - step.row - begin);
-  std::byte* scratch =
-      context_.scratch + context_.driver.worker() * worker_scratch_bytes(context_.plan);
+  std::byte* const scratch = PassRun::scratch();
 
   GroupOperands operands(*section_.program, bound_);
   operands.add_tensors(step.slices, begin, count);

@@ -174,7 +174,7 @@ class DeviceTest(ProgramTest):
         ):
             self.kill_after(epoch, *arguments, *options)
             arguments = ("--resume", "run")
-        small = ("--devices", "cpu:1", "--device-memory", "24MiB", "--host-memory", "66MiB")
+        small = ("--devices", "cpu:1", "--device-memory", "20MiB", "--host-memory", "62MiB")
         self.succeed("ooc-train", *arguments, *small, "--quiet")
         self.assertEqual(curve(self.path / "run"), curve(self.path / "whole"))
         last = metrics(self.path / "run")[-1]

@@ -54,7 +54,9 @@ Run run(MemoryFileSystem& files, double input_dropout) {
   }
   const Plan& plan = trainer.plan().epoch_plan();
   result.planned_bytes = trainer.plan().bytes_read();
-  result.scratch_bytes = plan.scratch_bytes;
+  for (const Pass& pass : plan.sections[0].passes) {
+    result.scratch_bytes = std::max(result.scratch_bytes, worker_scratch_bytes(pass));
+  }
   result.group_rows = plan.sections[0].passes.front().group_rows;
   run_inference(files, *backend, io, dataset, trainer.checkpoint(), {.path = "/logits.npy"},
                 nullptr);

@@ -10,11 +10,6 @@
 namespace ooc::test {
 namespace {
 
-// What an executor allocates of the device's memory besides partial sums, which are few.
-std::int64_t device_bytes(const Plan& plan, std::int64_t workers) {
-  return plan.arena_bytes + workers * round_up(plan.scratch_bytes, std::int64_t{4096});
-}
-
 // Flips a bit of what is read from one file.
 class FlippingBlockIo final : public BlockIo {
  public:
@@ -54,8 +49,7 @@ class Device {
   // Three runs: their results and bytes are checked.
   Result run(const PlanOptions& options, const HostShape& shape) {
     const Plan planned = plan(options, shape);
-    const auto device =
-        make_virtual_cpu_device("cpu:0", device_bytes(planned, options.workers) + (64 << 10));
+    const auto device = make_virtual_cpu_device("cpu:0", planned.arena_bytes + (64 << 10));
     Result result = harness_.open(*device, planned, options.workers)->run(3);
     check_same(result, expected_);
     check_bytes(result, planned);
@@ -162,7 +156,7 @@ TEST_CASE("device: an executor stays within the memory that the plan says, or is
   Device device;
   const PlanOptions options{.memory_bytes = 1 << 20, .workers = 2};
   const Plan planned = device.plan(options, {.rows = 0.5});
-  const std::int64_t bytes = device_bytes(planned, 2);
+  const std::int64_t bytes = planned.arena_bytes;
   const auto large = make_virtual_cpu_device("cpu:0", 0);
   check_same(device.harness().open(*large, planned, 2)->run(1), device.expected());
   CHECK(large->memory_peak() > planned.arena_bytes);

@@ -52,6 +52,22 @@ TEST_CASE("driver: tasks begin in the order in which they were given") {
   CHECK(begun == given);
 }
 
+TEST_CASE("driver: tasks whose turn is next begin before those that wait") {
+  Driver driver(1);
+  std::vector<int> begun;
+  const auto task = [&](int i) { return [&begun, i] { begun.push_back(i); }; };
+  auto lock = driver.lock();
+  driver.run(
+      [&, task] {
+        for (const int i : {1, 2}) driver.run(task(i), nothing);
+        for (const int i : {3, 4}) driver.run(task(i), nothing, Turn::kNext);
+      },
+      nothing);
+  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, nothing,
+                    [&] { return driver.tasks() == 0; }));
+  CHECK(begun == std::vector<int>{3, 4, 1, 2});
+}
+
 TEST_CASE("driver: the first error of a task or a transfer is thrown by wait, once") {
   Driver driver(2);
   auto lock = driver.lock();

@@ -1,7 +1,9 @@
 // The bound: no plan for the same passes goes below it, and `lp` comes close to it.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <limits>
 #include <random>
+#include <utility>
 
 #include "sched/plan_lp.h"
 #include "tests/support/plan_checks.h"
@@ -92,13 +94,14 @@ TEST_CASE("bound: it is the same for every strategy that has the same passes, an
 }
 
 // Reddit's shape: two layers, 602 features whose first aggregation is an input. With a little more
-// memory hardly anything moves, and places cost more than that.
+// memory hardly anything moves, and units and places cost more than that.
 TEST_CASE("bound: lp is within 5 % of it on a device that holds most of what an epoch needs") {
   const Program program = hoisted_program(602, 128, 41);
   GraphCounts graph = graph_counts(232'965, 114'600'000);
   graph.symmetric = true;
   graph.produced_inputs = {"P"};
-  for (const std::int64_t mib : {512, 640, 768, 832, 864, 896}) {
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();  // moved, with less memory
+  for (const std::int64_t mib : {512, 640, 768, 832, 864, 888}) {
     INFO("device " << mib);
     PlanOptions options;
     options.device = true;
@@ -106,7 +109,8 @@ TEST_CASE("bound: lp is within 5 % of it on a device that holds most of what an 
     options.workers = 2;
     const Plan plan = make_plan({&program}, graph, options);
     check_plan({&program}, plan, graph, options);
-    CHECK(static_cast<double>(plan.bytes_to_device + plan.bytes_from_device) <=
-          1.05 * static_cast<double>(plan.bound_link_bytes));
+    const std::int64_t moved = plan.bytes_to_device + plan.bytes_from_device;
+    CHECK(static_cast<double>(moved) <= 1.05 * static_cast<double>(plan.bound_link_bytes));
+    CHECK(moved < std::exchange(last, moved));
   }
 }

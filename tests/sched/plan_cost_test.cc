@@ -231,6 +231,24 @@ TEST_CASE("cost: a ring is as deep as the rows it holds, in units of the widest 
   CHECK(alike.depth(tensors[2], 2) == Approx(11));
 }
 
+TEST_CASE("cost: rings of edges hold the chunks of whole spans, or a few MiB of them") {
+  GraphCounts graph = graph_counts(1 << 20, 16 << 20);
+  EdgeLayout& edges = graph.edges;
+  edges.panel_blocks = ceil_div(edges.block_count(), std::int64_t{5});
+  REQUIRE(edges.panel_count() == 5);
+  const EdgeRing whole(edges, edges.block_count(), 1 << 20);
+  CHECK(whole.span_chunks == 4);  // of five
+  CHECK(whole.slots({1, 0, 0}) == 1);
+  CHECK(whole.slots({3, 0, 0}) == 9);
+  CHECK(whole.slots({3, 0, 16 << 20}) == 16);
+  CHECK(whole.spans(9) == 3);
+  CHECK(whole.spans(1) == 1);
+  // A part of one panel's size may lie in two of them.
+  CHECK(EdgeRing(edges, edges.panel_blocks, 1 << 20).span_chunks == 2);
+  CHECK(EdgeRing(edges, 1, 1 << 20).span_chunks == 1);
+  CHECK(EdgeRing(edges, edges.block_count(), 5 << 20).span_chunks == 1);
+}
+
 TEST_CASE("cost: where memory is left rings hold steps for all workers, twice") {
   const Program program = train_program(2, 128, 128, 40);
   const GraphCounts graph = graph_counts(1 << 24, 64 << 20);

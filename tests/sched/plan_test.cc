@@ -274,6 +274,28 @@ TEST_CASE("plan: a graph that nobody has moves as few bytes as one can work out 
   CHECK(text.find("for good") != std::string::npos);
 }
 
+TEST_CASE("plan: smaller parts where their rings would be shallow") {
+  const Program program = train_program(3, 128, 128, 16);
+  const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
+  std::int64_t deeper = 0;
+  for (std::int64_t budget = 160; budget <= 400; budget += 24) {
+    INFO("budget " << budget);
+    PlanOptions options = with_budget(budget, Strategy::kDp);
+    const Plan plan = make_plan({&program}, graph, options);
+    check_plan({&program}, plan, graph, options);
+    options.parts_at_once = 1;  // the parts that move the fewest bytes
+    const Plan fewest = make_plan({&program}, graph, options);
+    CHECK(plan.seconds <= fewest.seconds);
+    CHECK(static_cast<double>(moved(plan)) <= 1.1 * static_cast<double>(moved(fewest)));
+    const std::vector<Pass>& passes = plan.sections[0].passes;
+    for (std::size_t i = 0; i < passes.size() && i < fewest.sections[0].passes.size(); ++i) {
+      if (passes[i].parts_at_once > 1 || passes[i].kind != PassKind::kPropagate) continue;
+      if (passes[i].parts > fewest.sections[0].passes[i].parts) ++deeper;
+    }
+  }
+  CHECK(deeper > 0);
+}
+
 TEST_CASE("plan: two parts at once where the disk waits for edges, then compute for the disk") {
   const Program program = train_program(2, 128, 128, 16);
   const GraphCounts graph = graph_counts(4'000'000, 120'000'000);

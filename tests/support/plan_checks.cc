@@ -251,13 +251,17 @@ std::vector<Held> held_in(const Plan& plan, const std::vector<Piece>& pieces,
   return held;
 }
 
-void check_regions(const Plan& plan, int index, const Pass& pass) {
+void check_regions(const Plan& plan, const PlanOptions& options, int index, const Pass& pass) {
   INFO("pass " << index << " " << pass.name);
   std::vector<Held> held =
       held_in(plan, plan.pieces, plan.edge_pieces, index, in_place_of_others(plan, index, pass));
   for (const TensorUse& use : pass.uses) held.push_back({use.memory, "use"});
   held.push_back({pass.edge_ring, "edge ring"});
+  held.push_back({pass.worker_scratch, "scratch"});
   check_regions(std::move(held), plan.arena_bytes);
+  REQUIRE(pass.worker_scratch.bytes ==
+          options.workers *
+              round_up(std::max(pass.scratch_bytes, pass.edge_scratch_bytes), std::int64_t{4096}));
   if (!plan.host) return;
   held = held_in(plan, plan.host->pieces, plan.host->edge_pieces, index);
   held.push_back({plan.host->staging, "staging"});
@@ -327,8 +331,7 @@ void check_staging(const Plan& plan, const GraphCounts& graph) {
 }
 
 void check_budgets(const Plan& plan, const PlanOptions& options) {
-  const std::int64_t working =
-      plan.arena_bytes + options.workers * plan.scratch_bytes + plan.reduction_bytes;
+  const std::int64_t working = plan.arena_bytes + plan.reduction_bytes;
   const std::int64_t limit = options.device ? options.device_memory_bytes : options.memory_bytes;
   if (limit > 0) CHECK(working <= limit);
   if (plan.host && options.memory_bytes > 0) CHECK(plan.host->arena_bytes <= options.memory_bytes);
@@ -345,7 +348,7 @@ void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
   REQUIRE(plan.sections.size() == programs.size());
   REQUIRE(plan.host.has_value() == options.device);
   const std::vector<Located> passes = passes_of(plan);
-  for (const Located& at : passes) check_regions(plan, at.index, *at.pass);
+  for (const Located& at : passes) check_regions(plan, options, at.index, *at.pass);
   int index = 0;
   for (std::size_t section = 0; section < programs.size(); ++section) {
     for (const Pass& pass : plan.sections[section].passes) {
