@@ -4,15 +4,14 @@
     bench/out_of_core.py [--cases gcn-2,sage-3-1GiB] [--vertices N] [--edges N] [--budgets LIST]
 
 Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it with each
-`--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit before
-and behind each of these: a shared machine's pace changes within minutes. Behind every limited run
-fio measures the disk at the mix of reads and writes that the run had, past the page cache, 2 MiB a
+`--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit beside
+it, turn by turn: an epoch of one while the other stands still. Behind each pair of epochs fio
+measures the disk at the mix of reads and writes that the run had, past the page cache, 2 MiB a
 request, 16 at once, in huge pages. Epochs are whole, evaluation included; the first one warms up.
 For each case:
 
-- the losses and metrics of all epochs are bit-equal to those of the runs without a limit;
-- seconds an epoch over the larger of bytes / fio's rate and the epoch in memory (the mean of the
-  run before and the one behind): 1.25 at most;
+- the losses and metrics of all epochs are bit-equal to those of the run without a limit;
+- seconds an epoch over the larger of bytes / fio's rate and the epoch in memory: 1.25 at most;
 - bytes moved over the plan's: 1.05 at most;
 - predicted over measured seconds: 0.8 to 1.2;
 - the peak resident set is within --host-memory, and nothing was killed.
@@ -23,80 +22,49 @@ beginnings of names. Needs fio (bin/install-dependencies --bench) and 15 GB of d
 take about 50 minutes on two cores. Nothing else should run.
 """
 
+import statistics
 import sys
 
 import training
 from training import MIB, parse_size
+from turns import Run, train_in_turns
 
 MODELS = ["gcn", "sage"]
 LAYERS = [2, 3]
 EPOCHS = training.WARM_UP + 2
 CGROUP = 1.5
+DISK_SECONDS = 4  # of fio, behind each epoch
 GOALS = {"time": 1.25, "bytes": 1.05, "prediction": 0.2}
 
 
-def arguments_of(model, layers, options):
-    return ["--model", model, "--layers", layers, "--hidden", options.hidden, "--epochs", EPOCHS]
-
-
-def train(options, dataset, arguments, limit_bytes=None):
-    """The rates are measured for each run, just before it: a shared machine's pace changes in
-    minutes, and a prediction is compared with what follows."""
-    training.forget_rates(options)
-    return training.train(options, dataset, arguments, limit_bytes)
-
-
-def measure_limited(options, dataset, arguments, budget):
+def measure_case(options, dataset, arguments, budget):
+    rates = []
     limit = int(CGROUP * parse_size(budget))
-    result = train(options, dataset, [*arguments, "--host-memory", budget], limit)
-    if result["exit_code"] == 0 and result["bytes_read"] + result["bytes_written"] > 0:
-        result["disk_bytes_per_second"] = training.disk_rate(
-            options, result["bytes_read"], result["bytes_written"])
+    with Run(options, dataset, "unlimited", EPOCHS, arguments) as unlimited, \
+            Run(options, dataset, "limited", EPOCHS, [*arguments, "--host-memory", budget],
+                limit) as limited:
+
+        def measure_disk():
+            if sum(limited.moved()) > 0:
+                rates.append(training.disk_rate(options, *limited.moved(), DISK_SECONDS))
+
+        failed = train_in_turns([unlimited, limited], measure_disk)
+        if failed is not None:
+            return failed.result()
+        result, in_memory = limited.result(), unlimited.result()
+    if in_memory["bytes_read"] + in_memory["bytes_written"] > 0:
+        print("without a limit bytes moved, too: there is too little memory to compare with",
+              file=sys.stderr)
+    result["unlimited"] = in_memory
+    result["in_memory_seconds"] = in_memory["epoch_seconds"]
+    steady = rates[training.WARM_UP:]
+    result["disk_bytes_per_second"] = statistics.harmonic_mean(steady) if steady else None
+    figures, missed = judge(result, in_memory, parse_size(budget))
+    result.update(figures=figures, missed=missed)
     return result
 
 
-class Unlimited(Exception):
-    """A run without a limit failed."""
-
-
-class References:
-    """Runs without a limit, of one model: one before a case and one behind it, which is the next
-    one's before."""
-
-    def __init__(self, options, dataset, arguments, keep):
-        self.options, self.dataset, self.arguments = options, dataset, arguments
-        self.keep = keep
-        self.last = None
-
-    def before(self):
-        return self.last or self.behind()
-
-    def behind(self):
-        self.last = None
-        result = train(self.options, self.dataset, self.arguments)
-        if result["exit_code"] != 0:
-            raise Unlimited(f"without a limit: exit code {result['exit_code']}: {result['error']}")
-        if result["bytes_read"] + result["bytes_written"] > 0:
-            print("without a limit bytes moved, too: there is too little memory to compare with",
-                  file=sys.stderr)
-        self.keep(result)
-        self.last = result
-        return result
-
-
-def measure_case(options, references, dataset, arguments, budget):
-    before = references.before()
-    result = measure_limited(options, dataset, arguments, budget)
-    behind = references.behind()
-    if result["exit_code"] == 0:
-        around = [before["epoch_seconds"], behind["epoch_seconds"]]
-        result.update(around_seconds=around, in_memory_seconds=sum(around) / 2)
-        figures, missed = judge(result, [before, behind], parse_size(budget))
-        result.update(figures=figures, missed=missed)
-    return result
-
-
-def judge(result, references, budget_bytes):
+def judge(result, in_memory, budget_bytes):
     """The figures that the goals are about, and the names of the goals that are missed."""
     moved = result["bytes_read"] + result["bytes_written"]
     storage = moved / result["disk_bytes_per_second"] if moved else 0
@@ -111,7 +79,7 @@ def judge(result, references, budget_bytes):
     missed = [name for name in ("time", "bytes") if figures[name] > GOALS[name]]
     if abs(figures["prediction"] - 1) > GOALS["prediction"]:
         missed.append("prediction")
-    if any(result["curve"] != reference["curve"] for reference in references):
+    if result["curve"] != in_memory["curve"]:
         missed.append("losses")
     if result["peak_host_bytes"] > budget_bytes:
         missed.append("memory")
@@ -134,7 +102,7 @@ def print_case(name, result):
           f"| {figures['storage_seconds']:.2f} | {figures['time']:.2f} "
           f"| {result['bytes_read'] / 1e9:.2f} | {result['bytes_written'] / 1e9:.2f} "
           f"| {figures['bytes']:.3f} | {figures['prediction']:.2f} "
-          f"| {result['peak_host_bytes'] / MIB:.0f} | {result['compute_busy'] or 0:.2f} "
+          f"| {result['peak_host_bytes'] / MIB:.0f} | {result['cpu_busy']:.2f} "
           f"| {', '.join(missed) or '-'} |", flush=True)
     return not missed
 
@@ -149,19 +117,12 @@ def measure_model(options, results, model, layers, chosen):
         return True
     dataset = training.generate(options, "sbm", options.vertices, options.edges, options.features,
                                 options.classes)
-    arguments = arguments_of(model, layers, options)
-    references = References(
-        options, dataset, arguments,
-        lambda result: results.put(f"{model}-{layers}-unlimited", settings, result))
+    arguments = ["--model", model, "--layers", layers, "--hidden", options.hidden]
     good = True
     for name, budget in cases.items():
         result = results.get(name, settings)
         if result is None:
-            try:
-                result = measure_case(options, references, dataset, arguments, budget)
-            except Unlimited as error:
-                print(f"{name}: {error}", flush=True)
-                return False
+            result = measure_case(options, dataset, arguments, budget)
             results.put(name, settings, result)
         good &= print_case(name, result)
     return good

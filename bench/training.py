@@ -119,9 +119,12 @@ def train(options, dataset, arguments, limit_bytes=None):
     return result
 
 
-def read_run(run_dir):
-    """What a run that ended well says of itself; means over the epochs behind the warm-up."""
+def read_run(run_dir, seconds=None):
+    """What a run that ended well says of itself; means over the epochs behind the warm-up.
+    `seconds`: what each epoch took of a run that stood still meanwhile; its own clocks went on."""
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    for line, taken in zip(lines, seconds or []):
+        line["seconds"] = taken
     summary = json.loads((run_dir / "summary.json").read_text())
     steady = lines[WARM_UP:]
     curve = ("epoch", "loss", "train", "valid", "test", "valid_loss")
@@ -135,7 +138,7 @@ def read_run(run_dir):
             line["bytes_to_device"] + line["bytes_from_device"] for line in steady),
         "most_bytes": max(line["bytes_read"] + line["bytes_written"] for line in steady),
         **{key: summary.get(key) for key in KEPT},
-        **{key: steady[-1].get(key) for key in WAITS},
+        **({key: steady[-1].get(key) for key in WAITS} if seconds is None else {}),
         **plan_figures(json.loads((run_dir / "plan.json").read_text())),
     }
 

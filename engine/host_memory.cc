@@ -97,7 +97,7 @@ std::int64_t peak_host_bytes() { return kibibytes_of("/proc/self/status", "VmHWM
 std::int64_t resident_host_bytes() { return kibibytes_of("/proc/self/status", "VmRSS:"); }
 
 std::int64_t held_host_bytes() {
-  constexpr std::int64_t kLeast = 40 << 20, kStep = 8 << 20;
+  constexpr std::int64_t kLeast = 24 << 20, kStep = 8 << 20;
   return std::max(kLeast, round_up(resident_host_bytes(), kStep));
 }
 

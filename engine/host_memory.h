@@ -10,7 +10,7 @@ namespace ooc {
 // is resident now; 0 where the kernel doesn't say.
 std::int64_t peak_host_bytes();
 std::int64_t resident_host_bytes();
-// The same in steps of 8 MiB, 40 MiB at least: it varies by a few from run to run, and what a
+// The same in steps of 8 MiB, 24 MiB at least: it varies by a few from run to run, and what a
 // budget allows should not.
 std::int64_t held_host_bytes();
 

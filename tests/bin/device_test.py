@@ -166,15 +166,15 @@ class DeviceTest(ProgramTest):
                      *("--run-dir", "whole", "--quiet"))  # fmt: skip
         arguments = (self.dataset, *model, *epochs, "--run-dir", "run")
         for epoch, options in (
-            (3, ("--devices", "cpu:1", "--device-memory", "30MiB", "--host-memory", "75MiB")),
+            (3, ("--devices", "cpu:1", "--device-memory", "30MiB", "--host-memory", "59MiB")),
             (6, ("--devices", "cpu:1", "--device-memory", "24MiB", "--host-memory", "auto")),
-            (9, ("--devices", "cpu", "--host-memory", "80MiB")),
+            (9, ("--devices", "cpu", "--host-memory", "64MiB")),
             (12, ("--devices", "cpu:1", "--device-memory", "auto", "--cache-policy", "lp")),
             (15, ("--devices", "auto", "--device-memory", "auto", "--host-memory", "auto")),
         ):
             self.kill_after(epoch, *arguments, *options)
             arguments = ("--resume", "run")
-        small = ("--devices", "cpu:1", "--device-memory", "20MiB", "--host-memory", "62MiB")
+        small = ("--devices", "cpu:1", "--device-memory", "20MiB", "--host-memory", "46MiB")
         self.succeed("ooc-train", *arguments, *small, "--quiet")
         self.assertEqual(curve(self.path / "run"), curve(self.path / "whole"))
         last = metrics(self.path / "run")[-1]

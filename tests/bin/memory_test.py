@@ -35,7 +35,7 @@ class MemoryTest(ProgramTest):
         self.train("auto")
         expected = curve(self.path / "run")
         for policy in ("none", "lru", "dp", "lp"):
-            for memory in (80, 96):
+            for memory in (64, 80):
                 with self.subTest(policy=policy, memory=memory):
                     summary = self.train(f"{memory}MiB", "--cache-policy", policy)
                     self.assertLessEqual(summary["peak_host_bytes"], memory * MIB)
@@ -52,7 +52,7 @@ class MemoryTest(ProgramTest):
         options = ("--dropout", 0)
         self.train("auto", *options, epochs=12)
         expected = curve(self.path / "run")
-        for memory in (80, 96):
+        for memory in (64, 80):
             summary = self.train(f"{memory}MiB", *options, epochs=12)
             self.assertLessEqual(summary["peak_host_bytes"], memory * MIB)
             self.assertEqual(curve(self.path / "run"), expected)
@@ -75,13 +75,13 @@ class MemoryTest(ProgramTest):
 
     def test_a_run_goes_on_under_another_budget(self):
         self.train("auto", run="whole", epochs=6)
-        self.train("80MiB", "--cache-policy", "none", epochs=2)
+        self.train("64MiB", "--cache-policy", "none", epochs=2)
         junk = self.path / "run" / "scratch"
         junk.mkdir()  # as a kill leaves it
         (junk / "junk").write_text("x")
         (self.path / "elsewhere").mkdir()
         self.succeed(
-            *("ooc-train", "--resume", "run", "--epochs", 4, "--host-memory", "100MiB"),
+            *("ooc-train", "--resume", "run", "--epochs", 4, "--host-memory", "84MiB"),
             *("--cache-policy", "lp", "--scratch", "elsewhere", "--quiet"),
         )
         self.assertEqual(os.listdir(self.path / "elsewhere"), [])
@@ -96,7 +96,7 @@ class MemoryTest(ProgramTest):
         self.train("auto", "--model", "sage")
         infer = ("ooc-infer", "x.ooc", "--run", "run", "--threads", 2)
         self.succeed(*infer, "-o", "all.npy")
-        self.succeed(*infer, "-o", "little.npy", "--host-memory", "80MiB")
+        self.succeed(*infer, "-o", "little.npy", "--host-memory", "64MiB")
         everything, little = (np.load(self.path / f"{name}.npy") for name in ("all", "little"))
         self.assertTrue(np.array_equal(everything, little))
         self.fail_with(4, "the least that works", *infer, "-o", "x.npy", "--host-memory", "8MiB")

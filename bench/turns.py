@@ -1,0 +1,113 @@
+"""Trainings turn by turn: each runs for an epoch while the others stand still.
+
+A shared machine's pace changes within minutes, and by a third: what is compared has to be measured
+seconds apart, not one run after the other.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import training
+from memory_limit import MemoryCgroup
+
+POLL_SECONDS = 0.02
+
+
+class Run:
+    """A training of `epochs` epochs that stands still but in epoch(). With `limit_bytes` in a
+    memory cgroup. Its directory and its scratch lie beside the dataset and are gone afterwards, but
+    for a run that failed. Use with `with`."""
+
+    def __init__(self, options, dataset, name, epochs, arguments, limit_bytes=None):
+        self.run_dir = options.work / f"run-{name}"
+        self.epochs = epochs
+        self.seconds, self.cpu_seconds = [], []  # of each epoch
+        shutil.rmtree(self.run_dir, ignore_errors=True)
+        self.group = limit_bytes and MemoryCgroup(f"ooc-bench-{os.getpid()}-{name}", limit_bytes)
+        self.process = None
+        self.error = ""
+        self.command = [options.programs / "ooc-train", dataset, "--run-dir", self.run_dir,
+                        "--quiet", "--epochs", str(epochs), *map(str, arguments)]
+        # The machine's rates are measured just before what they predict.
+        cache = options.work / f"cache-{name}"
+        shutil.rmtree(cache, ignore_errors=True)
+        self.environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        if self.process is not None and self.process.returncode == 0:
+            shutil.rmtree(self.run_dir)
+        if self.group:
+            self.group.path.rmdir()
+
+    def epoch(self):
+        """The next one; the first one with all that comes before it. False: the run failed."""
+        done = self.epochs_done()
+        begin, cpu_begin = time.monotonic(), sum(self.cpu_seconds)
+        if self.process is None:
+            self.process = subprocess.Popen(
+                self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                env=self.environment, preexec_fn=self.group.enter if self.group else None)
+        else:
+            self.process.send_signal(signal.SIGCONT)
+        cpu = cpu_begin
+        while self.process.poll() is None:
+            cpu = self.cpu_so_far()
+            if self.epochs_done() > done:
+                break
+            time.sleep(POLL_SECONDS)
+        self.seconds.append(time.monotonic() - begin)
+        self.cpu_seconds.append(cpu - cpu_begin)
+        if self.process.poll() is None and done + 1 < self.epochs:
+            self.process.send_signal(signal.SIGSTOP)
+            return True
+        self.error = self.process.communicate()[1].strip()[-500:]
+        return self.process.returncode == 0
+
+    def cpu_so_far(self):
+        """Seconds of all its threads; the process is there, ended or not."""
+        text = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def epochs_done(self):
+        metrics = self.run_dir / "metrics.jsonl"
+        return metrics.read_text().count("\n") if metrics.exists() else 0
+
+    def moved(self):
+        """Bytes read and written in the last epoch."""
+        line = json.loads((self.run_dir / "metrics.jsonl").read_text().splitlines()[-1])
+        return line["bytes_read"], line["bytes_written"]
+
+    def result(self):
+        """As training.train() has it, behind the last epoch or a failure; `cpu_busy` is the share
+        of all processors' time that it took."""
+        result = {"exit_code": self.process.returncode, "error": self.error,
+                  "peak_cgroup_bytes": self.group.peak() if self.group else None}
+        if self.process.returncode == 0:
+            result.update(training.read_run(self.run_dir, self.seconds))
+            steady = slice(training.WARM_UP, None)
+            result["cpu_busy"] = (sum(self.cpu_seconds[steady])
+                                  / (sum(self.seconds[steady]) * os.cpu_count()))
+        return result
+
+
+def train_in_turns(runs, between):
+    """One epoch of each after the other, and between() when all had one. Returns the first run that
+    failed, at once, or None."""
+    for _ in range(runs[0].epochs):
+        for run in runs:
+            if not run.epoch():
+                return run
+        between()
+    return None
