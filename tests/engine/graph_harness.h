@@ -77,14 +77,13 @@ class GraphHarness {
   Result run(const TensorGraph& graph, const std::vector<TensorId>& roots,
              const PlanOptions& options = {}) {
     const StagedGraph staged = make_stages(graph, "test", roots);
-    GraphCounts counts = counts_of(dataset_);
+    return run(graph, roots, staged, make_plan({&staged.program}, counts(), options), options);
+  }
+  // The same, planned before; with sources and parameters as they are now.
+  Result run(const TensorGraph& graph, const std::vector<TensorId>& roots,
+             const StagedGraph& staged, const Plan& plan, const PlanOptions& options) {
     std::map<std::string, TensorStore*> stores = inputs_.stores();
-    for (const auto& [name, tensor] : tensors_) {
-      stores[name] = &tensor->store(io_);
-      counts.stored_dtypes[name] = tensor->dtype();
-      counts.produced_inputs.insert(name);
-    }
-    const Plan plan = make_plan({&staged.program}, counts, options);
+    for (const auto& [name, tensor] : tensors_) stores[name] = &tensor->store(io_);
     Executor executor(*backend_, io_, dataset_, {&staged.program}, plan, stores,
                       {"/", options.workers});
     for (std::size_t id = 0; id < graph.tensors().size(); ++id) {
@@ -133,7 +132,11 @@ class GraphHarness {
     }
     REQUIRE_FALSE(roots.empty());
     const Result backward = run(graph, roots, plan_);
-    const auto loss = [&] { return scalar(graph, output, run(graph, {output}, plan_)); };
+    const StagedGraph staged = make_stages(graph, "test", {output});
+    const Plan plan = make_plan({&staged.program}, counts(), plan_);
+    const auto loss = [&] {
+      return scalar(graph, output, run(graph, {output}, staged, plan, plan_));
+    };
     for (const auto& [tensor, parts] : made) {
       std::vector<double> gradient = backward.tensors.at(parts.front());
       for (std::size_t part = 1; part < parts.size(); ++part) {
@@ -145,6 +148,15 @@ class GraphHarness {
   }
 
  private:
+  GraphCounts counts() const {
+    GraphCounts counts = counts_of(dataset_);
+    for (const auto& [name, tensor] : tensors_) {
+      counts.stored_dtypes[name] = tensor->dtype();
+      counts.produced_inputs.insert(name);
+    }
+    return counts;
+  }
+
   TensorId zeros(TensorGraph& graph, TensorId like) {
     const std::int64_t cols = graph.shape(like).cols;
     add_input("zeros", cols);
