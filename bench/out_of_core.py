@@ -49,7 +49,9 @@ def measure_case(options, dataset, arguments, budget):
                 rates.append(training.disk_rate(options, *limited.moved(), DISK_SECONDS))
 
         failed = train_in_turns([unlimited, limited], measure_disk)
-        if failed is not None:
+        if failed is unlimited:
+            sys.exit(f"without a limit: {failed.error()}")
+        if failed is limited:
             return failed.result()
         result, in_memory = limited.result(), unlimited.result()
     if in_memory["bytes_read"] + in_memory["bytes_written"] > 0:

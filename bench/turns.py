@@ -4,18 +4,23 @@ A shared machine's pace changes within minutes, and by a third: what is compared
 seconds apart, not one run after the other.
 """
 
+import ctypes
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 
 import training
 from memory_limit import MemoryCgroup
 
 POLL_SECONDS = 0.02
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
 
 
 class Run:
@@ -30,7 +35,7 @@ class Run:
         shutil.rmtree(self.run_dir, ignore_errors=True)
         self.group = limit_bytes and MemoryCgroup(f"ooc-bench-{os.getpid()}-{name}", limit_bytes)
         self.process = None
-        self.error = ""
+        self.errors = tempfile.TemporaryFile("w+")
         self.command = [options.programs / "ooc-train", dataset, "--run-dir", self.run_dir,
                         "--quiet", "--epochs", str(epochs), *map(str, arguments)]
         # The machine's rates are measured just before what they predict.
@@ -44,7 +49,7 @@ class Run:
     def __exit__(self, *_):
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
-            self.process.communicate()
+            self.process.wait()
         if self.process is not None and self.process.returncode == 0:
             shutil.rmtree(self.run_dir)
         if self.group:
@@ -56,8 +61,8 @@ class Run:
         begin, cpu_begin = time.monotonic(), sum(self.cpu_seconds)
         if self.process is None:
             self.process = subprocess.Popen(
-                self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                env=self.environment, preexec_fn=self.group.enter if self.group else None)
+                self.command, stdout=subprocess.DEVNULL, stderr=self.errors,
+                env=self.environment, preexec_fn=self.enter)
         else:
             self.process.send_signal(signal.SIGCONT)
         cpu = cpu_begin
@@ -70,9 +75,16 @@ class Run:
         self.cpu_seconds.append(cpu - cpu_begin)
         if self.process.poll() is None and done + 1 < self.epochs:
             self.process.send_signal(signal.SIGSTOP)
+            if self.epochs_done() > done + 1:
+                sys.exit(f"epochs of {self.run_dir.name} are too short to be taken in turn")
             return True
-        self.error = self.process.communicate()[1].strip()[-500:]
-        return self.process.returncode == 0
+        return self.process.wait() == 0
+
+    def enter(self):
+        """In the new process. One that stands still must not outlive a bench that is killed."""
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if self.group:
+            self.group.enter()
 
     def cpu_so_far(self):
         """Seconds of all its threads; the process is there, ended or not."""
@@ -89,10 +101,14 @@ class Run:
         line = json.loads((self.run_dir / "metrics.jsonl").read_text().splitlines()[-1])
         return line["bytes_read"], line["bytes_written"]
 
+    def error(self):
+        self.errors.seek(0)
+        return self.errors.read().strip()[-500:]
+
     def result(self):
         """As training.train() has it, behind the last epoch or a failure; `cpu_busy` is the share
         of all processors' time that it took."""
-        result = {"exit_code": self.process.returncode, "error": self.error,
+        result = {"exit_code": self.process.returncode, "error": self.error(),
                   "peak_cgroup_bytes": self.group.peak() if self.group else None}
         if self.process.returncode == 0:
             result.update(training.read_run(self.run_dir, self.seconds))
