@@ -1,6 +1,7 @@
 // ooc-infer: applies a trained model to a dataset.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
 #include "engine/devices.h"
+#include "engine/host_memory.h"
 #include "engine/inference.h"
 #include "engine/model_words.h"
 #include "engine/run_directory.h"
@@ -81,7 +83,8 @@ void infer(const Options& options) {
   check_result_path(files, options.output, options.force);
   const std::string checkpoint_path =
       options.run.empty() ? options.checkpoint : best_of(RunDirectory::open(files, options.run));
-  const Checkpoint checkpoint = read_checkpoint(files, checkpoint_path, DType::kF32);
+  const Checkpoint checkpoint = read_model(files, checkpoint_path, DType::kF32);
+  const std::int64_t held_reading = peak_host_bytes();
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
   const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
   if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
@@ -92,10 +95,13 @@ void infer(const Options& options) {
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
   inference.budget = measured_budget(*io, options.devices, options.host_memory,
                                      options.device_memory, inference.scratch);
+  // A budget is of all that the process ever takes: a large model's file was in memory as well.
+  inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
   const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
   nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};
+  facts["peak_host_bytes"] = peak_host_bytes();
   if (!ids_path.empty()) facts["ids"] = ids_path;
   const std::string metric = word_of(kMetrics, checkpoint.config.metric);
   for (const auto& [split, score] : {std::pair("train", result.scores.train),

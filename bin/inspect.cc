@@ -106,7 +106,7 @@ Facts run_facts(const std::string& path) {
 }
 
 Facts checkpoint_facts(const std::string& path) {
-  const Checkpoint checkpoint = read_checkpoint(posix_file_system(), path, DType::kF32);
+  const Checkpoint checkpoint = read_model(posix_file_system(), path, DType::kF32);
   const TrainingState& state = checkpoint.state;
   Facts facts;
   facts["checkpoint"] = path;

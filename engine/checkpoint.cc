@@ -45,31 +45,60 @@ Scores read_scores(const Hdf5Reader& file, const std::string& prefix) {
           file.read_double(prefix + "_test")};
 }
 
+DataError not_ours(const std::string& what, const std::string& where) {
+  return {what, where, "use a checkpoint that ooc-train wrote"};
+}
+
 std::vector<ParameterValues> read_group(const Hdf5Reader& file, const std::string& group,
                                         DType real, const std::string& where) {
   std::vector<ParameterValues> parameters;
   for (const std::string& name : file.list(group)) {
     Hdf5Array array = file.read_array(group + "/" + name);
     if (array.dtype != real || array.shape.size() != 2) {
-      throw DataError(fmt::format("parameter {} is no {} matrix", name, dtype_name(real)), where,
-                      "use a checkpoint that ooc-train wrote");
+      throw not_ours(fmt::format("parameter {} is no {} matrix", name, dtype_name(real)), where);
     }
-    ParameterValues values{name, array.shape[0], array.shape[1], std::move(array.data), {}, {}};
-    for (const auto& [moment, bytes] : {std::pair("m", &values.m), {"v", &values.v}}) {
-      const std::string path = fmt::format("/optimizer/{}/{}", moment, name);
-      if (group == "/parameters" && file.contains(path)) *bytes = file.read_array(path).data;
-      if (!bytes->empty() && bytes->size() != values.value.size()) {
-        throw DataError(fmt::format("{} has the wrong size", path), where,
-                        "use a checkpoint that ooc-train wrote");
-      }
-    }
-    if (values.m.empty() != values.v.empty()) {
-      throw DataError(fmt::format("one of the moments of parameter {} is missing", name), where,
-                      "use a checkpoint that ooc-train wrote");
-    }
-    parameters.push_back(std::move(values));
+    parameters.push_back({name, array.shape[0], array.shape[1], std::move(array.data), {}, {}});
   }
   return parameters;
+}
+
+void read_moments(const Hdf5Reader& file, ParameterValues& parameter, const std::string& where) {
+  for (const auto& [moment, bytes] : {std::pair("m", &parameter.m), {"v", &parameter.v}}) {
+    const std::string path = fmt::format("/optimizer/{}/{}", moment, parameter.name);
+    if (file.contains(path)) *bytes = file.read_array(path).data;
+    if (!bytes->empty() && bytes->size() != parameter.value.size()) {
+      throw not_ours(fmt::format("{} has the wrong size", path), where);
+    }
+  }
+  if (parameter.m.empty() != parameter.v.empty()) {
+    throw not_ours(fmt::format("one of the moments of parameter {} is missing", parameter.name),
+                   where);
+  }
+}
+
+// All but the moments and the best parameters.
+Checkpoint read_model(const Hdf5Reader& file, DType real, const std::string& path) {
+  if (file.read_string("format") != kFormat) throw not_ours("not a checkpoint", path);
+  if (file.read_int("version") > kVersion) {
+    throw DataError(fmt::format("checkpoint format version {} is newer than this ooc knows ({})",
+                                file.read_int("version"), kVersion),
+                    path, "use a newer ooc");
+  }
+  Checkpoint checkpoint;
+  checkpoint.config = run_config_from_toml(file.read_string("config"), path);
+  checkpoint.config.model.program = file.read_string("program");
+  checkpoint.dataset_checksum = file.read_string("dataset_checksum");
+  checkpoint.feature_cols = file.read_int("feature_cols");
+  checkpoint.classes = file.read_int("classes");
+  checkpoint.edge_types = file.read_int("edge_types");
+  TrainingState& state = checkpoint.state;
+  state.epoch = file.read_int("epoch");
+  state.best.epoch = file.read_int("best_epoch");
+  state.evaluations_since_best = file.read_int("evaluations_since_best");
+  state.best.scores = read_scores(file, "best");
+  state.last = read_scores(file, "last");
+  state.parameters = read_group(file, "/parameters", real, path);
+  return checkpoint;
 }
 
 }  // namespace
@@ -109,30 +138,16 @@ void write_best(FileSystem& files, const std::string& path, const Checkpoint& ch
 
 Checkpoint read_checkpoint(FileSystem& files, const std::string& path, DType real) {
   const Hdf5Reader file(read_file(files, path), path);
-  if (file.read_string("format") != kFormat) {
-    throw DataError("not a checkpoint", path, "use a checkpoint that ooc-train wrote");
+  Checkpoint checkpoint = read_model(file, real, path);
+  for (ParameterValues& parameter : checkpoint.state.parameters) {
+    read_moments(file, parameter, path);
   }
-  if (file.read_int("version") > kVersion) {
-    throw DataError(fmt::format("checkpoint format version {} is newer than this ooc knows ({})",
-                                file.read_int("version"), kVersion),
-                    path, "use a newer ooc");
-  }
-  Checkpoint checkpoint;
-  checkpoint.config = run_config_from_toml(file.read_string("config"), path);
-  checkpoint.config.model.program = file.read_string("program");
-  checkpoint.dataset_checksum = file.read_string("dataset_checksum");
-  checkpoint.feature_cols = file.read_int("feature_cols");
-  checkpoint.classes = file.read_int("classes");
-  checkpoint.edge_types = file.read_int("edge_types");
-  TrainingState& state = checkpoint.state;
-  state.epoch = file.read_int("epoch");
-  state.best.epoch = file.read_int("best_epoch");
-  state.evaluations_since_best = file.read_int("evaluations_since_best");
-  state.best.scores = read_scores(file, "best");
-  state.last = read_scores(file, "last");
-  state.parameters = read_group(file, "/parameters", real, path);
-  state.best.parameters = read_group(file, "/best", real, path);
+  checkpoint.state.best.parameters = read_group(file, "/best", real, path);
   return checkpoint;
+}
+
+Checkpoint read_model(FileSystem& files, const std::string& path, DType real) {
+  return read_model(Hdf5Reader(read_file(files, path), path), real, path);
 }
 
 }  // namespace ooc

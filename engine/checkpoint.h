@@ -44,5 +44,7 @@ void write_best(FileSystem& files, const std::string& path, const Checkpoint& ch
                 DType real);
 // DataError: missing, damaged, no checkpoint, or of another scalar type.
 Checkpoint read_checkpoint(FileSystem& files, const std::string& path, DType real);
+// The same less what only a training needs: the optimiser's moments and the best parameters.
+Checkpoint read_model(FileSystem& files, const std::string& path, DType real);
 
 }  // namespace ooc

@@ -106,7 +106,9 @@ class ResultWriter {
   void write_rows(BlockRows& source, Classifier* classifier) {
     const TensorLayout& layout = source.layout();
     std::vector<float> values;
-    for_each_batch(layout, layout.cols * std::int64_t{sizeof(float)},
+    const std::int64_t class_bytes =
+        classifier == nullptr ? 0 : std::max(layout.cols, std::int64_t{sizeof(std::int64_t)});
+    for_each_batch(layout, layout.cols * std::int64_t{sizeof(float)} + class_bytes,
                    [&](std::int64_t begin, std::int64_t end) {
                      values.resize(static_cast<std::size_t>((end - begin) * layout.cols));
                      rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
@@ -201,21 +203,35 @@ void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
   }
 }
 
-// A quarter of the budget at most: the more, the less often rows in another order are read.
-std::int64_t result_memory(const RunBudget& budget, std::int64_t vertices, std::int64_t cols) {
-  constexpr std::int64_t kLeast = 4 << 20, kUnlimited = 1 << 30;
-  const std::int64_t most =
-      budget.host_bytes > 0 ? std::max(kLeast, budget.host_bytes / 4) : kUnlimited;
-  return std::min(most, std::max(kLeast, vertices * cols * std::int64_t{sizeof(float)}));
-}
+struct InferencePlan {
+  Plan plan;
+  std::int64_t result_bytes = 0;  // of memory for results
+};
 
-// The parameters are there already; `own_bytes` are what the results and their scores take.
-Plan plan_inference(const ModelProgram& program, const GraphCounts& counts, std::int64_t own_bytes,
-                    const RunBudget& budget) {
-  Reserved reserved{budget.resident_bytes + own_bytes +
-                    process_reserve(budget.plan.workers, 0, counts)};
-  if (budget.plan.device) reserved.device_bytes = device_reserve(program);
-  return plan_in_budget({&program.program()}, counts, budget, reserved);
+// The results in `output` take a quarter of the budget at most (the more, the less often rows in
+// another order are read), and little where a plan fits only so. `own_bytes`: taken besides.
+InferencePlan plan_inference(const ModelProgram& program, TensorId output,
+                             const GraphCounts& counts, std::int64_t own_bytes,
+                             const RunBudget& budget) {
+  constexpr std::int64_t kLeast = 4 << 20, kUnlimited = 1 << 30;
+  const std::int64_t vertices = counts.edges.vertices;
+  const std::int64_t output_bytes =
+      vertices * program.model().graph.shape(output).cols * std::int64_t{sizeof(float)};
+  const TensorLayout ids{vertices, 1, counts.edges.block_rows};
+  Reserved reserved{
+      budget.resident_bytes + own_bytes + kLeast + output_reserve(program, output, counts) +
+      2 * stored_reserve(ids, DType::kI64) +  // ours, and the input's
+      process_reserve(budget.plan.workers, parameter_bytes(program, Mode::kEvaluate), counts)};
+  if (budget.plan.device) reserved.device_bytes = device_reserve(program, Mode::kEvaluate);
+  const std::int64_t wanted =
+      std::min(output_bytes, budget.host_bytes > 0 ? budget.host_bytes / 4 : kUnlimited);
+  if (wanted > kLeast) {
+    Reserved with_results = reserved;
+    with_results.host_bytes += wanted - kLeast;
+    auto plan = try_plan_in_budget({&program.program()}, counts, budget, with_results);
+    if (plan) return {std::move(*plan), wanted};
+  }
+  return {plan_in_budget({&program.program()}, counts, budget, reserved), kLeast};
 }
 
 Wanted wanted_of(const Dataset& dataset, const Checkpoint& checkpoint, Output output) {
@@ -250,7 +266,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   const ModelProgram program(model, facts, Mode::kEvaluate, wanted, kReal,
                              {rewrites_for_one_run(checkpoint.config)});
   if (wanted.loss) dataset.check_labels();
-  ParameterStore parameters(backend, kReal, program.model().parameters);
+  ParameterStore parameters(backend, kReal, program.model().parameters, Mode::kEvaluate);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
   const GraphInputs inputs(io, dataset);
   const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
@@ -258,13 +274,11 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   RunBudget budget = options.budget;
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   budget.plan.stop = stop;
-  const std::int64_t result_bytes = result_memory(budget, dataset.vertices(), cols);
-  const bool scores_logits = wanted.loss && needs_logits(checkpoint.config.metric, model.task);
+  const GraphCounts counts = counts_of(dataset);
   const std::int64_t score_bytes =
-      scores_logits ? metric_memory(checkpoint.config.metric, model.task, dataset.vertices(), cols)
-                    : 0;
-  const Plan plan = plan_inference(program, counts_of(dataset), result_bytes + score_bytes, budget);
-  ProgramRun run(backend, io, dataset, {&program}, plan, inputs, parameters,
+      wanted.loss ? metric_reserve(program, checkpoint.config.metric, model.task, counts) : 0;
+  const InferencePlan planned = plan_inference(program, tensor, counts, score_bytes, budget);
+  ProgramRun run(backend, io, dataset, {&program}, planned.plan, inputs, parameters,
                  {options.scratch, budget.plan.workers});
   if (!run.run(0, {}, stop)) interrupted();
   Classifier classifier(model.task, cols);
@@ -272,7 +286,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   const ResultShape shape = classes ? classifier.shape(dataset.vertices())
                                     : ResultShape{DType::kF32, dataset.vertices(), cols};
   const auto file = make_result_file(files, options.path, shape);
-  ResultWriter writer(inputs, result_bytes, *file, stop);
+  ResultWriter writer(inputs, planned.result_bytes, *file, stop);
   BlockRows rows = run.rows(0, tensor);
   writer.write_rows(rows, classes ? &classifier : nullptr);
   std::int64_t bytes_read = 0;

@@ -30,13 +30,13 @@ double load(const std::vector<std::byte>& bytes, DType real, std::size_t index) 
 }  // namespace
 
 ParameterStore::ParameterStore(Backend& backend, DType real,
-                               const std::vector<ModelParameter>& parameters)
+                               const std::vector<ModelParameter>& parameters, Mode mode)
     : backend_(backend), real_(real) {
   for (const ModelParameter& parameter : parameters) {
     Entry entry;
     entry.parameter = parameter;
     entry.value = backend.allocate(entry_bytes(entry));
-    if (parameter.trainable) {
+    if (parameter.trainable && mode == Mode::kTrain) {
       entry.m = backend.allocate(entry_bytes(entry));
       entry.v = backend.allocate(entry_bytes(entry));
     }
@@ -46,14 +46,6 @@ ParameterStore::ParameterStore(Backend& backend, DType real,
 
 std::size_t ParameterStore::entry_bytes(const Entry& entry) const {
   return static_cast<std::size_t>(entry.parameter.rows * entry.parameter.cols) * dtype_bytes(real_);
-}
-
-std::int64_t ParameterStore::bytes() const {
-  std::int64_t bytes = 0;
-  for (const Entry& entry : entries_) {
-    bytes += static_cast<std::int64_t>(entry_bytes(entry)) * (entry.parameter.trainable ? 3 : 1);
-  }
-  return bytes;
 }
 
 ParameterStore::Entry& ParameterStore::entry(const std::string& name) {
@@ -87,7 +79,7 @@ void ParameterStore::initialise(std::uint64_t seed) {
       store(values, real_, i, value);
     }
     to_device(values, *entry.value);
-    if (!p.trainable) continue;
+    if (!entry.m) continue;
     backend_.zero(entry.m->data(), entry.m->bytes());
     backend_.zero(entry.v->data(), entry.v->bytes());
   }
@@ -116,7 +108,7 @@ std::vector<ParameterValues> ParameterStore::capture() const {
                            to_host(entry, *entry.value),
                            {},
                            {}};
-    if (entry.parameter.trainable) {
+    if (entry.m) {
       values.m = to_host(entry, *entry.m);
       values.v = to_host(entry, *entry.v);
     }
@@ -140,7 +132,7 @@ void ParameterStore::restore(const std::vector<ParameterValues>& values, const s
                       where, "use a checkpoint of the same model and a dataset of the same shape");
     }
     to_device(found->value, *entry.value);
-    if (p.trainable && !found->m.empty()) {
+    if (entry.m && !found->m.empty()) {
       to_device(found->m, *entry.m);
       to_device(found->v, *entry.v);
     }

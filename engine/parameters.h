@@ -31,14 +31,15 @@ struct OptimizerOptions {
 // One thread.
 class ParameterStore {
  public:
-  ParameterStore(Backend& backend, DType real, const std::vector<ModelParameter>& parameters);
+  // One that only evaluates has no moments.
+  ParameterStore(Backend& backend, DType real, const std::vector<ModelParameter>& parameters,
+                 Mode mode = Mode::kTrain);
 
   DType real() const { return real_; }
   // Fresh values: a function of the seed and the parameter's name alone.
   void initialise(std::uint64_t seed);
   void set(const std::string& name, std::span<const double> values);  // row-major
   void* data(const std::string& name);
-  std::int64_t bytes() const;
 
   // Everything, copied to the host and back. restore() takes the same parameters in any order:
   // DataError (naming `where`) if one is missing or of another shape.

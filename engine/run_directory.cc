@@ -41,6 +41,26 @@ std::optional<std::int64_t> checkpoint_epoch(std::string_view name) {
   return epoch;
 }
 
+// Calls visit(line) for the lines of a file, without their ends, as long as it says to go on; not
+// for a torn last one. Memory of one line, or a little more.
+template <class Visit>
+void for_each_line(const ReadableFile& file, Visit&& visit) {
+  constexpr std::size_t kPiece = 1 << 16;
+  std::string text;  // read, and not visited yet
+  std::array<char, kPiece> piece;
+  for (std::uint64_t offset = 0; offset < file.size();) {
+    const std::size_t count = file.read_at(offset, std::as_writable_bytes(std::span(piece)));
+    if (count == 0) return;
+    offset += count;
+    text.append(piece.data(), count);
+    std::size_t begin = 0;
+    for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      if (!visit(std::string_view(text).substr(begin, end - begin))) return;
+    }
+    text.erase(0, begin);
+  }
+}
+
 std::string aside(const std::string& path) { return path + ".replaced"; }
 
 // What is left of a start that was cut off before there was a config.toml. A program that is
@@ -167,40 +187,46 @@ void RunDirectory::write_summary(const Json& summary) {
   files_->remove_all(at(kReplaces));
 }
 
-std::vector<Json> RunDirectory::truncate_metrics(std::int64_t epoch) {
-  std::vector<Json> lines;
-  std::string kept;
+std::vector<EpochNumbers> RunDirectory::truncate_metrics(std::int64_t epoch) {
+  std::vector<EpochNumbers> epochs;
+  metrics_bytes_ = 0;
   if (files_->exists(at(kMetrics))) {
-    const std::string text = text_of(*files_, at(kMetrics));
-    for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-      end = text.find('\n', begin);
-      if (end == std::string::npos) break;  // torn
-      const std::string_view line(text.data() + begin, end - begin);
-      Json json = Json::parse(line, nullptr, false);
-      const auto expected = static_cast<std::int64_t>(lines.size()) + 1;
-      if (expected > epoch || !json.is_object() || !json.contains("epoch") ||
-          json["epoch"] != expected) {
-        break;
-      }
-      kept.append(line).push_back('\n');
-      json.erase(kPasses);
-      lines.push_back(std::move(json));
-    }
+    for_each_line(*files_->open(at(kMetrics)), [&](std::string_view line) {
+      const auto next = static_cast<std::int64_t>(epochs.size()) + 1;
+      if (next > epoch) return false;
+      const Json json = Json::parse(line, nullptr, false);
+      const std::optional<EpochNumbers> numbers = epoch_numbers(json);
+      if (!numbers || json.value("epoch", Json()) != next) return false;
+      epochs.push_back(*numbers);
+      metrics_bytes_ += line.size() + 1;
+      return true;
+    });
   }
-  if (static_cast<std::int64_t>(lines.size()) != epoch) {
-    throw DataError(fmt::format("the line of epoch {} is missing or damaged", lines.size() + 1),
+  if (static_cast<std::int64_t>(epochs.size()) != epoch) {
+    throw DataError(fmt::format("the line of epoch {} is missing or damaged", epochs.size() + 1),
                     at(kMetrics), "train anew, or put back the file as it was");
   }
-  write_text(kMetrics, kept);
+  if (epoch == 0) write_text(kMetrics, "");
   metrics_ = files_->update(at(kMetrics));
-  metrics_bytes_ = kept.size();
-  return lines;
+  metrics_->truncate(metrics_bytes_);
+  return epochs;
 }
 
 void RunDirectory::append_metrics(const Json& line) {
   const std::string text = line.dump() + "\n";
   metrics_->write_at(metrics_bytes_, std::as_bytes(std::span(text)));
   metrics_bytes_ += text.size();
+}
+
+std::optional<EpochNumbers> epoch_numbers(const Json& line) {
+  EpochNumbers numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!line.is_object() || !line.contains(kEpochNumbers[i])) return std::nullopt;
+    const Json& number = line[kEpochNumbers[i]];
+    if (!number.is_number()) return std::nullopt;
+    numbers[i] = number.get<double>();
+  }
+  return numbers;
 }
 
 Json json_number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
@@ -257,7 +283,7 @@ Json metrics_line(const EpochRecord& record, const Plan& plan) {
   add_waits(line, record.counters);
   line["peak_host_bytes"] = peak_host_bytes();
   line["peak_device_bytes"] = record.peak_device_bytes;
-  line[kPasses] = passes_of(record, plan);
+  line["passes"] = passes_of(record, plan);
   return line;
 }
 

@@ -3,6 +3,7 @@
 // config.toml, program.saga, summary.json, and a run directory a seed (engine/seed_runs.h).
 #pragma once
 
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,14 @@
 #include "storage/file.h"
 
 namespace ooc {
+
+// The numbers of an epoch that a summary has medians of, and their names in its line of
+// metrics.jsonl: all of it that a run keeps in memory.
+inline constexpr std::array kEpochNumbers{"seconds", "bytes_read", "bytes_written",
+                                          "bytes_to_device", "bytes_from_device"};
+using EpochNumbers = std::array<double, kEpochNumbers.size()>;
+// Nothing where one of them is missing.
+std::optional<EpochNumbers> epoch_numbers(const nlohmann::ordered_json& line);
 
 // One thread. Errors of the file system pass through.
 class RunDirectory {
@@ -45,10 +54,9 @@ class RunDirectory {
   // Makes the run complete; a run that --force kept aside goes.
   void write_summary(const nlohmann::ordered_json& summary);
 
-  // Drops the lines of metrics.jsonl after `epoch`, and a torn last line; returns those kept, less
-  // what their passes did.
-  // DataError if they aren't those of the epochs 1 to `epoch`.
-  std::vector<nlohmann::ordered_json> truncate_metrics(std::int64_t epoch);
+  // Cuts off the lines of metrics.jsonl after `epoch`, and a torn last line; returns the numbers of
+  // those kept. DataError, and nothing is cut, if they aren't those of the epochs 1 to `epoch`.
+  std::vector<EpochNumbers> truncate_metrics(std::int64_t epoch);
   // Appends one line; it survives the process, and from the next checkpoint on the machine.
   void append_metrics(const nlohmann::ordered_json& line);
 
@@ -67,8 +75,7 @@ class RunDirectory {
 
 // The number, or null for NaN.
 nlohmann::ordered_json json_number(double value);
-// A line of metrics.jsonl. Under kPasses, what each pass of the epoch's plan did.
-inline constexpr const char* kPasses = "passes";
+// A line of metrics.jsonl; "passes" says what each pass of the epoch's plan did.
 nlohmann::ordered_json metrics_line(const EpochRecord& record, const Plan& plan);
 
 }  // namespace ooc

@@ -55,34 +55,56 @@ std::vector<Precomputed> all_precomputed(const std::vector<const ModelProgram*>&
   return all;
 }
 
-std::int64_t parameter_bytes(const ModelProgram& program) {
+}  // namespace
+
+std::int64_t stored_reserve(const TensorLayout& layout, DType dtype) {
+  return reader_bytes(layout, dtype, vertex_blocks_per_chunk(layout, dtype));
+}
+
+std::int64_t parameter_bytes(const ModelProgram& program, Mode mode) {
   std::int64_t elements = 0;
   for (const ModelParameter& parameter : program.model().parameters) {
-    elements += parameter.rows * parameter.cols * (parameter.trainable ? 3 : 1);
+    const bool moments = parameter.trainable && mode == Mode::kTrain;
+    elements += parameter.rows * parameter.cols * (moments ? 3 : 1);
   }
   return elements * static_cast<std::int64_t>(dtype_bytes(program.real()));
 }
-
-}  // namespace
 
 std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
                              const GraphCounts& counts) {
   constexpr std::int64_t kProcess = 8 << 20;  // HDF5, the log, the heap's own
   constexpr std::int64_t kWorker = 4 << 20;   // BLAS' buffer, copies for it, stack, heap
-  constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
   // Of chunks that are there or ahead: their tables of tiles; and of all chunks, sweep by sweep.
   constexpr std::int64_t kChunks = 48, kChunkBytes = 1024;
   const std::int64_t panel_tiles =
       counts.edges.block_count() / std::max<std::int64_t>(1, counts.edges.panel_count());
-  return kProcess + kWorker * workers + kCopies * parameter_bytes +
+  return kProcess + kWorker * workers + parameter_bytes +
          kChunks * panel_tiles * static_cast<std::int64_t>(sizeof(PanelTile)) +
          kChunkBytes * counts.edges.chunk_count() + SelfLoops::bytes_of(counts.edges.vertices);
 }
 
-std::int64_t device_reserve(const ModelProgram& program) {
+std::int64_t output_reserve(const ModelProgram& program, TensorId tensor,
+                            const GraphCounts& counts) {
+  const std::int64_t cols = program.model().graph.shape(tensor).cols;
+  const TensorLayout layout{counts.edges.vertices, cols, counts.edges.block_rows};
+  return reader_bytes(layout, program.real(), scratch_unit_blocks(layout, program.real()));
+}
+
+std::int64_t metric_reserve(const ModelProgram& program, Metric metric, Task task,
+                            const GraphCounts& counts) {
+  if (!needs_logits(metric, task)) return 0;
+  const TensorId logits = program.evaluated().logits;
+  const std::int64_t cols = program.model().graph.shape(logits).cols;
+  const LabelFiles files(task, counts.edges, cols);
+  return metric_memory(metric, task, counts.edges.vertices, cols) +
+         stored_reserve(files.labels, files.labels_dtype) +
+         stored_reserve(files.splits, DType::kU8) + output_reserve(program, logits, counts);
+}
+
+std::int64_t device_reserve(const ModelProgram& program, Mode mode) {
   constexpr std::int64_t kPage = 4096;  // that a buffer may take beyond its bytes
   const auto buffers = static_cast<std::int64_t>(4 * program.model().parameters.size());
-  return parameter_bytes(program) + program.sum_bytes() + buffers * kPage;
+  return parameter_bytes(program, mode) + program.sum_bytes() + buffers * kPage;
 }
 
 namespace {
@@ -104,10 +126,15 @@ PlanOptions options_in(const RunBudget& budget, const Reserved& reserved, std::i
 
 }  // namespace
 
+std::optional<Plan> try_plan_in_budget(const std::vector<const Program*>& programs,
+                                       const GraphCounts& counts, const RunBudget& budget,
+                                       const Reserved& reserved) {
+  return try_plan(programs, counts, options_in(budget, reserved, reserved.host_bytes));
+}
+
 Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
                     const RunBudget& budget, const Reserved& reserved) {
-  std::optional<Plan> plan =
-      try_plan(programs, counts, options_in(budget, reserved, reserved.host_bytes));
+  std::optional<Plan> plan = try_plan_in_budget(programs, counts, budget, reserved);
   if (plan) return std::move(*plan);
   // What a process holds varies a little: the least that is named has to work another time.
   constexpr std::int64_t kVariation = 2 << 20;
@@ -129,10 +156,13 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
       budget_(budget) {
   budget_.plan.strategy = config.cache_policy;
   budget_.plan.fuse_edges = parse_rewrites(config.rewrites).fusion;
-  const std::int64_t metric = metric_reserve(config, counts);
+  constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
+  const std::int64_t metric =
+      metric_reserve(evaluation(), config.metric, config.model.task, counts);
+  const std::int64_t parameters = kCopies * parameter_bytes(training_, Mode::kTrain);
   reserved_.host_bytes = budget_.resident_bytes + training_.sum_bytes() + metric +
-                         process_reserve(budget_.plan.workers, parameter_bytes(training_), counts);
-  if (budget_.plan.device) reserved_.device_bytes = device_reserve(training_);
+                         process_reserve(budget_.plan.workers, parameters, counts);
+  if (budget_.plan.device) reserved_.device_bytes = device_reserve(training_, Mode::kTrain);
   // Where neither fits, the budget is named that does for both.
   std::optional<BudgetError> too_small;
   try {
@@ -263,21 +293,6 @@ std::vector<const Program*> TrainingPlan::epoch_programs() const {
   std::vector<const Program*> programs;
   for (const ModelProgram* model : this->programs()) programs.push_back(&model->program());
   return programs;
-}
-
-std::int64_t TrainingPlan::metric_reserve(const RunConfig& config,
-                                          const GraphCounts& counts) const {
-  const Task task = config.model.task;
-  if (!needs_logits(config.metric, task)) return 0;
-  const ModelProgram& program = evaluation();
-  const std::int64_t cols = program.model().graph.shape(program.evaluated().logits).cols;
-  const LabelFiles files(task, counts.edges, cols);
-  const TensorLayout logits{counts.edges.vertices, cols, counts.edges.block_rows};
-  return metric_memory(config.metric, task, counts.edges.vertices, cols) +
-         reader_bytes(files.labels, files.labels_dtype,
-                      vertex_blocks_per_chunk(files.labels, files.labels_dtype)) +
-         reader_bytes(files.splits, DType::kU8, vertex_blocks_per_chunk(files.splits, DType::kU8)) +
-         reader_bytes(logits, program.real(), scratch_unit_blocks(logits, program.real()));
 }
 
 void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts& counts) {

@@ -72,7 +72,6 @@ class TrainingPlan {
   void choose_epoch(const RunConfig& config, const GraphFacts& facts, const GraphCounts& counts);
   void plan_once(const GraphCounts& counts);
   std::vector<const Program*> epoch_programs() const;
-  std::int64_t metric_reserve(const RunConfig& config, const GraphCounts& counts) const;
   void count_metric_bytes(const RunConfig& config, const GraphCounts& counts);
 
   ModelProgram training_;
@@ -85,16 +84,29 @@ class TrainingPlan {
   Plan epoch_;
 };
 
-// Of parameters with their moments and summed gradients, each in a buffer.
-std::int64_t device_reserve(const ModelProgram& program);
+// What one who reads rows of a file (engine/block_rows.h), of an output of the program, and all
+// that a metric needs take: nothing where it needs no logits.
+std::int64_t stored_reserve(const TensorLayout& layout, DType dtype);
+std::int64_t output_reserve(const ModelProgram& program, TensorId tensor,
+                            const GraphCounts& counts);
+std::int64_t metric_reserve(const ModelProgram& program, Metric metric, Task task,
+                            const GraphCounts& counts);
 
-// make_plan() with what the budget leaves where so much of it is taken.
+// What a ParameterStore takes: parameters, and for a training their moments.
+std::int64_t parameter_bytes(const ModelProgram& program, Mode mode);
+
+// Of a device's memory: the same and summed gradients, each in a buffer.
+std::int64_t device_reserve(const ModelProgram& program, Mode mode);
+
+// try_plan() and make_plan() with what the budget leaves where so much of it is taken.
+std::optional<Plan> try_plan_in_budget(const std::vector<const Program*>& programs,
+                                       const GraphCounts& counts, const RunBudget& budget,
+                                       const Reserved& reserved);
 Plan plan_in_budget(const std::vector<const Program*>& programs, const GraphCounts& counts,
                     const RunBudget& budget, const Reserved& reserved);
 
 // What a process takes beside what it holds already and what a plan gives out: buffers of BLAS,
-// stacks, tables of the executor, copies of `parameter_bytes` (parameters with their moments) that
-// evaluations and checkpoints make.
+// stacks, tables of the executor; and `parameter_bytes`, of parameters in all their copies.
 std::int64_t process_reserve(std::int64_t workers, std::int64_t parameter_bytes,
                              const GraphCounts& counts);
 

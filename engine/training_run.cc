@@ -23,13 +23,14 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-double median_of(const std::vector<Json>& lines, const char* key) {
+double median_of(const std::vector<EpochNumbers>& epochs, std::size_t number) {
   std::vector<double> values;
-  for (const Json& line : lines) values.push_back(line.at(key).get<double>());
+  values.reserve(epochs.size());
+  for (const EpochNumbers& numbers : epochs) values.push_back(numbers[number]);
   return median(std::move(values));
 }
 
-Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
+Json summarise(const Trainer& trainer, const std::vector<EpochNumbers>& epochs) {
   const TrainingState& state = trainer.state();
   Json summary;
   summary["metric"] = word_of(kMetrics, trainer.config().metric);
@@ -38,10 +39,10 @@ Json summarise(const Trainer& trainer, const std::vector<Json>& lines) {
   summary["test"] = json_number(state.best.scores.test);
   summary["last_test"] = json_number(state.last.test);
   summary["epochs"] = state.epoch;
-  summary["epoch_seconds_median"] = median_of(lines, "seconds");
-  for (const char* key : {"bytes_read", "bytes_written", "bytes_to_device", "bytes_from_device"}) {
-    summary[fmt::format("{}_per_epoch", key)] =
-        static_cast<std::int64_t>(std::llround(median_of(lines, key)));
+  summary["epoch_seconds_median"] = median_of(epochs, 0);
+  for (std::size_t i = 1; i < kEpochNumbers.size(); ++i) {
+    summary[fmt::format("{}_per_epoch", kEpochNumbers[i])] =
+        static_cast<std::int64_t>(std::llround(median_of(epochs, i)));
   }
   summary["peak_host_bytes"] = peak_host_bytes();
   summary["peak_device_bytes"] = trainer.peak_device_bytes();
@@ -72,16 +73,15 @@ RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bo
   if (finished && done(config, trainer.state())) {
     return {RunOutcome::kFinishedBefore, trainer.state().epoch, *finished};
   }
-  std::vector<Json> lines = run.truncate_metrics(trainer.state().epoch);
+  std::vector<EpochNumbers> epochs = run.truncate_metrics(trainer.state().epoch);
   std::int64_t written = trainer.state().epoch;  // epoch of the newest checkpoint
   run.write_plan(trainer.plan().json());
   while (!done(config, trainer.state())) {
     const std::optional<EpochRecord> record = trainer.run_epoch(stop);
     if (!record) break;
-    Json line = metrics_line(*record, trainer.plan().epoch_plan());
+    const Json line = metrics_line(*record, trainer.plan().epoch_plan());
     run.append_metrics(line);
-    line.erase(kPasses);
-    lines.push_back(std::move(line));
+    epochs.push_back(epoch_numbers(line).value());
     on_epoch(*record);
     if (record->epoch % config.checkpoint_every == 0 || done(config, trainer.state())) {
       run.write_checkpoint(trainer.checkpoint(), trainer.real());
@@ -93,7 +93,7 @@ RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bo
     if (epoch > written) run.write_checkpoint(trainer.checkpoint(), trainer.real());
     return {RunOutcome::kInterrupted, epoch, {}};
   }
-  Json summary = summarise(trainer, lines);
+  Json summary = summarise(trainer, epochs);
   run.write_summary(summary);
   return {RunOutcome::kFinished, epoch, std::move(summary)};
 }

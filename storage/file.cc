@@ -112,6 +112,12 @@ class PosixWritableFile final : public WritableFile {
     if (done < data.size()) throw_file_error(EINVAL, "cannot write", path_, offset + done);
   }
 
+  void truncate(std::uint64_t bytes) override {
+    while (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
+      if (errno != EINTR) throw_file_error(errno, "cannot shorten", path_);
+    }
+  }
+
   void sync() override {
     while (::fsync(fd_.get()) != 0) {
       if (errno != EINTR) throw_file_error(errno, "cannot sync", path_);

@@ -1,6 +1,7 @@
 #include "storage/hdf5_file.h"
 
 #include <fmt/format.h>
+#include <hdf5_hl.h>
 
 #include <utility>
 
@@ -103,10 +104,12 @@ std::vector<std::byte> Hdf5Writer::bytes() {
 }
 
 struct Hdf5Reader::Impl {
-  Impl(std::vector<std::byte> image, std::string name) : where(std::move(name)) {
-    OOC_CHECK(image.empty() || H5Pset_file_image(access, image.data(), image.size()) >= 0);
+  Impl(std::vector<std::byte> bytes, std::string name)
+      : where(std::move(name)), image(std::move(bytes)) {
+    constexpr unsigned kInPlace = H5LT_FILE_IMAGE_DONT_COPY | H5LT_FILE_IMAGE_DONT_RELEASE;
     if (!image.empty()) {
-      file = std::make_unique<Hdf5Id>(H5Fopen("ooc", H5F_ACC_RDONLY, access), H5Fclose);
+      file = std::make_unique<Hdf5Id>(H5LTopen_file_image(image.data(), image.size(), kInPlace),
+                                      H5Fclose);
     }
     if (image.empty() || !file->valid()) {
       throw DataError("not an HDF5 file, or a damaged one", where, "use another checkpoint");
@@ -128,7 +131,7 @@ struct Hdf5Reader::Impl {
   }
 
   std::string where;
-  Hdf5Id access{core_file_access(), H5Pclose};
+  std::vector<std::byte> image;
   std::unique_ptr<Hdf5Id> file;
 };
 

@@ -38,7 +38,8 @@ struct Hdf5Array {
   std::vector<std::byte> data;
 };
 
-// One thread. `where` names the file in errors: DataError if the bytes are no HDF5 file, or if what
+// One thread; takes no memory but the bytes and what it returns. `where`
+// names the file in errors: DataError if the bytes are no HDF5 file, or if what
 // is asked for isn't there or is of another type.
 class Hdf5Reader {
  public:

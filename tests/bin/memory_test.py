@@ -31,6 +31,12 @@ class MemoryTest(ProgramTest):
         )
         return json.loads((self.path / run / "summary.json").read_text())
 
+    def least_of(self, *command, memory=1):
+        """The least memory that works, in MiB, as the program names it when given too little."""
+        pattern = r"the least that works is (\d+) MiB"
+        result = self.fail_with(4, pattern, *command, "--host-memory", f"{memory}MiB")
+        return int(re.search(pattern, result.stderr)[1])
+
     def test_a_budget_is_kept_and_changes_nothing_but_bytes(self):
         self.train("auto")
         expected = curve(self.path / "run")
@@ -63,11 +69,7 @@ class MemoryTest(ProgramTest):
                     self.assertEqual(sum(p[key] for p in line["passes"]), line[key])
 
     def test_a_budget_too_small_names_one_that_works(self):
-        result = self.fail_with(
-            *(4, r"the least that works is \d+ MiB", "ooc-train", "x.ooc", "--hidden", 32),
-            *("--host-memory", "16MiB", "--threads", 2),
-        )
-        least = int(re.search(r"the least that works is (\d+) MiB", result.stderr)[1])
+        least = self.least_of("ooc-train", "x.ooc", "--hidden", 32, "--threads", 2)
         self.assertEqual(os.listdir(self.path), ["x.ooc"])
         for _ in range(3):
             summary = self.train(f"{least}MiB", epochs=2)
@@ -92,6 +94,22 @@ class MemoryTest(ProgramTest):
         self.assertEqual(curve(self.path / "run"), curve(self.path / "whole"))
         self.assertNotIn("scratch", os.listdir(self.path / "run"))
 
+    def test_a_long_run_takes_no_more_memory_than_a_short_one(self):
+        self.succeed(
+            *("ooc-prep", "generate", "sbm", "--vertices", 1000, "--edges", 4000),
+            *("--features", 8, "--classes", 5, "-o", "small.ooc", "--quiet"),
+        )
+        train = ("ooc-train", "small.ooc", "--hidden", 8, "--threads", 2, "--run-dir", "run")
+        least = self.least_of(*train)
+        epochs = 12000
+        for arguments in (
+            (*train, "--host-memory", f"{least}MiB", "--epochs", epochs, "--eval-every", epochs),
+            ("ooc-train", "--resume", "run", "--epochs", epochs + 1),
+        ):
+            self.succeed(*arguments, "--checkpoint-every", epochs, "--quiet")
+            summary = json.loads((self.path / "run/summary.json").read_text())
+            self.assertLessEqual(summary["peak_host_bytes"], least * MIB)
+
     def test_inference_keeps_a_budget_too(self):
         self.train("auto", "--model", "sage")
         infer = ("ooc-infer", "x.ooc", "--run", "run", "--threads", 2)
@@ -99,8 +117,28 @@ class MemoryTest(ProgramTest):
         self.succeed(*infer, "-o", "little.npy", "--host-memory", "64MiB")
         everything, little = (np.load(self.path / f"{name}.npy") for name in ("all", "little"))
         self.assertTrue(np.array_equal(everything, little))
-        self.fail_with(4, "the least that works", *infer, "-o", "x.npy", "--host-memory", "8MiB")
+        self.least_of(*infer, "-o", "x.npy")
         self.assertNotIn("x.npy", os.listdir(self.path))
+
+    def test_inference_of_a_large_model_keeps_the_least_that_it_names(self):
+        self.succeed(
+            *("ooc-prep", "generate", "sbm", "--vertices", 20000, "--edges", 40000),
+            *("--features", 64, "--classes", 5, "-o", "wide.ooc", "--quiet"),
+        )
+        self.succeed(  # parameters of 4.3 MiB
+            *("ooc-train", "wide.ooc", "--hidden", 1024, "--layers", 3, "--epochs", 1),
+            *("--run-dir", "run", "--quiet"),
+        )
+        for model in (("--run", "run"), ("--checkpoint", "run/checkpoint-1.h5")):
+            with self.subTest(model=model):
+                infer = ("ooc-infer", "wide.ooc", *model, "--what", "embeddings", "--threads", 2)
+                infer += ("-o", "wide.npy", "--force")
+                least = self.least_of(*infer)
+                # The same whatever is given, but for what the process happens to hold.
+                self.assertAlmostEqual(self.least_of(*infer, memory=least * 3 // 4), least, delta=8)
+                infer += ("--host-memory", f"{least}MiB", "--json")
+                facts = json.loads(self.succeed(*infer).stdout)
+                self.assertLessEqual(facts["peak_host_bytes"], least * MIB)
 
     def test_a_wrong_size_says_what_is_taken(self):
         self.fail_with(

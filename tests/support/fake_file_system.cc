@@ -65,6 +65,11 @@ class MemoryWritableFile final : public WritableFile {
     bytes.resize(std::max<std::size_t>(bytes.size(), offset + data.size()));
     std::memcpy(bytes.data() + offset, data.data(), data.size());
   }
+  void truncate(std::uint64_t bytes) override {
+    if (closed_) throw_file_error(EBADF, "cannot shorten", path_);
+    const std::lock_guard lock(content_->mutex);
+    content_->bytes.resize(bytes);
+  }
   void sync() override {
     if (closed_) throw_file_error(EBADF, "cannot sync", path_);
   }
@@ -141,6 +146,10 @@ class FaultyWritableFile final : public WritableFile {
       throw_file_error(faults.write_error, "cannot write", path(), offset);
     }
     base_->write_at(offset, data);
+  }
+  void truncate(std::uint64_t bytes) override {
+    files_.change(path());
+    base_->truncate(bytes);
   }
   void sync() override {
     files_.change(path());
