@@ -25,8 +25,8 @@ LIBC = ctypes.CDLL(None)
 
 class Run:
     """A training of `epochs` epochs that stands still but in epoch(). With `limit_bytes` in a
-    memory cgroup. Its directory and its scratch lie beside the dataset and are gone afterwards, but
-    for a run that failed. Use with `with`."""
+    memory cgroup. Its directory and its scratch lie beside the dataset and are gone after a run
+    that ended well. Use with `with`."""
 
     def __init__(self, options, dataset, name, epochs, arguments, limit_bytes=None):
         self.run_dir = options.work / f"run-{name}"
@@ -57,7 +57,8 @@ class Run:
 
     def epoch(self):
         """The next one; the first one with all that comes before it. False: the run failed."""
-        done = self.epochs_done()
+        done = len(self.seconds)
+        self.check_at_most(done)
         begin, cpu_begin = time.monotonic(), sum(self.cpu_seconds)
         if self.process is None:
             self.process = subprocess.Popen(
@@ -71,14 +72,17 @@ class Run:
             if self.epochs_done() > done:
                 break
             time.sleep(POLL_SECONDS)
+        self.check_at_most(done + 1)
         self.seconds.append(time.monotonic() - begin)
         self.cpu_seconds.append(cpu - cpu_begin)
         if self.process.poll() is None and done + 1 < self.epochs:
             self.process.send_signal(signal.SIGSTOP)
-            if self.epochs_done() > done + 1:
-                sys.exit(f"epochs of {self.run_dir.name} are too short to be taken in turn")
             return True
         return self.process.wait() == 0
+
+    def check_at_most(self, epochs):
+        if self.epochs_done() > epochs:
+            sys.exit(f"epochs of {self.run_dir.name} are too short to be taken in turn")
 
     def enter(self):
         """In the new process. One that stands still must not outlive a bench that is killed."""
