@@ -56,7 +56,10 @@ class KillTest(ProgramTest):
                 subprocess.run(["rm", "-rf", "x.ooc"], cwd=self.path, check=True)
             before = self.vertices()
             graph, after = (("small", 3000), ("large", 4000))[number % 2]
+            begin = time.monotonic()
             code = self.run_and_kill(graph, moments.uniform(0, 1.1 * duration))
+            if code == 0:  # the machine is faster than it was
+                duration = min(duration, time.monotonic() - begin)
             killed += code != 0
             self.assertIn(self.vertices(), (before, after))
             if code == 0:
