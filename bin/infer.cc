@@ -84,7 +84,7 @@ void infer(const Options& options) {
   const std::string checkpoint_path =
       options.run.empty() ? options.checkpoint : best_of(RunDirectory::open(files, options.run));
   const Checkpoint checkpoint = read_model(files, checkpoint_path, DType::kF32);
-  const std::int64_t held_reading = peak_host_bytes();
+  const std::int64_t held_reading = most_held_host_bytes();
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
   const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
   if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);

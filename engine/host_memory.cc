@@ -96,10 +96,17 @@ std::int64_t kibibytes_of(const std::string& path, std::string_view key) {
 std::int64_t peak_host_bytes() { return kibibytes_of("/proc/self/status", "VmHWM:"); }
 std::int64_t resident_host_bytes() { return kibibytes_of("/proc/self/status", "VmRSS:"); }
 
-std::int64_t held_host_bytes() {
+namespace {
+
+std::int64_t in_steps(std::int64_t bytes) {
   constexpr std::int64_t kLeast = 24 << 20, kStep = 8 << 20;
-  return std::max(kLeast, round_up(resident_host_bytes(), kStep));
+  return std::max(kLeast, round_up(bytes, kStep));
 }
+
+}  // namespace
+
+std::int64_t held_host_bytes() { return in_steps(resident_host_bytes()); }
+std::int64_t most_held_host_bytes() { return in_steps(peak_host_bytes()); }
 
 std::int64_t host_memory_for_us(const std::string& root) {
   const std::int64_t free =

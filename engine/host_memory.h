@@ -13,6 +13,8 @@ std::int64_t resident_host_bytes();
 // The same in steps of 8 MiB, 24 MiB at least: it varies by a few from run to run, and what a
 // budget allows should not.
 std::int64_t held_host_bytes();
+// The same of what it has held at most so far.
+std::int64_t most_held_host_bytes();
 
 // What this process may take in all, as --host-memory auto has it: what it has, and of what is free
 // all but a sixteenth, 64 MiB at least. Free is the least of what the machine has available and

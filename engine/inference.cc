@@ -4,6 +4,7 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -134,20 +135,20 @@ class ResultWriter {
                      file_.append_ids(ids);
                    });
   }
-  void write_names(const Dataset& dataset) {
-    const OriginalNames names(dataset);
-    constexpr std::int64_t kBytes = 256;  // of a name in memory, more than most have
-    std::vector<std::string> batch;
+  void write_names(const OriginalNames& names, const TensorLayout& layout) {
+    // Twice the mean, and what holds it.
+    const std::int64_t bytes = 64 + 2 * (names.end() / std::max<std::int64_t>(1, layout.rows));
     std::string buffer;
-    for_each_batch(dataset.tensor("ids")->layout(), kBytes,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     batch.resize(static_cast<std::size_t>(end - begin));
-                     rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
-                       batch[static_cast<std::size_t>(id - begin)] = names.of(row, buffer);
-                     });
-                     names.release();
-                     file_.append_names(batch);
-                   });
+    for_each_batch(layout, bytes, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<std::string> batch(static_cast<std::size_t>(end - begin));
+      std::pair<std::int64_t, std::int64_t> place{-1, -1};
+      rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
+        if (names.place_of(row) != std::exchange(place, names.place_of(row))) names.release();
+        batch[static_cast<std::size_t>(id - begin)] = names.of(row, buffer);
+      });
+      names.release();
+      file_.append_names(batch);
+    });
   }
 
  private:
@@ -275,9 +276,14 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   budget.plan.stop = stop;
   const GraphCounts counts = counts_of(dataset);
-  const std::int64_t score_bytes =
+  std::int64_t own_bytes =
       wanted.loss ? metric_reserve(program, checkpoint.config.metric, model.task, counts) : 0;
-  const InferencePlan planned = plan_inference(program, tensor, counts, score_bytes, budget);
+  std::optional<OriginalNames> names;
+  if (dataset.manifest().remapped == IdKind::kStrings) {
+    constexpr std::int64_t kHeaps = 8 << 20;  // of HDF5 and of what is freed
+    own_bytes += names.emplace(dataset).resident_bytes() + kHeaps;
+  }
+  const InferencePlan planned = plan_inference(program, tensor, counts, own_bytes, budget);
   ProgramRun run(backend, io, dataset, {&program}, planned.plan, inputs, parameters,
                  {options.scratch, budget.plan.workers});
   if (!run.run(0, {}, stop)) interrupted();
@@ -290,8 +296,8 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   BlockRows rows = run.rows(0, tensor);
   writer.write_rows(rows, classes ? &classifier : nullptr);
   std::int64_t bytes_read = 0;
-  if (dataset.manifest().remapped == IdKind::kStrings) {
-    writer.write_names(dataset);
+  if (names) {
+    writer.write_names(*names, inputs.store("ids").layout());
   } else if (dataset.remapped()) {
     const DatasetTensor store(io, *dataset.tensor("original_ids"));
     BlockRows ids = stored_rows(store, bytes_read);

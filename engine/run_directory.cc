@@ -52,10 +52,13 @@ void for_each_line(const ReadableFile& file, Visit&& visit) {
     const std::size_t count = file.read_at(offset, std::as_writable_bytes(std::span(piece)));
     if (count == 0) return;
     offset += count;
+    const std::size_t fresh = text.size();
     text.append(piece.data(), count);
     std::size_t begin = 0;
-    for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    for (std::size_t end = text.find('\n', fresh); end != std::string::npos;
+         end = text.find('\n', begin)) {
       if (!visit(std::string_view(text).substr(begin, end - begin))) return;
+      begin = end + 1;
     }
     text.erase(0, begin);
   }
@@ -190,16 +193,15 @@ void RunDirectory::write_summary(const Json& summary) {
 std::vector<EpochNumbers> RunDirectory::truncate_metrics(std::int64_t epoch) {
   std::vector<EpochNumbers> epochs;
   metrics_bytes_ = 0;
-  if (files_->exists(at(kMetrics))) {
+  if (epoch > 0 && files_->exists(at(kMetrics))) {
     for_each_line(*files_->open(at(kMetrics)), [&](std::string_view line) {
       const auto next = static_cast<std::int64_t>(epochs.size()) + 1;
-      if (next > epoch) return false;
       const Json json = Json::parse(line, nullptr, false);
       const std::optional<EpochNumbers> numbers = epoch_numbers(json);
       if (!numbers || json.value("epoch", Json()) != next) return false;
       epochs.push_back(*numbers);
       metrics_bytes_ += line.size() + 1;
-      return true;
+      return next < epoch;
     });
   }
   if (static_cast<std::int64_t>(epochs.size()) != epoch) {

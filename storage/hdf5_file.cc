@@ -177,7 +177,11 @@ Hdf5Array Hdf5Reader::read_array(const std::string& path) const {
   H5Sget_simple_extent_dims(space, extents.data(), nullptr);
   Hdf5Array array{*dtype, {extents.begin(), extents.end()}, {}};
   std::size_t count = 1;
-  for (const hsize_t extent : extents) count *= extent;
+  for (const hsize_t extent : extents) {
+    if (extent > impl_->image.size()) impl_->missing("array " + path);  // more than there is
+    count *= extent;
+    if (count > impl_->image.size()) impl_->missing("array " + path);
+  }
   array.data.resize(count * dtype_bytes(*dtype));
   if (count > 0 &&
       H5Dread(set, native_type(*dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, array.data.data()) < 0) {

@@ -38,7 +38,7 @@ struct Hdf5Array {
   std::vector<std::byte> data;
 };
 
-// One thread; takes no memory but the bytes and what it returns. `where`
+// One thread; takes little memory but the bytes and what it returns. `where`
 // names the file in errors: DataError if the bytes are no HDF5 file, or if what
 // is asked for isn't there or is of another type.
 class Hdf5Reader {

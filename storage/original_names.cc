@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "storage/errors.h"
 
 namespace ooc {
@@ -12,6 +15,22 @@ OriginalNames::OriginalNames(const Dataset& dataset)
 std::int64_t OriginalNames::end_of(std::int64_t row) const {
   const std::int64_t block_rows = ends_.layout().block_rows;
   return reinterpret_cast<const std::int64_t*>(ends_.chunk(row / block_rows, 0))[row % block_rows];
+}
+
+std::pair<std::int64_t, std::int64_t> OriginalNames::place_of(std::int64_t row) const {
+  const auto chunk_of = [](const VertexTensorFile& file, std::int64_t at) {
+    return vertex_chunk_of(file.layout(), file.dtype(), at / file.layout().block_rows, 0);
+  };
+  return {chunk_of(ends_, row), chunk_of(bytes_, std::min(end_of(row), bytes_.layout().rows) - 1)};
+}
+
+std::int64_t OriginalNames::resident_bytes() const {
+  std::int64_t bytes = 0;
+  for (const VertexTensorFile* file : {&ends_, &bytes_}) {
+    const std::vector<std::uint64_t> chunks = vertex_chunk_bytes(file->layout(), file->dtype());
+    bytes += 2 * static_cast<std::int64_t>(*std::max_element(chunks.begin(), chunks.end()));
+  }
+  return bytes;
 }
 
 void OriginalNames::release() const {

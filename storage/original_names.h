@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "storage/dataset.h"
 
@@ -20,8 +21,12 @@ class OriginalNames {
   // Where the id of the last row ends.
   std::int64_t end() const { return end_of(ends_.layout().rows - 1); }
 
-  // What of() read so far needn't stay resident.
+  // Rows of the same place lie in the same chunks of both files. Those of other places needn't stay
+  // resident: release() them.
+  std::pair<std::int64_t, std::int64_t> place_of(std::int64_t row) const;
   void release() const;
+  // Bytes that two places take at most.
+  std::int64_t resident_bytes() const;
 
  private:
   std::int64_t end_of(std::int64_t row) const;

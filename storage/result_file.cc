@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "storage/errors.h"
+#include "storage/hdf5_id.h"
 #include "storage/npy_file.h"
 #include "storage/text_file.h"
 
@@ -100,7 +101,16 @@ class Hdf5ResultFile final : public ResultFile {
   Hdf5ResultFile(FileSystem& files, const std::string& path, const ResultShape& shape)
       : files_(files), path_(path), shape_(shape) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    file_ = check(H5Fcreate((path + ".tmp").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    // Names fill the library's cache up to its limit, which is 32 MiB unless it is told another.
+    H5AC_cache_config_t cache{};
+    cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+    check(H5Pget_mdc_config(access, &cache));
+    cache.set_initial_size = true;
+    cache.initial_size = cache.min_size = 1 << 20;
+    cache.max_size = 2 << 20;
+    check(H5Pset_mdc_config(access, &cache));
+    file_ = check(H5Fcreate((path + ".tmp").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access));
     create(data_, "/data", native_type(shape.dtype), shape.cols);
   }
   ~Hdf5ResultFile() override {

@@ -140,6 +140,30 @@ class MemoryTest(ProgramTest):
                 facts = json.loads(self.succeed(*infer).stdout)
                 self.assertLessEqual(facts["peak_host_bytes"], least * MIB)
 
+    def test_inference_of_vertices_with_long_names_keeps_the_least_that_it_names(self):
+        names = [f"{i:06d}" + "x" * 794 for i in range(50000)]  # 38 MiB
+        raw = self.path / "raw"
+        raw.mkdir()
+        with open(raw / "edges.csv", "w") as file:
+            file.writelines(f"{a},{b}\n" for a, b in zip(names, names[1:] + names[:1]))
+        for begin, split in enumerate(("train", "valid", "test")):
+            part = names[begin * 100 : begin * 100 + 100]
+            (raw / f"{split}_idx.csv").write_text("".join(f"{name}\n" for name in part))
+        np.save(raw / "features.npy", np.zeros((len(names), 8), np.float32))
+        np.save(raw / "labels.npy", np.arange(len(names)) % 3)
+        self.succeed(
+            *("ooc-prep", "import", raw, "--remap-ids", "--order", "random", "--undirected"),
+            *("-o", "names.ooc", "--quiet"),
+        )
+        self.succeed("ooc-train", "names.ooc", "--epochs", 1, "--run-dir", "run", "--quiet")
+        for output in ("out.npy", "out.h5"):
+            with self.subTest(output):
+                infer = ("ooc-infer", "names.ooc", "--run", "run", "--threads", 2, "-o", output)
+                least = self.least_of(*infer)
+                infer += ("--host-memory", f"{least}MiB", "--json")
+                facts = json.loads(self.succeed(*infer).stdout)
+                self.assertLessEqual(facts["peak_host_bytes"], least * MIB)
+
     def test_a_wrong_size_says_what_is_taken(self):
         self.fail_with(
             *(2, "it takes a size such as 512MiB, 4GiB or 1.5G, or auto", "ooc-train", "x.ooc"),

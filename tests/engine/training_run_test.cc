@@ -50,16 +50,21 @@ class Fixture {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // [loss, train, valid, test, valid_loss] of every line.
-  std::vector<nlohmann::json> curve() {
+  std::vector<nlohmann::json> lines() {
     std::vector<nlohmann::json> lines;
     std::istringstream in(text("metrics.jsonl"));
-    for (std::string line; std::getline(in, line);) {
-      const auto json = nlohmann::json::parse(line);
-      lines.push_back({json.at("epoch"), json.at("loss"), json.at("train"), json.at("valid"),
-                       json.at("test"), json.at("valid_loss")});
-    }
+    for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
     return lines;
+  }
+
+  // [loss, train, valid, test, valid_loss] of every line.
+  std::vector<nlohmann::json> curve() {
+    std::vector<nlohmann::json> curve;
+    for (const nlohmann::json& line : lines()) {
+      curve.push_back({line.at("epoch"), line.at("loss"), line.at("train"), line.at("valid"),
+                       line.at("test"), line.at("valid_loss")});
+    }
+    return curve;
   }
 
   MemoryFileSystem files;
@@ -108,6 +113,34 @@ TEST_CASE("training_run: lines after the checkpoint and a torn last line are dro
   write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(torn)));
   CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
   CHECK(fixture.curve() == whole.curve());
+}
+
+TEST_CASE("training_run: lines of any length are kept on resume, what is behind them is not") {
+  Fixture fixture;
+  fixture.run(fixture.files, false, 5);
+  std::string kept;
+  for (nlohmann::json& line : fixture.lines()) {
+    line["note"] = std::string(100'000, 'x');
+    kept += line.dump() + "\n";
+  }
+  const std::string text = kept + std::string(200'000, '\0');
+  write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(text)));
+  CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+  CHECK(fixture.text("metrics.jsonl").starts_with(kept));
+  CHECK(fixture.lines().size() == 12);
+}
+
+TEST_CASE("training_run: a line without its numbers is damaged, and nothing is cut") {
+  Fixture fixture;
+  fixture.run(fixture.files, false, 5);
+  std::string text;
+  for (nlohmann::json& line : fixture.lines()) {
+    if (line["epoch"] == 3) line.erase("bytes_read");
+    text += line.dump() + "\n";
+  }
+  write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(text)));
+  CHECK_THROWS_WITH(fixture.run(fixture.files, true), Contains("the line of epoch 3"));
+  CHECK(fixture.text("metrics.jsonl") == text);
 }
 
 TEST_CASE("training_run: best.h5 is there whenever a run has finished") {
