@@ -17,7 +17,6 @@ find_path(METIS_INCLUDE_DIR metis.h REQUIRED)
 find_library(METIS_LIBRARY metis REQUIRED)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial)
-find_library(HDF5_HL_LIBRARY hdf5_serial_hl REQUIRED)  # reads a file's image where it lies
 pkg_check_modules(LIBURING REQUIRED IMPORTED_TARGET liburing)
 
 # Clp, COIN-OR's solver of linear programs; its own file for pkg-config asks for LAPACK's headers.

@@ -1,7 +1,6 @@
 #include "storage/hdf5_file.h"
 
 #include <fmt/format.h>
-#include <hdf5_hl.h>
 
 #include <utility>
 
@@ -43,6 +42,21 @@ hid_t core_file_access() {
   constexpr std::size_t kIncrement = 1 << 20;
   OOC_CHECK(H5Pset_fapl_core(access, kIncrement, 0) >= 0);
   return access;
+}
+
+// The library would copy a file's image for the property list and again for the open file. It asks
+// these for memory instead and gets the image itself each time.
+void read_in_place(hid_t access, std::vector<std::byte>& image) {
+  using Op = H5FD_file_image_op_t;
+  H5FD_file_image_callbacks_t calls{};
+  calls.udata = image.data();
+  calls.image_malloc = [](std::size_t, Op, void* bytes) { return bytes; };
+  calls.image_memcpy = [](void* to, const void*, std::size_t, Op, void*) { return to; };
+  calls.image_free = [](void*, Op, void*) -> herr_t { return 0; };
+  calls.udata_copy = [](void* bytes) { return bytes; };
+  calls.udata_free = [](void*) -> herr_t { return 0; };
+  OOC_CHECK(H5Pset_file_image_callbacks(access, &calls) >= 0);
+  OOC_CHECK(H5Pset_file_image(access, image.data(), image.size()) >= 0);
 }
 
 }  // namespace
@@ -106,10 +120,9 @@ std::vector<std::byte> Hdf5Writer::bytes() {
 struct Hdf5Reader::Impl {
   Impl(std::vector<std::byte> bytes, std::string name)
       : where(std::move(name)), image(std::move(bytes)) {
-    constexpr unsigned kInPlace = H5LT_FILE_IMAGE_DONT_COPY | H5LT_FILE_IMAGE_DONT_RELEASE;
     if (!image.empty()) {
-      file = std::make_unique<Hdf5Id>(H5LTopen_file_image(image.data(), image.size(), kInPlace),
-                                      H5Fclose);
+      read_in_place(access, image);
+      file = std::make_unique<Hdf5Id>(H5Fopen("ooc", H5F_ACC_RDONLY, access), H5Fclose);
     }
     if (image.empty() || !file->valid()) {
       throw DataError("not an HDF5 file, or a damaged one", where, "use another checkpoint");
@@ -132,6 +145,7 @@ struct Hdf5Reader::Impl {
 
   std::string where;
   std::vector<std::byte> image;
+  Hdf5Id access{core_file_access(), H5Pclose};
   std::unique_ptr<Hdf5Id> file;
 };
 
