@@ -141,9 +141,10 @@ class ResultWriter {
     std::string buffer;
     for_each_batch(layout, bytes, [&](std::int64_t begin, std::int64_t end) {
       std::vector<std::string> batch(static_cast<std::size_t>(end - begin));
-      std::pair<std::int64_t, std::int64_t> place{-1, -1};
+      std::pair<std::int64_t, std::int64_t> at{-1, -1};
       rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
-        if (names.place_of(row) != std::exchange(place, names.place_of(row))) names.release();
+        const auto place = names.place_of(row);
+        if (std::exchange(at, place) != place) names.release();
         batch[static_cast<std::size_t>(id - begin)] = names.of(row, buffer);
       });
       names.release();
