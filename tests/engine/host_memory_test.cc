@@ -5,6 +5,8 @@
 #include <fstream>
 #include <vector>
 
+#include "tests/support/fake_file_system.h"
+
 using namespace ooc;
 
 namespace {
@@ -14,22 +16,20 @@ constexpr std::int64_t kMiB = 1 << 20;
 // A machine of 1,000 MiB available with this process holding 10 MiB, and its control groups.
 class Machine {
  public:
-  Machine() : root_(std::filesystem::temp_directory_path() / "ooc-host-memory-test") {
-    std::filesystem::remove_all(root_);
+  Machine() {
     write("proc/meminfo", "MemTotal: 4096000 kB\nMemAvailable: 1024000 kB\n");
     write("proc/self/status", "Name: x\nVmRSS:\t 10240 kB\n");
   }
-  ~Machine() { std::filesystem::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) const {
-    const std::filesystem::path file = root_ / path;
+    const std::filesystem::path file = directory_ / path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
-  std::int64_t memory() const { return host_memory_for_us(root_.string()); }
+  std::int64_t memory() const { return host_memory_for_us(directory_.path()); }
 
  private:
-  std::filesystem::path root_;
+  test::TemporaryDirectory directory_;
 };
 
 // Of so much free: less a margin, and what the process has.

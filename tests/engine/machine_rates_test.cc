@@ -4,34 +4,26 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/fake_file_system.h"
+
 using namespace ooc;
 
 namespace {
 
-class Directory {
+class Directory : public test::TemporaryDirectory {
  public:
-  explicit Directory(const std::string& name)
-      : path_(std::filesystem::temp_directory_path() / ("ooc-machine-rates-test-" + name)) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Directory() { std::filesystem::remove_all(path_); }
-  std::string path() const { return path_.string(); }
   // Of what is in it.
   std::vector<std::filesystem::path> files() const {
     std::vector<std::filesystem::path> found;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) found.push_back(entry);
+    for (const auto& entry : std::filesystem::directory_iterator(path())) found.push_back(entry);
     return found;
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace
 
 TEST_CASE("machine_rates: measured once, then read; anew where what is kept is broken") {
-  const Directory scratch("scratch"), cache("gather");
+  const Directory scratch, cache;
   const auto io = make_block_io();
   const auto rates = [&](std::int64_t workers) {
     return machine_rates(posix_file_system(), *io, {scratch.path(), workers, 32 << 20, 0.01},
@@ -66,7 +58,7 @@ TEST_CASE("machine_rates: measured once, then read; anew where what is kept is b
 }
 
 TEST_CASE("machine_rates: where they can't be kept they are measured all the same") {
-  const Directory scratch("uncached");
+  const Directory scratch;
   const auto io = make_block_io();
   const std::string nowhere = scratch.path() + "/file/cache";
   std::ofstream(scratch.path() + "/file") << "no directory";

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 
@@ -81,8 +80,8 @@ TEST_CASE("vertex_tensor: another shape or type than expected is refused") {
 }
 
 TEST_CASE("vertex_tensor: rows that were read don't stay resident") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "ooc-vertex-tensor-test").string();
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "rows";
   constexpr std::int64_t kRows = 1 << 20, kCols = 8, kBatch = 1 << 15;  // 32 MiB
   std::vector<float> rows(kBatch * kCols, 1.5f);
   VertexTensorWriter writer(posix_file_system(), path, DType::kF32, {kRows, kCols, 1 << 14});
@@ -103,5 +102,4 @@ TEST_CASE("vertex_tensor: rows that were read don't stay resident") {
   }
   CHECK(sum == 1.5 * kRows * kCols);
   CHECK((resident_pages() - before) * ::sysconf(_SC_PAGESIZE) < 8 << 20);
-  std::filesystem::remove(path);
 }
