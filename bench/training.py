@@ -75,9 +75,11 @@ def generate(options, kind, vertices, edges, features, classes):
     return dataset
 
 
-def environment(options):
-    """The machine's rates are measured in this bench, not taken from an earlier day."""
-    return {**os.environ, "XDG_CACHE_HOME": str(options.work / "cache")}
+def environment(cache):
+    """As users have it: OpenBLAS picks its kernels for the machine, whatever it was told to here.
+    The machine's rates are measured in this bench and kept in `cache`, not of an earlier day."""
+    free = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
+    return {**free, "XDG_CACHE_HOME": str(cache)}
 
 
 def forget_rates(options):
@@ -88,7 +90,8 @@ def forget_rates(options):
 def plan(options, *arguments):
     """What `ooc-train --plan --json` prints; None where the budget is too small (exit 4)."""
     command = [options.programs / "ooc-train", *map(str, arguments), "--plan", "--json", "--quiet"]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment(options))
+    result = subprocess.run(command, capture_output=True, text=True,
+                            env=environment(options.work / "cache"))
     if result.returncode == 4:
         return None
     if result.returncode != 0:
@@ -103,7 +106,7 @@ def train(options, dataset, arguments, limit_bytes=None):
     shutil.rmtree(run_dir, ignore_errors=True)
     command = [options.programs / "ooc-train", dataset, "--run-dir", run_dir, "--quiet",
                *map(str, arguments)]
-    how = {"capture_output": True, "text": True, "env": environment(options)}
+    how = {"capture_output": True, "text": True, "env": environment(options.work / "cache")}
     group_peak = None
     if limit_bytes is None:
         process = subprocess.run(command, **how)
@@ -155,6 +158,7 @@ def plan_figures(document):
         + document["bytes_from_device_per_epoch"],
         "plan_bound_link_bytes": epoch.get("bound_link_bytes"),
         "plan_remark": epoch.get("remark"),
+        "blas_core": document["blas_core"],
         "vertex_tensor_bytes": sum(tensor["bytes"] for tensor in epoch["tensors"]),
     }
 

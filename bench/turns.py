@@ -41,7 +41,7 @@ class Run:
         # The machine's rates are measured just before what they predict.
         cache = options.work / f"cache-{name}"
         shutil.rmtree(cache, ignore_errors=True)
-        self.environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+        self.environment = training.environment(cache)
 
     def __enter__(self):
         return self

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/rate_probes.h"
+#include "kernels/blas.h"
 #include "storage/checksum.h"
 #include "storage/errors.h"
 
@@ -47,8 +48,8 @@ std::string cache_path(const RateOptions& options, const std::string& cache) {
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
   const std::string key =
-      fmt::format("{} {} {} {} {}", kMethod, processor(), options.workers, probes_caches(options),
-                  static_cast<std::uint64_t>(status.st_dev));
+      fmt::format("{} {} {} {} {} {}", kMethod, processor(), blas_core(), options.workers,
+                  probes_caches(options), static_cast<std::uint64_t>(status.st_dev));
   return join_path(cache,
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
 }

@@ -2,6 +2,8 @@
 
 import json
 import os
+import platform
+import unittest
 
 import h5py
 import numpy as np
@@ -71,6 +73,15 @@ class InferTest(ProgramTest):
         self.succeed(*command, env=environment)
         self.assertEqual([rates], list((self.path / "cache/ooc").iterdir()))
         self.assertEqual(before, rates.stat().st_mtime_ns)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the kernels have other names")
+    def test_kernels_of_openblas_have_rates_of_their_own(self):
+        for kernels in ("Nehalem", "Sandybridge"):
+            environment = {**os.environ, "XDG_CACHE_HOME": str(self.path / "cache"),
+                           "OPENBLAS_CORETYPE": kernels}
+            self.succeed("ooc-infer", "x.ooc", "--run", "run", "-o", "out.npy", "--force",
+                         env=environment)
+        self.assertEqual(2, len(list((self.path / "cache/ooc").glob("rates-*.json"))))
 
     def test_what_is_refused(self):
         model = ("--run", "run")
