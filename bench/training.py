@@ -187,10 +187,10 @@ class HugePages:
             self.PATH.write_text(str(self.before))
 
 
-def disk_rate(options, bytes_read, bytes_written, seconds=8):
-    """Bytes a second, read and written together, that fio moves past the page cache at this mix:
-    2 MiB a request, 16 at once, from and into huge pages as ooc's are where there are any: with
-    small ones this disk is a third slower."""
+def run_fio(options, bytes_read, bytes_written, *how):
+    """fio's report on moving bytes past the page cache at this mix: 2 MiB a request, 16 at once,
+    from and into huge pages as ooc's are where there are any: with small ones this disk is a third
+    slower."""
     share = round(100 * bytes_read / (bytes_read + bytes_written))
     mix = {100: ["--rw=read"], 0: ["--rw=write"]}
     file = options.work / "fio"
@@ -203,10 +203,22 @@ def disk_rate(options, bytes_read, bytes_written, seconds=8):
         if not huge:
             print("no huge pages for fio (root?): small ones, with which it is slower",
                   file=sys.stderr, flush=True)
-        report = json.loads(run(*fio, *memory, "--time_based", f"--runtime={seconds}",
+        report = json.loads(run(*fio, *memory, *how,
                                 *mix.get(share, ["--rw=rw", f"--rwmixread={share}"])))
-    job = report["jobs"][0]
+    return report["jobs"][0]
+
+
+def disk_rate(options, bytes_read, bytes_written, seconds):
+    """Bytes a second, read and written together, with nothing beside it."""
+    job = run_fio(options, bytes_read, bytes_written, "--time_based", f"--runtime={seconds}")
     return job["read"]["bw_bytes"] + job["write"]["bw_bytes"]
+
+
+def seconds_of_moving(options, bytes_read, bytes_written):
+    """By fio's own clock."""
+    job = run_fio(options, bytes_read, bytes_written,
+                  f"--io_size={round(bytes_read + bytes_written)}")
+    return job["job_runtime"] / 1000
 
 
 def finish(options):

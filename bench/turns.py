@@ -120,14 +120,3 @@ class Run:
             result["cpu_busy"] = (sum(self.cpu_seconds[steady])
                                   / (sum(self.seconds[steady]) * os.cpu_count()))
         return result
-
-
-def train_in_turns(runs, between):
-    """One epoch of each after the other, and between() when all had one. Returns the first run that
-    failed, at once, or None."""
-    for _ in range(runs[0].epochs):
-        for run in runs:
-            if not run.epoch():
-                return run
-        between()
-    return None
