@@ -128,10 +128,6 @@ void write_best(FileSystem& files, const std::string& path, const Checkpoint& ch
   const BestModel& best = checkpoint.state.best;
   Checkpoint alone = checkpoint;
   alone.state = {best.epoch, best.parameters, best, 0, best.scores};
-  for (ParameterValues& parameter : alone.state.parameters) {
-    parameter.m.clear();
-    parameter.v.clear();
-  }
   alone.state.best.parameters.clear();
   write_checkpoint(files, path, alone, real);
 }

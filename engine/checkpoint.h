@@ -16,7 +16,7 @@ namespace ooc {
 struct BestModel {
   std::int64_t epoch = 0;  // 0: none yet
   Scores scores;
-  std::vector<ParameterValues> parameters;
+  std::vector<ParameterValues> parameters;  // without the optimiser's moments
 };
 
 struct TrainingState {

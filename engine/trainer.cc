@@ -228,6 +228,7 @@ void Trainer::keep_if_best(const EpochRecord& record) {
   if (best.epoch == 0 || std::isnan(best.scores.valid) ||
       record.scores->valid > best.scores.valid) {
     state_.best = {record.epoch, *record.scores, state_.parameters};
+    for (ParameterValues& parameter : state_.best.parameters) parameter.m = parameter.v = {};
     state_.evaluations_since_best = 0;
   } else {
     ++state_.evaluations_since_best;

@@ -354,6 +354,7 @@ TEST_CASE("trainer: the best epoch is the first with the best valid accuracy") {
       since = 0;
     }
     CHECK(trainer.state().best.epoch == best_epoch);
+    CHECK(trainer.state().best.parameters.front().m.empty());
     CHECK(trainer.state().evaluations_since_best == since);
   }
 }
