@@ -93,6 +93,7 @@ void infer(const Options& options) {
   inference.output = options.what;
   inference.path = options.output;
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
+  if (!options.scratch.empty()) files.create_directories(options.scratch);
   inference.budget = measured_budget(*io, options.devices, options.host_memory,
                                      options.device_memory, inference.scratch);
   // A budget is of all that the process ever takes: a large model's file was in memory as well.

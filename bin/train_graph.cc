@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "storage/errors.h"
+#include "storage/import/importer.h"
 #include "storage/tile.h"
 
 namespace ooc {
@@ -25,8 +26,9 @@ std::optional<std::int64_t> count_of(const std::string& text) {
   const std::string unit(end, text.data() + text.size());
   static const std::map<std::string, double> kUnits{{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}};
   if (error != std::errc{} || !kUnits.contains(unit)) return std::nullopt;
-  const double count = number * kUnits.at(unit);
-  if (!(count >= 0 && count < 1e15) || count != std::floor(count)) return std::nullopt;
+  const double product = number * kUnits.at(unit), count = std::round(product);
+  if (!(count >= 0 && count < 1e15)) return std::nullopt;
+  if (std::abs(product - count) > 1e-9 * count) return std::nullopt;  // 4.1 * 1e6 isn't whole
   return static_cast<std::int64_t>(count);
 }
 
@@ -73,6 +75,7 @@ std::int64_t bytes_of_edges(const EdgeLayout& edges) {
 
 AbsentGraph absent_graph(const std::string& list) {
   const std::map<std::string, std::int64_t> counts = counts_in(list);
+  check_block_rows(counts.at("block-rows"));
   AbsentGraph graph;
   graph.facts.vertices = counts.at("vertices");
   graph.facts.feature_cols = counts.at("features");

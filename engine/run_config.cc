@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #define TOML_EXCEPTIONS 1
@@ -192,6 +193,13 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
   if (!is_device(config.devices)) reader.wrong("devices");
   if (!is_memory(config.host_memory)) reader.wrong("host-memory");
   if (!is_memory(config.device_memory)) reader.wrong("device-memory");
+  const std::tuple<const char*, std::int64_t, std::int64_t> leasts[] = {
+      {"epochs", config.epochs, 1},         {"runs", config.runs, 1},
+      {"eval-every", config.eval_every, 1}, {"checkpoint-every", config.checkpoint_every, 1},
+      {"patience", config.patience, 0},     {"seed", config.seed, 0}};
+  for (const auto& [key, value, least] : leasts) {
+    if (value < least) reader.wrong(key);
+  }
   for (const auto& [key, value] : table) {
     if (!known.contains(std::string(key.str()))) reader.wrong(std::string(key.str()));
   }

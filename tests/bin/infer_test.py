@@ -83,6 +83,10 @@ class InferTest(ProgramTest):
                          env=environment)
         self.assertEqual(2, len(list((self.path / "cache/ooc").glob("rates-*.json"))))
 
+    def test_scratch_is_made_where_it_is_missing(self):
+        self.infer("--scratch", "new/scratch")
+        self.assertEqual([], os.listdir(self.path / "new/scratch"))
+
     def test_what_is_refused(self):
         model = ("--run", "run")
         self.infer()

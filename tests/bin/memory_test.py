@@ -194,6 +194,10 @@ class AbsentGraphTest(ProgramTest):
                     *(2, "it takes vertices=N,edges=N", "ooc-train", "--plan", "--graph", counts)
                 )
         self.fail_with(2, "--graph without --plan", "ooc-train", "--graph", self.COUNTS)
+        rows = self.COUNTS + ",block-rows=3"
+        self.fail_with(2, "--block-rows 3 is not", "ooc-train", "--plan", "--graph", rows)
+        fraction = self.COUNTS + ",edges=4.1M"  # no float times a million is that whole
+        self.succeed("ooc-train", "--plan", "--graph", fraction)
 
 
 if __name__ == "__main__":
