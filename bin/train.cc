@@ -173,6 +173,7 @@ void start(const cli::Command& command, TrainOptions& options) {
   if (options.plan) return;
   RunDirectory run =
       RunDirectory::create(posix_file_system(), options.run_dir, config, options.force);
+  const RunLock lock(posix_file_system(), run.path());
   train(command, options, machine, run, dataset, trainer);
 }
 
@@ -207,6 +208,7 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   Machine machine(config, run.path());
   const TrainerOptions trainer = planned(options, machine, config, dataset);
   if (options.plan) return;
+  const RunLock lock(posix_file_system(), run.path());
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);
   train(command, options, machine, run, dataset, trainer);

@@ -1,6 +1,7 @@
 #include "engine/run_directory.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
@@ -17,9 +18,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kConfig = "config.toml";
 constexpr const char* kProgram = "program.saga";
+constexpr const char* kPlan = "plan.json";
 constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kSummary = "summary.json";
 constexpr const char* kReplaces = ".replaces";  // there until the run that was put aside is gone
+constexpr const char* kLock = ".lock";          // while a process trains
 constexpr std::string_view kCheckpointPrefix = "checkpoint-";
 constexpr std::string_view kCheckpointSuffix = ".h5";
 
@@ -72,7 +75,7 @@ bool is_begun_only(FileSystem& files, const std::string& path, const std::string
   const std::vector<std::string> names = files.list(path);
   const bool marked = std::find(names.begin(), names.end(), kReplaces) != names.end();
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    if (name.ends_with(".tmp") || name == kReplaces) return true;
+    if (name.ends_with(".tmp") || name == kReplaces || name == kLock) return true;
     const std::string file = join_path(path, name);
     return name == kProgram && !files.is_directory(file) &&
            (marked || text_of(files, file) == program);
@@ -82,6 +85,7 @@ bool is_begun_only(FileSystem& files, const std::string& path, const std::string
 // Keeps the run at `path` until another has taken its place for good. If it was to take another's
 // place itself and hasn't finished, that other one is kept.
 void put_aside(FileSystem& files, const std::string& path) {
+  { const RunLock nobody_trains_it(files, path); }
   if (!files.exists(aside(path))) {
     files.rename(path, aside(path));
     return;
@@ -95,22 +99,41 @@ void put_aside(FileSystem& files, const std::string& path) {
 
 }  // namespace
 
+RunLock::RunLock(FileSystem& files, const std::string& run)
+    : files_(files), path_(join_path(run, kLock)), lock_(files.lock(path_)) {
+  if (lock_) return;
+  throw UsageError("another process is training this run", run,
+                   "wait for it, or stop it before you go on");
+}
+
+RunLock::~RunLock() {
+  try {
+    files_.remove_all(path_);
+  } catch (const Error& error) {  // it doesn't matter if it stays
+    spdlog::debug("{}", error.what());
+  }
+}
+
 RunDirectory RunDirectory::create(FileSystem& files, const std::string& path,
                                   const RunConfig& config, bool force) {
+  bool replaces = false;
   if (files.exists(join_path(path, kConfig))) {
     if (!force) {
       throw UsageError("run directory exists", path,
                        fmt::format("continue it with --resume {}, or use --force", path));
     }
     put_aside(files, path);
+    replaces = true;
   } else if (files.exists(path) &&
              !(files.is_directory(path) && is_begun_only(files, path, config.model.program))) {
     throw UsageError("there is something else than a run", path,
                      "remove it yourself or choose another --run-dir");
+  } else {
+    replaces = files.exists(join_path(path, kReplaces));  // a start that was cut off
   }
   files.create_directories(path);
   RunDirectory run(files, path);
-  if (files.exists(aside(path))) run.write_text(kReplaces, base_name(aside(path)) + "\n");
+  if (replaces) run.write_text(kReplaces, base_name(aside(path)) + "\n");
   run.set_config(config);
   if (config.runs == 1) run.truncate_metrics(0);
   return run;
@@ -133,12 +156,21 @@ void RunDirectory::write_text(const std::string& name, const std::string& text) 
 }
 
 void RunDirectory::set_config(const RunConfig& config) {
+  // A run that goes on has no result meanwhile.
+  if (config.epochs != config_.epochs || config.patience != config_.patience) {
+    files_->remove_all(at(kSummary));
+  }
   config_ = config;
   write_text(kProgram, config.model.program);
   write_text(kConfig, to_toml(config));
 }
 
-void RunDirectory::write_plan(const Json& plan) { write_text("plan.json", plan.dump(2) + "\n"); }
+void RunDirectory::write_plan(const Json& plan) { write_text(kPlan, plan.dump(2) + "\n"); }
+
+Json RunDirectory::plan() const {
+  if (!files_->exists(at(kPlan))) return nullptr;
+  return Json::parse(text_of(*files_, at(kPlan)), nullptr, false);
+}
 
 std::string RunDirectory::checkpoint_path(std::int64_t epoch) const {
   return at(fmt::format("{}{}{}", kCheckpointPrefix, epoch, kCheckpointSuffix));

@@ -24,12 +24,26 @@ using EpochNumbers = std::array<double, kEpochNumbers.size()>;
 // Nothing where one of them is missing.
 std::optional<EpochNumbers> epoch_numbers(const nlohmann::ordered_json& line);
 
+// While there, no other process trains the run in this directory: UsageError where one does.
+class RunLock {
+ public:
+  RunLock(FileSystem& files, const std::string& run);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  FileSystem& files_;
+  std::string path_;
+  std::unique_ptr<FileLock> lock_;
+};
+
 // One thread. Errors of the file system pass through.
 class RunDirectory {
  public:
   // A new directory with its config.toml. UsageError if `path` exists and isn't empty, unless
   // `force`: then the run there is kept as `path`.replaced until this one has finished. With
-  // `force` a path that is no run directory is a UsageError as well.
+  // `force` a path that is no run directory is a UsageError as well, and one that a process trains.
   static RunDirectory create(FileSystem& files, const std::string& path, const RunConfig& config,
                              bool force);
   // An existing one. DataError if it is none.
@@ -37,10 +51,12 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
   const RunConfig& config() const { return config_; }
-  // Replaces config.toml, for options that may change on resume.
+  // Replaces config.toml, for options that may change on resume. With other epochs or patience the
+  // run is one that hasn't ended.
   void set_config(const RunConfig& config);
 
   void write_plan(const nlohmann::ordered_json& plan);
+  nlohmann::ordered_json plan() const;  // as last written; null where there is none
   std::optional<std::int64_t> latest_checkpoint_epoch() const;
   // The newest checkpoint; nothing if none was written. Damaged ones are an error, not skipped.
   std::optional<Checkpoint> latest_checkpoint(DType real) const;

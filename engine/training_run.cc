@@ -1,6 +1,7 @@
 #include "engine/training_run.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,6 +54,18 @@ Json summarise(const Trainer& trainer, const std::vector<EpochNumbers>& epochs) 
   return summary;
 }
 
+// Results are the same to the last bit on the same kernels alone.
+void warn_of_other_kernels(const RunDirectory& run, const Json& plan) {
+  const Json before = run.plan();
+  if (!before.is_object() || !before.contains("blas_core")) return;
+  const Json &core = before["blas_core"], &now = plan.at("blas_core");
+  if (!core.is_string() || core == now) return;
+  spdlog::warn(
+      "OpenBLAS computes with other kernels than before, {} instead of {}: results may differ in "
+      "the last bits from here on; OPENBLAS_CORETYPE={} brings them back, {}",
+      now.get<std::string>(), core.get<std::string>(), core.get<std::string>(), run.path());
+}
+
 bool done(const RunConfig& config, const TrainingState& state) {
   const bool impatient = config.patience > 0 && state.evaluations_since_best >= config.patience;
   return state.epoch >= config.epochs || impatient;
@@ -70,12 +83,16 @@ RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bo
     run.write_best(trainer.checkpoint(), trainer.real());
   }
   const std::optional<Json> finished = run.summary();
-  if (finished && done(config, trainer.state())) {
+  // A summary of another epoch is one from before the run was made longer.
+  const bool of_this_epoch = finished && finished->value("epochs", Json()) == trainer.state().epoch;
+  if (of_this_epoch && done(config, trainer.state())) {
     return {RunOutcome::kFinishedBefore, trainer.state().epoch, *finished};
   }
   std::vector<EpochNumbers> epochs = run.truncate_metrics(trainer.state().epoch);
   std::int64_t written = trainer.state().epoch;  // epoch of the newest checkpoint
-  run.write_plan(trainer.plan().json());
+  const Json plan = trainer.plan().json();
+  if (written > 0) warn_of_other_kernels(run, plan);
+  run.write_plan(plan);
   while (!done(config, trainer.state())) {
     const std::optional<EpochRecord> record = trainer.run_epoch(stop);
     if (!record) break;

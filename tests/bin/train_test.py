@@ -228,6 +228,29 @@ class ResumeTest(ProgramTest):
         self.succeed("ooc-train", "--resume", "run", "--epochs", 12)
         self.assertEqual(curve(self.path / "run"), curve(self.path / "whole"))
 
+    def test_one_process_at_a_time_trains_a_run(self):
+        process = self.start(*self.options("run", 100000))
+        self.assertTrue(self.wait_for_epoch(process, "run", 8))
+        for arguments in (("--resume", "run"), (*self.options("run"), "--force")):
+            self.fail_with(2, "another process is training this run, run; ", "ooc-train",
+                           *arguments)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        epochs = [line["epoch"] for line in metrics(self.path / "run")]
+        self.assertEqual(epochs, list(range(1, len(epochs) + 1)))
+        self.assertNotIn(".lock", os.listdir(self.path / "run"))
+
+    def test_other_kernels_of_openblas_are_told_of(self):
+        self.succeed("ooc-train", *self.options("run", 2))
+        file = self.path / "run" / "plan.json"
+        plan = json.loads(file.read_text())
+        core = plan["blas_core"]
+        result = self.succeed("ooc-train", "--resume", "run", "--epochs", 3)
+        self.assertNotIn("OPENBLAS_CORETYPE", result.stderr)
+        file.write_text(json.dumps({**plan, "blas_core": "Other"}))
+        result = self.succeed("ooc-train", "--resume", "run", "--epochs", 4)
+        self.assertIn(f"other kernels than before, {core} instead of Other", result.stderr)
+
     def test_what_may_not_change_is_refused(self):
         self.succeed("ooc-train", *self.options("run", 2))
         self.succeed("ooc-train", "--resume", "run", "--hidden", 32)

@@ -3,78 +3,16 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "engine/inference.h"
-#include "kernels/cpu_backend.h"
 #include "storage/errors.h"
 #include "storage/hdf5_file.h"
-#include "tests/support/fake_block_io.h"
-#include "tests/support/tiny_dataset.h"
+#include "tests/engine/run_fixture.h"
 
 using namespace ooc;
 using Catch::Matchers::Contains;
 using test::FaultyFileSystem;
 using test::MemoryFileSystem;
-
-namespace {
-
-constexpr const char* kRun = "/run";
-
-class Fixture {
- public:
-  Fixture() : backend_(make_cpu_backend()), io_(std::make_unique<test::MemoryBlockIo>(files)) {
-    test::TinyDataset spec;
-    spec.vertices = 120;
-    spec.permute = true;
-    spec.edges = test::random_edges(120, 500, 8);
-    dataset_ = std::make_unique<Dataset>(test::write_tiny_dataset(files, spec));
-    config.dataset = "/tiny.ooc";
-    config.model.hidden = 12;
-    config.model.norm = Norm::kBatch;
-    config.epochs = 12;
-    config.checkpoint_every = 5;
-  }
-
-  // As `ooc-train`: a fresh process for each call. Stops as soon as epoch `stop_after` is done.
-  RunResult run(FileSystem& fs, bool resume, std::int64_t stop_after = -1, bool force = false) {
-    RunDirectory directory =
-        resume ? RunDirectory::open(fs, kRun) : RunDirectory::create(fs, kRun, config, force);
-    Trainer trainer(*backend_, *io_, *dataset_, directory.config());
-    std::atomic<bool> stop{stop_after == 0};
-    return run_training(directory, trainer, &stop, [&](const EpochRecord& record) {
-      if (record.epoch == stop_after) stop = true;
-    });
-  }
-
-  std::string text(const std::string& name) {
-    const auto bytes = read_file(files, std::string(kRun) + "/" + name);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-
-  std::vector<nlohmann::json> lines() {
-    std::vector<nlohmann::json> lines;
-    std::istringstream in(text("metrics.jsonl"));
-    for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
-    return lines;
-  }
-
-  // [loss, train, valid, test, valid_loss] of every line.
-  std::vector<nlohmann::json> curve() {
-    std::vector<nlohmann::json> curve;
-    for (const nlohmann::json& line : lines()) {
-      curve.push_back({line.at("epoch"), line.at("loss"), line.at("train"), line.at("valid"),
-                       line.at("test"), line.at("valid_loss")});
-    }
-    return curve;
-  }
-
-  MemoryFileSystem files;
-  RunConfig config;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<BlockIo> io_;
-  std::unique_ptr<Dataset> dataset_;
-};
-
-}  // namespace
+using Fixture = test::RunFixture;
+using test::kRun;
 
 TEST_CASE("training_run: interrupted after any epoch, it resumes to the same curve and summary") {
   Fixture whole;
@@ -236,6 +174,45 @@ TEST_CASE("training_run: an existing directory needs force, and force keeps it u
   CHECK_THROWS_WITH(RunDirectory::open(fixture.files, "/other"), Contains("not a run directory"));
 }
 
+TEST_CASE("training_run: a directory of the replaced run's name that no force made stays") {
+  Fixture fixture;
+  fixture.files.create_directories("/run.replaced/precious");
+  CHECK(fixture.run(fixture.files, false).outcome == RunOutcome::kFinished);
+  CHECK(fixture.files.exists("/run.replaced/precious"));
+}
+
+TEST_CASE("training_run: a run made longer has no result until it has a new one") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  const std::string old = fixture.text("summary.json");
+  RunConfig longer = fixture.config;
+  longer.epochs = 16;
+  RunDirectory::open(fixture.files, kRun).set_config(longer);
+  CHECK_FALSE(fixture.files.exists("/run/summary.json"));
+  CHECK(fixture.run(fixture.files, true, 14).outcome == RunOutcome::kInterrupted);
+  // What a summary of another epoch says is out of date.
+  write_file_atomically(fixture.files, "/run/summary.json", std::as_bytes(std::span(old)));
+  longer.epochs = 14;
+  RunDirectory::open(fixture.files, kRun).set_config(longer);
+  write_file_atomically(fixture.files, "/run/summary.json", std::as_bytes(std::span(old)));
+  CHECK(fixture.run(fixture.files, true).outcome == RunOutcome::kFinished);
+  CHECK(nlohmann::json::parse(fixture.text("summary.json")).at("epochs") == 14);
+}
+
+TEST_CASE("training_run: one process at a time trains a run") {
+  Fixture fixture;
+  fixture.run(fixture.files, false);
+  {
+    const RunLock lock(fixture.files, kRun);
+    CHECK_THROWS_WITH(RunLock(fixture.files, kRun),
+                      Contains("another process is training this run, /run; wait for it"));
+    CHECK_THROWS_AS(fixture.run(fixture.files, false, 2, true), UsageError);
+    CHECK(fixture.files.exists("/run/summary.json"));
+  }
+  CHECK_FALSE(fixture.files.exists("/run/.lock"));
+  CHECK_NOTHROW(fixture.run(fixture.files, false, 2, true));
+}
+
 TEST_CASE("training_run: a failing write ends it with an error and the last checkpoint intact") {
   Fixture counting;
   FaultyFileSystem counted(counting.files);
@@ -271,6 +248,8 @@ TEST_CASE("training_run: the configuration survives its file") {
   CHECK_THROWS_WITH(run_config_from_toml(to_toml(config) + "colour = 1\n", "config.toml"),
                     Contains("colour is missing, unknown or has a wrong value, config.toml"));
   CHECK_THROWS_AS(run_config_from_toml("layers = ", "x"), DataError);
+  config.eval_every = 0;
+  CHECK_THROWS_WITH(run_config_from_toml(to_toml(config), "x"), Contains("eval-every"));
 }
 
 TEST_CASE("checkpoint: a damaged or foreign file is refused by name") {
@@ -288,74 +267,4 @@ TEST_CASE("checkpoint: a damaged or foreign file is refused by name") {
   CHECK_THROWS_WITH(read_checkpoint(fixture.files, path, DType::kF32),
                     Contains("not a checkpoint"));
   CHECK_THROWS_AS(read_checkpoint(fixture.files, "/none.h5", DType::kF32), DataError);
-}
-
-TEST_CASE("inference: logits and classes come in the original order and agree with the scores") {
-  Fixture fixture;
-  fixture.run(fixture.files, false);
-  const Checkpoint best = read_checkpoint(fixture.files, "/run/best.h5", DType::kF32);
-  const auto infer = [&](Output output, const std::string& path) {
-    return run_inference(fixture.files, *fixture.backend_, *fixture.io_, *fixture.dataset_, best,
-                         {output, path}, nullptr);
-  };
-  const InferenceResult result = infer(Output::kLogits, "/logits.npy");
-  CHECK(result.scores.valid == best.state.best.scores.valid);
-  CHECK(result.scores.test == best.state.best.scores.test);
-  infer(Output::kClasses, "/classes.npy");
-  infer(Output::kEmbeddings, "/embeddings.npy");
-  const auto logits = read_file(fixture.files, "/logits.npy");
-  const auto classes = read_file(fixture.files, "/classes.npy");
-  CHECK(logits.size() == 128 + 120 * 3 * 4);
-  CHECK(classes.size() == 128 + 120 * 8);
-  CHECK(read_file(fixture.files, "/embeddings.npy").size() == 128 + 120 * 12 * 4);
-  const auto* logit = reinterpret_cast<const float*>(logits.data() + 128);
-  const auto* predicted = reinterpret_cast<const std::int64_t*>(classes.data() + 128);
-  std::int64_t correct = 0, count = 0;
-  for (std::int64_t v = 0; v < 120; ++v) {
-    CHECK(predicted[v] == std::max_element(logit + v * 3, logit + v * 3 + 3) - (logit + v * 3));
-    if (v % 5 != 3) continue;  // the test split of tiny datasets, by original id
-    correct += predicted[v] == (v * 7 + v / 5) % 3;
-    ++count;
-  }
-  CHECK(static_cast<double>(correct) / static_cast<double>(count) == Approx(result.scores.test));
-}
-
-TEST_CASE("inference: a graph with other features is refused") {
-  Fixture fixture;
-  fixture.run(fixture.files, false);
-  const Checkpoint best = read_checkpoint(fixture.files, "/run/best.h5", DType::kF32);
-  test::TinyDataset other;
-  other.feature_cols = 9;
-  other.edges = test::random_edges(60, 100, 1);
-  const Dataset dataset = test::write_tiny_dataset(fixture.files, other, "/other.ooc");
-  CHECK_THROWS_WITH(run_inference(fixture.files, *fixture.backend_, *fixture.io_, dataset, best,
-                                  {.path = "/x.npy"}, nullptr),
-                    Contains("dataset has 9 feature columns, the model was trained on 5"));
-  CHECK_FALSE(fixture.files.exists("/x.npy"));
-}
-
-TEST_CASE("inference: a graph whose edges lack the types a model was trained on is refused") {
-  MemoryFileSystem files;
-  const auto backend = make_cpu_backend();
-  test::TinyDataset spec;
-  spec.edges = test::random_edges(60, 300, 1);
-  spec.edge_types = 3;
-  const Dataset typed = test::write_tiny_dataset(files, spec, "/typed.ooc");
-  spec.edge_types = 0;
-  const Dataset bare = test::write_tiny_dataset(files, spec, "/bare.ooc");
-  RunConfig config;
-  config.model.model = "ggnn";
-  config.model.hidden = 6;
-  test::MemoryBlockIo io(files);
-  Trainer trainer(*backend, io, typed, config);
-  REQUIRE(trainer.run_epoch(nullptr));
-  const Checkpoint checkpoint = trainer.checkpoint();
-  const auto infer = [&](const Dataset& dataset, const std::string& path) {
-    run_inference(files, *backend, io, dataset, checkpoint, {.path = path}, nullptr);
-  };
-  infer(typed, "/typed.npy");
-  CHECK(files.exists("/typed.npy"));
-  CHECK_THROWS_AS(infer(bare, "/bare.npy"), DataError);
-  CHECK_THROWS_WITH(infer(bare, "/bare.npy"), Contains("/bare.ooc") && Contains("types"));
-  CHECK_FALSE(files.exists("/bare.npy"));
 }
