@@ -28,6 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kFilling = 2.5;  // of the time of a rate: a second, in which disks write 1 GiB
+
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -300,7 +302,9 @@ struct RateProbes::State {
 };
 
 RateProbes::RateProbes(BlockIo& io, const RateOptions& options)
-    : state_(std::make_unique<State>(io, options)) {}
+    : state_(std::make_unique<State>(io, options)) {
+  if (state_->storage.has_room()) state_->storage.fill(kFilling * options.seconds);
+}
 
 RateProbes::~RateProbes() = default;
 

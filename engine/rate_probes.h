@@ -14,8 +14,8 @@ bool probes_caches(const RateOptions& options);
 // there is little memory.
 class RateProbes {
  public:
-  // IoError where the file can't be made, but for want of room: then rates of storage stay as they
-  // are.
+  // IoError where the file can't be made or written, but for want of room: then rates of storage
+  // stay as they are.
   RateProbes(BlockIo& io, const RateOptions& options);
   ~RateProbes();
 

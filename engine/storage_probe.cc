@@ -41,21 +41,21 @@ StorageProbe::StorageProbe(BlockIo& io, const std::string& directory, std::span<
       depth_(std::clamp<std::int64_t>(static_cast<std::int64_t>(memory.size()) / kRequest, 1,
                                       kMostDepth)) {}
 
-double StorageProbe::write(double seconds) {
-  next_ = written_ < size() ? written_ : 0;
+void StorageProbe::fill(double seconds) {
   range_ = size();
-  const double rate = transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kWrite; });
-  written_ = std::clamp(next_, written_, size());
-  return rate;
+  transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kWrite; });
+  range_ = std::min(next_, size());
+}
+
+double StorageProbe::write(double seconds) {
+  return transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kWrite; });
 }
 
 double StorageProbe::read(double seconds) {
-  range_ = written_;
   return transfer(seconds, [](std::int64_t) { return BlockRequest::Kind::kRead; });
 }
 
 double StorageProbe::both(double seconds) {
-  range_ = written_;
   return transfer(seconds, [](std::int64_t index) {
     return index % 2 == 0 ? BlockRequest::Kind::kRead : BlockRequest::Kind::kWrite;
   });

@@ -23,8 +23,10 @@ class StorageProbe {
   StorageProbe(BlockIo& io, const std::string& directory, std::span<std::byte> memory);
 
   bool has_room() const { return file_ != nullptr; }
-  // Bytes a second, over so many seconds. What is read must have been written, or it comes from
-  // nowhere. IoError.
+  // Comes first: writes what is measured then, as much as there is time for. Blocks that were never
+  // written come from nowhere, and take longer to write than in all but an epoch. IoError.
+  void fill(double seconds);
+  // Bytes a second, over so many seconds. IoError.
   double write(double seconds);
   double read(double seconds);
   double both(double seconds);
@@ -38,7 +40,7 @@ class StorageProbe {
   std::unique_ptr<BlockFile> file_;
   std::byte* buffers_;
   std::int64_t depth_;
-  std::int64_t written_ = 0, range_ = 0;
+  std::int64_t range_ = 0;
   std::mutex mutex_;
   std::condition_variable all_done_;
   std::int64_t next_ = 0, done_ = 0, pending_ = 0;
