@@ -212,9 +212,10 @@ class StageBuilder {
                : 0;
   }
 
-  // Beside what it is made of: keeping it is better than reading that again. Signs as bits are.
+  // Beside what it is made of: writing and reading it is better than reading that again. Signs as
+  // bits are, and products with few columns.
   bool is_narrow(const Operation& operation) const {
-    constexpr std::int64_t kTimes = 16;
+    constexpr std::int64_t kTimes = 4;
     return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
       return kTimes * row_bytes(operation.output) <= row_bytes(input);
     });

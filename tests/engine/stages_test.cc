@@ -118,9 +118,9 @@ TEST_CASE("stages: behind a dropout, backward keeps bits, no relu's output, no r
 }
 
 TEST_CASE("stages: what is computed again row by row isn't what is narrow beside its inputs") {
-  for (const std::int64_t cols : {8, 16}) {  // a word of bits is 4 bytes
+  for (const std::int64_t cols : {2, 4}) {  // a word of bits is 4 bytes
     TensorGraph graph(DType::kF32);
-    const TensorId x = graph.input("x", 8, DType::kF32), w = graph.parameter("w", 8, cols);
+    const TensorId x = graph.input("x", cols, DType::kF32), w = graph.parameter("w", cols, cols);
     const TensorId y = graph.apply("relu", {graph.apply("matmul", {x, w})});
     const TensorId bits = graph.apply("positive_bits", {y});
     const TensorId sum = graph.gather("sum", {graph.source(y)}, Direction::kIn);
@@ -128,7 +128,7 @@ TEST_CASE("stages: what is computed again row by row isn't what is narrow beside
     const StagedGraph staged =
         make_stages(graph, "test", {kept}, {.recompute = Recompute::kRowWise});
     const auto first = ops_of(staged.program.stages[0]);
-    CHECK(std::count(first.begin(), first.end(), "positive_bits") == (cols == 16 ? 1 : 0));
+    CHECK(std::count(first.begin(), first.end(), "positive_bits") == (cols == 4 ? 1 : 0));
   }
 }
 
