@@ -9,10 +9,12 @@
 namespace ooc::cpu {
 namespace {
 
-// Rows of sources are read at random, and in sparse tiles those of accumulators nearly so: the rows
-// of the edges to come are asked for this far ahead.
-constexpr std::uint32_t kPrefetchEdges = 16;
 constexpr std::int64_t kCacheLineBytes = 64;
+// Rows of sources are read at random, and in sparse tiles those of accumulators nearly so: the rows
+// of so many edges to come are asked for, 4 KiB on either side.
+template <class T, int Width>
+constexpr std::uint32_t kEdgesAhead = 4096 / std::max<std::int64_t>(Width* std::int64_t{sizeof(T)},
+                                                                    kCacheLineBytes);
 
 template <class T, int Width>
 void prefetch_row(const T* row) {
@@ -20,6 +22,14 @@ void prefetch_row(const T* row) {
   for (std::int64_t line = 0; line < Width * std::int64_t{sizeof(T)}; line += kCacheLineBytes) {
     __builtin_prefetch(bytes + line);
   }
+}
+
+// row += x. They don't overlap; where the compiler doesn't know that, it makes scalars of them.
+template <class T, int Width>
+void add_row(const T* x, T* row) {
+  T sum[Width];
+  for (int c = 0; c < Width; ++c) sum[c] = row[c] + x[c];
+  for (int c = 0; c < Width; ++c) row[c] = sum[c];
 }
 
 template <class T, int Width>
@@ -30,7 +40,7 @@ class SourceRows {
 
   // The row of an edge's source; asks for the one of a later edge.
   const T* operator[](std::uint32_t edge) const {
-    prefetch_row<T, Width>(row(std::min(edge + kPrefetchEdges, count_ - 1)));
+    prefetch_row<T, Width>(row(std::min(edge + kEdgesAhead<T, Width>, count_ - 1)));
     return row(edge);
   }
 
@@ -79,15 +89,12 @@ void add_pairs(const TileView& tile, const T* sources, T* accumulator) {
   const SourceRows<T, Width> source(tile, sources);
   PairRows rows(tile);
   PairRows later_rows(tile);
-  const std::uint32_t start = std::min(kPrefetchEdges, tile.edge_count);
-  for (std::uint32_t edge = 0; edge < start; ++edge) later_rows.next();
+  const auto prefetch = [&] { prefetch_row<T, Width>(accumulator + later_rows.next() * Width); };
+  const std::uint32_t ahead = std::min(kEdgesAhead<T, Width>, tile.edge_count);
+  for (std::uint32_t edge = 0; edge < ahead; ++edge) prefetch();
   for (std::uint32_t edge = 0; edge < tile.edge_count; ++edge) {
-    if (edge + kPrefetchEdges < tile.edge_count) {
-      prefetch_row<T, Width>(accumulator + later_rows.next() * Width);
-    }
-    const T* __restrict x = source[edge];
-    T* __restrict row = accumulator + rows.next() * Width;
-    for (int c = 0; c < Width; ++c) row[c] += x[c];
+    if (edge + ahead < tile.edge_count) prefetch();
+    add_row<T, Width>(source[edge], accumulator + rows.next() * Width);
   }
 }
 
@@ -113,13 +120,12 @@ void add_edges(const SumEdges& group) {
     prefetch_row<T, Width>(sources + std::int64_t{edges.neighbours[edge]} * Width);
     prefetch_row<T, Width>(accumulator + std::int64_t{edges.rows[edge]} * Width);
   };
-  const auto ahead = std::min<std::int64_t>(kPrefetchEdges, edges.count);
+  const auto ahead = std::min<std::int64_t>(kEdgesAhead<T, Width>, edges.count);
   for (std::int64_t edge = 0; edge < ahead; ++edge) prefetch(edge);
   for (std::int64_t edge = 0; edge < edges.count; ++edge) {
-    if (edge + kPrefetchEdges < edges.count) prefetch(edge + kPrefetchEdges);
-    const T* __restrict x = sources + std::int64_t{edges.neighbours[edge]} * Width;
-    T* __restrict row = accumulator + std::int64_t{edges.rows[edge]} * Width;
-    for (int c = 0; c < Width; ++c) row[c] += x[c];
+    if (edge + ahead < edges.count) prefetch(edge + ahead);
+    add_row<T, Width>(sources + std::int64_t{edges.neighbours[edge]} * Width,
+                      accumulator + std::int64_t{edges.rows[edge]} * Width);
   }
 }
 
