@@ -44,7 +44,7 @@ std::string processor() {
 }
 
 std::string cache_path(const RateOptions& options, const std::string& cache) {
-  constexpr int kMethod = 4;  // counts up with every change to what the rates mean
+  constexpr int kMethod = 5;  // counts up with every change to what the rates mean
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
   const std::string key =

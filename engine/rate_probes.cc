@@ -132,13 +132,15 @@ class GatherProbe {
   static constexpr std::int64_t kSpanRows = 65536, kBlockRows = 4096, kEdges = 2048;
   static constexpr std::int64_t kRowBytes = kSliceWidth * std::int64_t{sizeof(float)};
   static constexpr std::int64_t kBlockBytes = kBlockRows * kRowBytes, kMostBlocks = 256;
-  static constexpr std::size_t kTiles = 64;
+  // A prime: a block takes another tile each time, or its folding rows alone would stay in cache.
+  static constexpr std::size_t kTiles = 61;
 
   // `rows`: of all workers.
   GatherProbe(const Floats& rows, std::int64_t workers)
       : blocks_(std::min(rows.count() / (workers * kBlockRows * kSliceWidth), kMostBlocks)),
         sources_(kSpanRows * kSliceWidth, 1),
-        accumulators_(rows.data()) {
+        accumulators_(rows.data()),
+        next_tile_(static_cast<std::size_t>(workers), 0) {
     std::minstd_rand random(1);
     tiles_.resize(kTiles);
     bytes_.resize(kTiles);
@@ -160,8 +162,8 @@ class GatherProbe {
   double sum(std::int64_t worker) {
     for (std::int64_t block = 0; block < blocks_; ++block) {
       const std::int64_t at = worker * blocks_ + block;
-      const cpu::SumGroup::Entry entry{tiles_[static_cast<std::size_t>(at) % kTiles],
-                                       sources_.data()};
+      const std::size_t tile = next_tile_[static_cast<std::size_t>(worker)]++ % kTiles;
+      const cpu::SumGroup::Entry entry{tiles_[tile], sources_.data()};
       cpu::gather_sum<float>(
           {{&entry, 1}, accumulators_ + at * kBlockRows * kSliceWidth, kSliceWidth});
     }
@@ -176,6 +178,7 @@ class GatherProbe {
   float* accumulators_;
   std::vector<std::vector<std::byte>> bytes_;
   std::vector<TileView> tiles_;
+  std::vector<std::size_t> next_tile_;  // by worker
 };
 
 // A row group's rows through operators such as stand behind a propagation. Of one worker.
@@ -314,7 +317,8 @@ void RateProbes::measure(double seconds, MachineRates& rates) {
     return state.probes[static_cast<std::size_t>(worker)];
   };
   if (state.storage.has_room()) {
-    const Load load(state.row_workers.count(),
+    // Where storage is what a pass waits for, its workers wait, too: half of them compute.
+    const Load load((state.row_workers.count() + 1) / 2,
                     [&](std::int64_t worker) { probe(worker).elementwise(); });
     rates.storage_write = state.storage.write(seconds);
     rates.storage_read = state.storage.read(seconds);

@@ -199,7 +199,7 @@ std::int64_t bytes_of_edge(const Program& program, const Propagation& propagatio
 }
 
 double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph) {
-  constexpr std::int64_t kFetch = 128;  // a cache line comes with its neighbour
+  constexpr std::int64_t kFetch = 64;  // a cache line
   const EdgeLayout& edges = graph.edges;
   const EdgeProgram bound = bind_edges(program, pass.propagation, 1, 0).program;
   const auto tiles = static_cast<double>(edges.block_count() * edges.span_count());

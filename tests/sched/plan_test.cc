@@ -300,6 +300,7 @@ TEST_CASE("plan: two parts at once where the disk waits for edges, then compute 
   const Program program = train_program(2, 128, 128, 16);
   const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
   PlanOptions options = with_budget(1024, Strategy::kDp);
+  options.rates.gather = 2e10;
   const Plan plan = make_plan({&program}, graph, options);
   check_plan({&program}, plan, graph, options);
   std::int64_t pipelined = 0;
