@@ -5,11 +5,11 @@
 
 Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it with each
 `--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit beside
-it, turn by turn: an epoch of one while the other stands still. Behind each pair of epochs fio
-measures the disk at the mix of reads and writes that the run had, past the page cache, 2 MiB a
-request, 16 at once, in huge pages; then it moves the run's bytes while an epoch in memory goes on:
-what both take at once, with nothing to wait for, is the least this machine needs. Epochs are whole,
-evaluation included; the first one warms up. For each case:
+it, turn by turn: an epoch of one while the other stands still; both are told to go on for 100.
+Behind each pair of epochs fio measures the disk at the mix of reads and writes that the run had, past
+the page cache, 2 MiB a request, 16 at once, in huge pages; then it moves the run's bytes while an
+epoch in memory goes on: what both take at once, with nothing to wait for, is the least this
+machine needs. Epochs are whole, evaluation included; the first one warms up. For each case:
 
 - the losses and metrics of all epochs are bit-equal to those of the run without a limit;
 - seconds an epoch over the larger of bytes / fio's rate and the epoch in memory: 1.25 at most;
@@ -33,7 +33,7 @@ from turns import Run
 
 MODELS = ["gcn", "sage"]
 LAYERS = [2, 3]
-EPOCHS = training.WARM_UP + 2
+TURNS = training.WARM_UP + 2
 CGROUP = 1.5
 DISK_SECONDS = 4  # of fio, behind each epoch
 GOALS = {"time": 1.25, "bytes": 1.05, "prediction": 0.2}
@@ -42,10 +42,10 @@ GOALS = {"time": 1.25, "bytes": 1.05, "prediction": 0.2}
 def measure_case(options, dataset, arguments, budget):
     limit = int(CGROUP * parse_size(budget))
     rates, at_once = [], []
-    with Run(options, dataset, "unlimited", 2 * EPOCHS, arguments) as unlimited, \
-            Run(options, dataset, "limited", EPOCHS, [*arguments, "--host-memory", budget],
+    with Run(options, dataset, "unlimited", arguments) as unlimited, \
+            Run(options, dataset, "limited", [*arguments, "--host-memory", budget],
                 limit) as limited:
-        for _ in range(EPOCHS):
+        for _ in range(TURNS):
             run_unlimited(unlimited)
             if not limited.epoch():
                 return limited.result()
@@ -58,7 +58,7 @@ def measure_case(options, dataset, arguments, budget):
         print("without a limit bytes moved, too: there is too little memory to compare with",
               file=sys.stderr)
     steady = slice(training.WARM_UP, None)
-    in_memory["curve"] = in_memory["curve"][:EPOCHS]
+    in_memory["curve"] = in_memory["curve"][:TURNS]
     in_memory["epoch_seconds"] = statistics.mean(unlimited.seconds[::2][steady])
     result["unlimited"] = in_memory
     result["in_memory_seconds"] = in_memory["epoch_seconds"]

@@ -18,8 +18,6 @@ from memory_limit import MemoryCgroup, parse_size  # noqa: E402, F401
 MIB = 1 << 20
 # The first epoch warms up: what stays in memory comes in.
 WARM_UP = 1
-KEPT = ("best_valid", "test", "plan_predicted_bytes", "plan_predicted_seconds",
-        "plan_lower_bound_seconds", "peak_host_bytes", "peak_device_bytes")
 WAITS = ("compute_busy", "read_wait_seconds", "write_wait_seconds", "compute_wait_seconds")
 
 
@@ -123,12 +121,12 @@ def train(options, dataset, arguments, limit_bytes=None):
 
 
 def read_run(run_dir, seconds=None):
-    """What a run that ended well says of itself; means over the epochs behind the warm-up.
-    `seconds`: what each epoch took of a run that stood still meanwhile; its own clocks went on."""
+    """What a run says of itself; means over the epochs behind the warm-up. `seconds`: what each
+    epoch took of a run that stood still between them, while its own clocks went on."""
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     for line, taken in zip(lines, seconds or []):
         line["seconds"] = taken
-    summary = json.loads((run_dir / "summary.json").read_text())
+    lines = lines[:len(seconds)] if seconds else lines  # no epoch that it finished before it ended
     steady = lines[WARM_UP:]
     curve = ("epoch", "loss", "train", "valid", "test", "valid_loss")
     return {
@@ -140,7 +138,8 @@ def read_run(run_dir, seconds=None):
         "link_bytes": statistics.mean(
             line["bytes_to_device"] + line["bytes_from_device"] for line in steady),
         "most_bytes": max(line["bytes_read"] + line["bytes_written"] for line in steady),
-        **{key: summary.get(key) for key in KEPT},
+        "peak_host_bytes": max(line["peak_host_bytes"] for line in lines),
+        "peak_device_bytes": max(line["peak_device_bytes"] for line in lines),
         **({key: steady[-1].get(key) for key in WAITS} if seconds is None else {}),
         **plan_figures(json.loads((run_dir / "plan.json").read_text())),
     }
@@ -151,6 +150,10 @@ def plan_figures(document):
     and over the link to a device, and of all the vertex tensors that an epoch's passes share."""
     epoch = document["epoch"]
     return {
+        "plan_predicted_bytes": document["bytes_read_per_epoch"]
+        + document["bytes_written_per_epoch"],
+        "plan_predicted_seconds": epoch["seconds"],
+        "plan_lower_bound_seconds": epoch["bound_seconds"],
         "plan_bytes_read": document["bytes_read_per_epoch"],
         "plan_bytes_written": document["bytes_written_per_epoch"],
         "plan_bound_bytes": epoch["bound_bytes"],

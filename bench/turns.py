@@ -18,26 +18,29 @@ import time
 import training
 from memory_limit import MemoryCgroup
 
+# Told to each training, as a user might; it's interrupted after the turns. What is worth its while
+# over all epochs, such as an evaluation in the step behind, is planned as it would be.
+EPOCHS = 100
+INTERRUPTED = 130
 POLL_SECONDS = 0.02
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
 
 class Run:
-    """A training of `epochs` epochs that stands still but in epoch(). With `limit_bytes` in a
-    memory cgroup. Its directory and its scratch lie beside the dataset and are gone after a run
-    that ended well. Use with `with`."""
+    """A training that stands still but in epoch(). With `limit_bytes` in a memory cgroup. Its
+    directory and its scratch lie beside the dataset and are gone after a run that did well. Use
+    with `with`."""
 
-    def __init__(self, options, dataset, name, epochs, arguments, limit_bytes=None):
+    def __init__(self, options, dataset, name, arguments, limit_bytes=None):
         self.run_dir = options.work / f"run-{name}"
-        self.epochs = epochs
         self.seconds, self.cpu_seconds = [], []  # of each epoch
         shutil.rmtree(self.run_dir, ignore_errors=True)
         self.group = limit_bytes and MemoryCgroup(f"ooc-bench-{os.getpid()}-{name}", limit_bytes)
         self.process = None
         self.errors = tempfile.TemporaryFile("w+")
         self.command = [options.programs / "ooc-train", dataset, "--run-dir", self.run_dir,
-                        "--quiet", "--epochs", str(epochs), *map(str, arguments)]
+                        "--quiet", "--epochs", str(EPOCHS), *map(str, arguments)]
         # The machine's rates are measured just before what they predict.
         cache = options.work / f"cache-{name}"
         shutil.rmtree(cache, ignore_errors=True)
@@ -50,7 +53,7 @@ class Run:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        if self.process is not None and self.process.returncode == 0:
+        if self.process is not None and self.process.returncode == INTERRUPTED:
             shutil.rmtree(self.run_dir)
         if self.group:
             self.group.path.rmdir()
@@ -75,10 +78,17 @@ class Run:
         self.check_at_most(done + 1)
         self.seconds.append(time.monotonic() - begin)
         self.cpu_seconds.append(cpu - cpu_begin)
-        if self.process.poll() is None and done + 1 < self.epochs:
-            self.process.send_signal(signal.SIGSTOP)
-            return True
-        return self.process.wait() == 0
+        if self.process.poll() is not None:
+            return False
+        self.process.send_signal(signal.SIGSTOP)
+        return True
+
+    def interrupt(self):
+        """After the last turn."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(signal.SIGCONT)
+        self.process.wait()
 
     def check_at_most(self, epochs):
         if self.epochs_done() > epochs:
@@ -110,11 +120,13 @@ class Run:
         return self.errors.read().strip()[-500:]
 
     def result(self):
-        """As training.train() has it, behind the last epoch or a failure; `cpu_busy` is the share
-        of all processors' time that it took."""
-        result = {"exit_code": self.process.returncode, "error": self.error(),
+        """As training.train() has it, behind the last turn or a failure; `cpu_busy` is the share of
+        all processors' time that it took."""
+        self.interrupt()
+        done = self.process.returncode == INTERRUPTED
+        result = {"exit_code": 0 if done else self.process.returncode, "error": self.error(),
                   "peak_cgroup_bytes": self.group.peak() if self.group else None}
-        if self.process.returncode == 0:
+        if done:
             result.update(training.read_run(self.run_dir, self.seconds))
             steady = slice(training.WARM_UP, None)
             result["cpu_busy"] = (sum(self.cpu_seconds[steady])
