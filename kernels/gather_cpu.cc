@@ -1,6 +1,7 @@
 #include "kernels/gather_cpu.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "storage/errors.h"
@@ -24,12 +25,22 @@ void prefetch_row(const T* row) {
   }
 }
 
-// row += x. They don't overlap; where the compiler doesn't know that, it makes scalars of them.
+// row += x, in vectors: of loops with few turns the compiler makes scalars.
 template <class T, int Width>
 void add_row(const T* x, T* row) {
-  T sum[Width];
-  for (int c = 0; c < Width; ++c) sum[c] = row[c] + x[c];
-  for (int c = 0; c < Width; ++c) row[c] = sum[c];
+  constexpr int kLanes = 32 / sizeof(T);
+  if constexpr (Width % kLanes == 0) {
+    typedef T Vector __attribute__((vector_size(32)));
+    for (int c = 0; c < Width; c += kLanes) {
+      Vector sum, addend;
+      std::memcpy(&sum, row + c, sizeof sum);
+      std::memcpy(&addend, x + c, sizeof addend);
+      sum += addend;
+      std::memcpy(row + c, &sum, sizeof sum);
+    }
+  } else {
+    for (int c = 0; c < Width; ++c) row[c] += x[c];
+  }
 }
 
 template <class T, int Width>
