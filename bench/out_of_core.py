@@ -6,10 +6,10 @@
 Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it with each
 `--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit beside
 it, turn by turn: an epoch of one while the other stands still; both are told to go on for 100.
-Behind each pair of epochs fio measures the disk at the mix of reads and writes that the run had, past
-the page cache, 2 MiB a request, 16 at once, in huge pages; then it moves the run's bytes while an
-epoch in memory goes on: what both take at once, with nothing to wait for, is the least this
-machine needs. Epochs are whole, evaluation included; the first one warms up. For each case:
+Behind each pair of epochs fio measures the disk at the mix of reads and writes that the run had,
+past the page cache, 2 MiB a request, 16 at once, in huge pages; then it moves the run's bytes
+while an epoch in memory goes on: what both take at once, with nothing to wait for, is the least
+this machine needs. Epochs are whole, evaluation included; the first one warms up. For each case:
 
 - the losses and metrics of all epochs are bit-equal to those of the run without a limit;
 - seconds an epoch over the larger of bytes / fio's rate and the epoch in memory: 1.25 at most;
