@@ -35,7 +35,6 @@ MODELS = ["gcn", "sage"]
 LAYERS = [2, 3]
 TURNS = training.WARM_UP + 2
 CGROUP = 1.5
-DISK_SECONDS = 4  # of fio, behind each epoch
 GOALS = {"time": 1.25, "bytes": 1.05, "prediction": 0.2}
 
 
@@ -51,7 +50,7 @@ def measure_case(options, dataset, arguments, budget):
                 return limited.result()
             moved = limited.moved()
             if sum(moved) > 0:
-                rates.append(training.disk_rate(options, *moved, DISK_SECONDS))
+                rates.append(training.disk_rate(options, *moved))
             at_once.append(seconds_beside_disk(options, unlimited, moved))
         result, in_memory = limited.result(), unlimited.result()
     if in_memory["bytes_read"] + in_memory["bytes_written"] > 0:
