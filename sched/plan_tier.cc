@@ -194,16 +194,18 @@ class TierPlanner {
   }
 
   // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
-  // which 16 MiB are taken to be there: edges find their rows there. At least one.
+  // which 32 MiB are taken to be there: edges find their rows there. At least one.
   std::int64_t cached_spans(const PassDraft& pass) const {
-    constexpr std::int64_t kCacheBytes = 16 << 20;
+    constexpr std::int64_t kCacheBytes = 32 << 20;
     const EdgeLayout& edges = builder_.graph().edges;
+    const StageShape& stage = builder_.stages()[static_cast<std::size_t>(pass.stage)];
+    const std::int64_t by_slice = stage.pass.slice_local_cols;
     std::int64_t row_bytes = 0;
     for (const UseDraft& use : pass.uses) {
       if (use.role != UseRole::kStreamed) continue;
       const PlannedTensor& tensor = tensor_of(use);
-      const std::int64_t cols =
-          use.sliced ? std::min(tensor.layout.cols, kSliceWidth) : tensor.layout.cols;
+      std::int64_t cols = tensor.layout.cols;
+      if (cols == by_slice) cols = std::min(cols, kSliceWidth);
       row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
     }
     if (row_bytes == 0) return edges.span_count();
