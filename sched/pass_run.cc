@@ -22,7 +22,8 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
       pass_(*bound_.pass),
       index_(section.section->first_pass + static_cast<int>(pass)),
       state_(state),
-      stop_(stop) {
+      stop_(stop),
+      groups_(pass_, context.edges.span_count()) {
   OOC_CHECK(pass_.parts_at_once <= static_cast<std::int64_t>(kMostParts));
   open_uses();
 }
@@ -82,14 +83,19 @@ bool PassRun::run_part(const std::shared_ptr<Part>& part) {
     folds_ = true;
     const bool folded = propagate_part(part);
     folds_ = false;
-    if (!folded) return false;
+    return folded;
   }
+  take_up_rows(part);
+  return true;
+}
+
+// Behind those of the parts before.
+void PassRun::take_up_rows(const std::shared_ptr<Part>& part) {
   const auto lock = context_.driver.lock();
   part->next_row = first_row(*part);
   part->rows_left = end_row(*part) - part->next_row;
   rows_.push_back(part);
   if (rows_.size() == 1) begin_rows();
-  return true;
 }
 
 bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
@@ -242,11 +248,10 @@ void PassRun::open_edges() {
   for_each_part(pass_, edges.block_count(),
                 [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
                   const std::int64_t end_panel = ceil_div(end, edges.panel_blocks);
-                  for (std::int64_t span = 0; span < edges.span_count(); span += pass_.span_group) {
+                  for (std::int64_t group = 0; group < groups_.count(); ++group) {
                     for (std::int64_t panel = first / edges.panel_blocks; panel < end_panel;
                          ++panel) {
-                      for (std::int64_t s = span;
-                           s < std::min(span + pass_.span_group, edges.span_count()); ++s) {
+                      for (std::int64_t s = groups_.begin(group); s < groups_.end(group); ++s) {
                         items.push_back({s, panel});
                       }
                     }

@@ -21,6 +21,7 @@
 #include "sched/residency.h"
 #include "sched/rows_loader.h"
 #include "sched/rows_writer.h"
+#include "sched/span_groups.h"
 
 namespace ooc {
 
@@ -118,6 +119,7 @@ class PassRun {
 
   // Parts.
   bool run_part(const std::shared_ptr<Part>& part);
+  void take_up_rows(const std::shared_ptr<Part>& part);
   bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
   bool is_free(std::size_t place) const;
   bool is_written() const;
@@ -172,6 +174,7 @@ class PassRun {
   int index_;  // of the pass, over all sections
   RunState state_;
   const std::atomic<bool>* stop_;
+  SpanGroups groups_;
   std::vector<Use> uses_;
   EdgeStore* edge_store_ = nullptr;
   std::unique_ptr<ItemStream> edges_;

@@ -146,6 +146,7 @@ struct Pass {
   std::int64_t parts_at_once = 1;
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
   std::int64_t span_group = 1;      // spans whose tiles a block takes at once
+  std::int64_t last_group = 1;      // as many at most of a part's last ones
   Region edge_ring;                 // of edge chunks, in slots of the largest
   std::int64_t edge_slots = 0;      // 0: all of them are in memory
   std::int64_t batch_edges = 0;     // edges whose values are in a worker's scratch at once

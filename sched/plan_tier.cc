@@ -216,7 +216,7 @@ class TierPlanner {
   void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem_.ring(index);
-    std::int64_t group = cached_spans(draft);
+    std::int64_t in_rings = builder_.graph().edges.span_count();
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       const UseDraft& use = draft.uses[i];
       const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
@@ -228,7 +228,7 @@ class TierPlanner {
       const std::int64_t spans =
           std::max<std::int64_t>(1, tensor_of(use).unit_blocks * tensor_of(use).layout.block_rows /
                                         edges.span_rows);  // of an item
-      group = std::min(group, std::max<std::int64_t>(1, memory.slots / kGroupsInRing * spans));
+      in_rings = std::min(in_rings, memory.slots / kGroupsInRing * spans);
     }
     pass.worker_scratch.bytes = problem_.memory().worker_scratch(index);
     if (!draft.edges) return;
@@ -241,9 +241,12 @@ class TierPlanner {
     if (memory.slots > 0) {
       const EdgeRing chunks(builder_.graph().edges, draft.part_blocks, memory.bytes / memory.slots);
       const auto spans = static_cast<std::int64_t>(chunks.spans(memory.slots));
-      group = std::min(group, std::max<std::int64_t>(1, spans / kGroupsInRing));
+      in_rings = std::min(in_rings, spans / kGroupsInRing);
     }
-    pass.span_group = options_.span_group > 0 ? std::min(options_.span_group, group) : group;
+    const std::int64_t wanted = options_.span_group > 0 ? options_.span_group : cached_spans(draft);
+    pass.span_group = std::max<std::int64_t>(1, std::min(wanted, in_rings));
+    // While a group is folded, the rings take in all of the last one.
+    pass.last_group = in_rings > 0 ? (kGroupsInRing - 1) * pass.span_group : 1;
   }
 
   const PlannedTensor& tensor_of(const UseDraft& use) const {

@@ -44,11 +44,10 @@ std::size_t PassRun::fold_index(const Part& part, std::int64_t block, std::int64
 
 // Over all spans.
 bool PassRun::folded(const Part& part, std::int64_t block) const {
-  const std::int64_t groups = ceil_div(context_.edges.span_count(), pass_.span_group);
   const auto first =
       part.folded.begin() + static_cast<std::ptrdiff_t>(fold_index(part, block, part.first_slice));
   return std::all_of(first, first + slices_per_block(part),
-                     [&](std::int32_t folded) { return folded == groups; });
+                     [&](std::int32_t folded) { return folded == groups_.count(); });
 }
 
 bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
@@ -68,14 +67,14 @@ bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
     OOC_CHECK(rows.writer->ready(first_row(*part), end_row(*part)));
   }
   if (!load_resident(*part)) return false;
-  for (std::int64_t span = 0, index = 0; span < edges.span_count();
-       span += pass_.span_group, ++index) {
+  for (std::int64_t index = 0; index < groups_.count(); ++index) {
     auto group = std::make_shared<SpanGroup>();
     group->part = part;
     group->index = index;
-    group->first_span = span;
-    group->end_span = std::min(span + pass_.span_group, edges.span_count());
+    group->first_span = groups_.begin(index);
+    group->end_span = groups_.end(index);
     if (!begin_group(*group)) return false;
+    if (index + 1 == groups_.count()) take_up_rows(part);
     const std::int64_t end_panel = ceil_div(part->end_block, edges.panel_blocks);
     for (std::int64_t panel = part->first_block / edges.panel_blocks; panel < end_panel; ++panel) {
       if (!fold_panel(group, panel)) return false;
@@ -147,7 +146,7 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
     if (block % use.item_blocks == 0) {
       const std::int64_t end_span =
           std::min(span + use.item_blocks / span_blocks, edges.span_count());
-      use.stream->hold(item, (end_span - 1) / pass_.span_group - group.index + 1);
+      use.stream->hold(item, groups_.of(end_span - 1) - group.index + 1);
     }
     group.items.push_back(held);
   }
