@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "storage/errors.h"
 #include "storage/tensor_layout.h"
@@ -12,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kCacheLineBytes = 64;
 // Rows of sources are read at random, and in sparse tiles those of accumulators nearly so: the rows
-// of so many edges to come are asked for, 4 KiB on either side.
+// of so many edges to come are asked for, 4 KiB on either side; 8 KiB where accumulators are near.
 template <class T, int Width>
 constexpr std::uint32_t kEdgesAhead = 4096 / std::max<std::int64_t>(Width* std::int64_t{sizeof(T)},
                                                                     kCacheLineBytes);
@@ -46,12 +48,12 @@ void add_row(const T* x, T* row) {
 template <class T, int Width>
 class SourceRows {
  public:
-  SourceRows(const TileView& tile, const T* rows)
-      : locals_(tile.sources), count_(tile.edge_count), rows_(rows) {}
+  SourceRows(const TileView& tile, const T* rows, std::uint32_t ahead)
+      : locals_(tile.sources), last_(tile.edge_count - 1), ahead_(ahead), rows_(rows) {}
 
   // The row of an edge's source; asks for the one of a later edge.
   const T* operator[](std::uint32_t edge) const {
-    prefetch_row<T, Width>(row(std::min(edge + kEdgesAhead<T, Width>, count_ - 1)));
+    prefetch_row<T, Width>(row(std::min(edge + ahead_, last_)));
     return row(edge);
   }
 
@@ -59,25 +61,45 @@ class SourceRows {
   const T* row(std::uint32_t edge) const { return rows_ + std::int64_t{locals_[edge]} * Width; }
 
   const std::uint16_t* locals_;
-  std::uint32_t count_;
+  std::uint32_t last_, ahead_;
   const T* rows_;
 };
 
+// Adds a tile's edges to the rows of its block, in order, and stops where it is told to.
 template <class T, int Width>
-void add_runs(const TileView& tile, const T* sources, T* accumulator) {
-  const SourceRows<T, Width> source(tile, sources);
-  std::uint32_t edge = 0;
-  for (std::uint32_t i = 0; i < tile.row_count; ++i) {
-    T* row = accumulator + std::int64_t{tile.rows[i]} * Width;
-    T sum[Width];  // stays in registers over the run
-    for (int c = 0; c < Width; ++c) sum[c] = row[c];
-    for (const std::uint32_t end = tile.ends[i]; edge < end; ++edge) {
-      const T* x = source[edge];
-      for (int c = 0; c < Width; ++c) sum[c] += x[c];
+class RunsSum {
+ public:
+  RunsSum(const TileView& tile, const T* sources, std::uint32_t ahead)
+      : rows_(tile.rows), ends_(tile.ends), count_(tile.row_count), source_(tile, sources, ahead) {}
+
+  bool done() const { return next_ == count_; }
+
+  // Of rows below `end` that are left.
+  void add_below(std::int64_t end, T* accumulator) {
+    const SourceRows<T, Width> source = source_;
+    std::uint32_t run = next_, edge = edge_;
+    for (; run < count_ && rows_[run] < end; ++run) {
+      T* row = accumulator + std::int64_t{rows_[run]} * Width;
+      T sum[Width];  // stays in registers over the run
+      for (int c = 0; c < Width; ++c) sum[c] = row[c];
+      for (const std::uint32_t last = ends_[run]; edge < last; ++edge) {
+        const T* x = source[edge];
+        for (int c = 0; c < Width; ++c) sum[c] += x[c];
+      }
+      for (int c = 0; c < Width; ++c) row[c] = sum[c];
     }
-    for (int c = 0; c < Width; ++c) row[c] = sum[c];
+    next_ = run;
+    edge_ = edge;
   }
-}
+
+ private:
+  const std::uint16_t* rows_;
+  const std::uint32_t* ends_;
+  std::uint32_t count_;
+  SourceRows<T, Width> source_;
+  std::uint32_t next_ = 0;  // run
+  std::uint32_t edge_ = 0;
+};
 
 // The rows of a tile of pairs, one edge after the other.
 class PairRows {
@@ -96,28 +118,79 @@ class PairRows {
 };
 
 template <class T, int Width>
-void add_pairs(const TileView& tile, const T* sources, T* accumulator) {
-  const SourceRows<T, Width> source(tile, sources);
-  PairRows rows(tile);
-  PairRows later_rows(tile);
-  const auto prefetch = [&] { prefetch_row<T, Width>(accumulator + later_rows.next() * Width); };
-  const std::uint32_t ahead = std::min(kEdgesAhead<T, Width>, tile.edge_count);
-  for (std::uint32_t edge = 0; edge < ahead; ++edge) prefetch();
-  for (std::uint32_t edge = 0; edge < tile.edge_count; ++edge) {
-    if (edge + ahead < tile.edge_count) prefetch();
-    add_row<T, Width>(source[edge], accumulator + rows.next() * Width);
+class PairsSum {
+ public:
+  PairsSum(const TileView& tile, const T* sources, std::uint32_t ahead)
+      : count_(tile.edge_count),
+        ahead_(ahead),
+        source_(tile, sources, ahead),
+        rows_(tile),
+        later_rows_(tile),
+        row_(rows_.next()) {}
+
+  bool done() const { return edge_ == count_; }
+
+  void add_below(std::int64_t end, T* accumulator) {
+    PairsSum at = *this;  // in registers
+    const auto prefetch = [&] {
+      prefetch_row<T, Width>(accumulator + at.later_rows_.next() * Width);
+      ++at.later_;
+    };
+    while (at.later_ < std::min(at.edge_ + ahead_, count_)) prefetch();
+    while (at.edge_ < count_ && at.row_ < end) {
+      if (at.later_ < count_) prefetch();
+      add_row<T, Width>(at.source_[at.edge_], accumulator + at.row_ * Width);
+      if (++at.edge_ < count_) at.row_ = at.rows_.next();
+    }
+    *this = at;
   }
+
+ private:
+  std::uint32_t count_, ahead_;
+  SourceRows<T, Width> source_;
+  PairRows rows_, later_rows_;
+  std::int64_t row_;  // of edge_
+  std::uint32_t edge_ = 0, later_ = 0;
+};
+
+// Rows of accumulators that are gone over tile by tile before the next ones are: they stay in a
+// core's second-level cache meanwhile, as long as there are enough edges to go on with.
+template <class T, int Width>
+std::int64_t strip_rows(const SumGroup& group) {
+  constexpr std::int64_t kBytes = 128 << 10, kEdgesOfTile = 64;
+  constexpr std::int64_t kRows = kBytes / (Width * std::int64_t{sizeof(T)});
+  if (group.entries.size() == 1) return kMaxBlockRows;
+  std::int64_t edges = 1;
+  for (const SumGroup::Entry& entry : group.entries) edges += entry.tile.edge_count;
+  const auto tiles = static_cast<std::int64_t>(group.entries.size());
+  return std::max(kRows, kMaxBlockRows * kEdgesOfTile * tiles / edges);
 }
 
 template <class T, int Width>
 void add_group(const SumGroup& group) {
-  auto* accumulator = static_cast<T*>(group.accumulator);
+  const std::uint32_t ahead = kEdgesAhead<T, Width> * (group.entries.size() > 1 ? 2 : 1);
+  std::vector<std::variant<RunsSum<T, Width>, PairsSum<T, Width>>> tiles;
+  tiles.reserve(group.entries.size());
   for (const SumGroup::Entry& entry : group.entries) {
     const auto* sources = static_cast<const T*>(entry.sources);
+    if (entry.tile.edge_count == 0) continue;
     if (entry.tile.encoding == TileEncoding::kRuns) {
-      add_runs<T, Width>(entry.tile, sources, accumulator);
+      tiles.emplace_back(RunsSum<T, Width>(entry.tile, sources, ahead));
     } else {
-      add_pairs<T, Width>(entry.tile, sources, accumulator);
+      tiles.emplace_back(PairsSum<T, Width>(entry.tile, sources, ahead));
+    }
+  }
+  auto* accumulator = static_cast<T*>(group.accumulator);
+  const std::int64_t rows = strip_rows<T, Width>(group);
+  for (std::int64_t end = rows, left = 1; left > 0; end += rows) {
+    left = 0;
+    for (auto& tile : tiles) {
+      std::visit(
+          [&](auto& sum) {
+            sum.add_below(end, accumulator);
+            if (!sum.done()) ++left;
+          },
+          tile);
     }
   }
 }

@@ -20,8 +20,10 @@ struct SumGroup {
   std::int64_t stride = 0;      // elements between two rows, on both sides
 };
 
-// accumulator[row] += source[s] for every edge, in (entry, edge) order: the same bits however edges
-// are cut into tiles and tiles into groups. The stride is that of a vertex chunk
+// accumulator[row] += source[s] for every edge, of each row in (entry, edge) order: the same bits
+// however edges are cut into tiles and tiles into groups. Several tiles are gone through in strips of
+// rows, so that a strip stays in a core's cache from tile to tile: a group costs less than its tiles
+// one by one. The stride is that of a vertex chunk
 // (storage/tensor_layout.h): below 8, or a multiple of 8 up to 32. Padding is added along; it is
 // never data.
 template <class T>

@@ -120,6 +120,20 @@ TEMPLATE_TEST_CASE("gather: the bits do not depend on the grouping or the encodi
   }
 }
 
+// A group goes through its tiles strip by strip: of 1,024 rows where they have 32 columns of floats.
+TEMPLATE_TEST_CASE("gather: nor do they where rows are gone through in strips", "", float, double) {
+  Graph graph = random_graph(9000, 300, 60000, 4);
+  std::erase_if(graph.spans[1], [](const LocalEdge& edge) { return edge.row > 1000; });
+  graph.spans[2].clear();
+  for (const std::int64_t cols : {5, 8, 16, 32}) {
+    const Gather<TestType> gather(graph, cols);
+    const std::vector<TestType> expected = gather.run(TileEncoding::kRuns, 1);
+    for (const TileEncoding encoding : {TileEncoding::kRuns, TileEncoding::kPairs}) {
+      CHECK(gather.run(encoding, graph.spans.size()) == expected);
+    }
+  }
+}
+
 TEST_CASE("gather: rows without edges keep their value, an empty tile does nothing") {
   const Graph graph = {300, 10, {{}, {{299, 9}}, {}}};
   const Gather<float> gather(graph, 8);
