@@ -65,7 +65,7 @@ bool PassRun::run() {
         part->first_slice = first_slice;
         part->end_slice = end_slice;
         part->sweep = count++;
-        part->place = static_cast<std::size_t>(part->sweep % pass_.parts_at_once);
+        part->place = static_cast<std::size_t>(part->sweep) % kMostParts;
         return run_part(part);
       });
   if (!all) return false;
@@ -78,7 +78,7 @@ bool PassRun::run_part(const std::shared_ptr<Part>& part) {
   if (pass_.kind == PassKind::kPropagate) {
     {
       auto lock = context_.driver.lock();
-      if (!wait_for_rows(lock, [&] { return is_free(part->place); })) return false;
+      if (!wait_for_rows(lock, [&] { return may_begin(*part); })) return false;
     }
     folds_ = true;
     const bool folded = propagate_part(part);
@@ -115,7 +115,18 @@ bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::funct
   return true;
 }
 
-// Whether another part may be folded there: what the last one made has left memory.
+// Whether the part may be folded: with memory for two parts, or where all that the one before
+// leaves behind are sums, behind which it has its place block by block (has_memory()).
+bool PassRun::may_begin(const Part& part) const {
+  const bool follows =
+      bound_.edges.reductions.empty() &&
+      std::none_of(uses_.begin(), uses_.end(), [](const Use& use) {
+        return use.planned->role == UseRole::kResident && use.planned->memory.bytes > 0;
+      });
+  return is_free(part.place) && (pass_.parts_at_once > 1 || follows || is_free(1 - part.place));
+}
+
+// Whether nothing is left there of the last part that had this place.
 bool PassRun::is_free(std::size_t place) const {
   const bool used = std::any_of(rows_.begin(), rows_.end(),
                                 [&](const auto& part) { return part->place == place; });
@@ -178,9 +189,8 @@ void PassRun::open_uses() {
                                                   slots(planned.memory, planned.slots));
         break;
       case UseRole::kAccumulator:
-        for (std::size_t place = 0; place < static_cast<std::size_t>(pass_.parts_at_once);
-             ++place) {
-          use.parts[place].writer = std::make_unique<RowsWriter>(context_.driver, use.access);
+        for (PartRows& part : use.parts) {
+          part.writer = std::make_unique<RowsWriter>(context_.driver, use.access);
         }
         break;
       case UseRole::kResident:
@@ -247,16 +257,14 @@ void PassRun::open_edges() {
   std::vector<EdgeItem> items;
   for_each_part(pass_, edges.block_count(),
                 [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-                  const std::int64_t end_panel = ceil_div(end, edges.panel_blocks);
-                  for (std::int64_t group = 0; group < groups_.count(); ++group) {
-                    for (std::int64_t panel = first / edges.panel_blocks; panel < end_panel;
-                         ++panel) {
-                      for (std::int64_t s = groups_.begin(group); s < groups_.end(group); ++s) {
-                        items.push_back({s, panel});
-                      }
-                    }
-                  }
-                  return true;
+                  return groups_.for_each_panel(
+                      first / edges.panel_blocks, ceil_div(end, edges.panel_blocks),
+                      [&](std::int64_t group, std::int64_t panel) {
+                        for (std::int64_t s = groups_.begin(group); s < groups_.end(group); ++s) {
+                          items.push_back({s, panel});
+                        }
+                        return true;
+                      });
                 });
   auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.bytes_in);
   edge_loader_ = loader.get();
@@ -273,9 +281,8 @@ RowsPlace PassRun::part_place(const Part& part, const Use& use) const {
   std::int64_t first = part.first_block * a_block / unit * unit;
   while (first < end && use.access.piece(first) >= 0) first += unit;
   const Region& memory = use.planned->memory;
-  const std::int64_t place =
-      static_cast<std::int64_t>(part.place) * (memory.bytes / pass_.parts_at_once);
-  return {context_.arena + memory.offset + place, first, std::max(first, end),
+  const std::int64_t place = part.sweep % pass_.parts_at_once;
+  return {context_.arena + memory.offset + place * (memory.bytes / pass_.parts_at_once), first, std::max(first, end),
           slice_begin(part, use)};
 }
 

@@ -67,10 +67,11 @@ class PassRun {
   bool run();
 
  private:
-  // While one part goes through the steps, the next one may be folded (Pass::parts_at_once).
+  // While one part goes through the steps, or its sums go out, the next one may be folded: in memory
+  // of its own (Pass::parts_at_once), or in that of the one before, block after block.
   static constexpr std::size_t kMostParts = 2;
 
-  // Of the part in one of the pass's places: what its kResident or kAccumulator use holds.
+  // Of every other part: what its kResident or kAccumulator use holds.
   struct PartRows {
     RowsPlace rows;
     std::unique_ptr<ItemStream> stream;  // kResident
@@ -94,7 +95,7 @@ class PassRun {
     std::int64_t first_block = 0, end_block = 0;
     std::int64_t first_slice = 0, end_slice = 0;
     std::int64_t sweep = 0;            // parts before it, in all groups of slices
-    std::size_t place = 0;             // in memory
+    std::size_t place = 0;             // in Use::parts
     std::vector<std::int32_t> folded;  // span groups, by block and slice
     // By edge reduction and block: sums so far.
     std::vector<std::vector<ReductionTree::Partial>> partials;
@@ -121,6 +122,7 @@ class PassRun {
   bool run_part(const std::shared_ptr<Part>& part);
   void take_up_rows(const std::shared_ptr<Part>& part);
   bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  bool may_begin(const Part& part) const;
   bool is_free(std::size_t place) const;
   bool is_written() const;
 
@@ -142,10 +144,11 @@ class PassRun {
   // Edges.
   bool propagate_part(const std::shared_ptr<Part>& part);
   bool load_resident(const Part& part);
-  bool begin_group(SpanGroup& group);
+  std::shared_ptr<SpanGroup> begin_group(const std::shared_ptr<Part>& part, std::int64_t index);
   bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, SpanGroup& group);
   bool fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel);
   std::int64_t blocks_a_task(const Part& part) const;
+  bool has_memory(const Part& part, std::int64_t block, std::int64_t slice) const;
   bool hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
                 std::int64_t slice);
   void finish_task(const EdgeTask& task, std::int64_t slice);

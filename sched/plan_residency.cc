@@ -21,7 +21,7 @@ constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0}, 1},
 // `times` counts.
 constexpr std::uint64_t kFewWorkers = 8;
 constexpr RingSize kWideRings[] = {
-    {12, 64 * kMiB, 64 * kMiB}, {8, 64 * kMiB, 64 * kMiB}, {8, 48 * kMiB, 48 * kMiB},
+    {16, 64 * kMiB, 64 * kMiB}, {12, 64 * kMiB, 64 * kMiB}, {8, 64 * kMiB, 64 * kMiB}, {8, 48 * kMiB, 48 * kMiB},
     {6, 32 * kMiB, 32 * kMiB},  {4, 32 * kMiB, 32 * kMiB}, {4, 24 * kMiB, 24 * kMiB},
     {4, 16 * kMiB, 16 * kMiB},  {3, 12 * kMiB, 16 * kMiB}, {3, 8 * kMiB, 16 * kMiB},
     {3, 6 * kMiB, 8 * kMiB},    {3, 4 * kMiB, 4 * kMiB}};

@@ -10,8 +10,8 @@
 namespace ooc {
 namespace {
 
-// Of spans: while one is folded, others come in.
-constexpr std::int64_t kGroupsInRing = 3;
+// Of spans: while one is folded, others come in. The last one is as large as so many at most.
+constexpr std::int64_t kGroupsInRing = 3, kMostInLast = 3;
 
 class TierPlanner {
  public:
@@ -216,7 +216,9 @@ class TierPlanner {
   void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem_.ring(index);
-    std::int64_t in_rings = builder_.graph().edges.span_count();
+    const std::int64_t span_count = builder_.graph().edges.span_count();
+    std::int64_t in_rings = span_count;                // of a group
+    std::int64_t all = (kMostInLast + 1) * span_count;  // of all that the rings hold at once
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       const UseDraft& use = draft.uses[i];
       const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
@@ -229,6 +231,8 @@ class TierPlanner {
           std::max<std::int64_t>(1, tensor_of(use).unit_blocks * tensor_of(use).layout.block_rows /
                                         edges.span_rows);  // of an item
       in_rings = std::min(in_rings, memory.slots / kGroupsInRing * spans);
+      // Groups may begin and end within an item.
+      all = std::min(all, (memory.slots - (spans > 1 ? 1 : 0)) * spans);
     }
     pass.worker_scratch.bytes = problem_.memory().worker_scratch(index);
     if (!draft.edges) return;
@@ -242,11 +246,14 @@ class TierPlanner {
       const EdgeRing chunks(builder_.graph().edges, draft.part_blocks, memory.bytes / memory.slots);
       const auto spans = static_cast<std::int64_t>(chunks.spans(memory.slots));
       in_rings = std::min(in_rings, spans / kGroupsInRing);
+      all = std::min(all, spans);
     }
     const std::int64_t wanted = options_.span_group > 0 ? options_.span_group : cached_spans(draft);
     pass.span_group = std::max<std::int64_t>(1, std::min(wanted, in_rings));
     // While a group is folded, the rings take in all of the last one.
-    pass.last_group = in_rings > 0 ? (kGroupsInRing - 1) * pass.span_group : 1;
+    const std::int64_t beside = all / pass.span_group - 1;
+    pass.last_group =
+        in_rings > 0 ? std::clamp(beside, kGroupsInRing - 1, kMostInLast) * pass.span_group : 1;
   }
 
   const PlannedTensor& tensor_of(const UseDraft& use) const {

@@ -67,20 +67,18 @@ bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
     OOC_CHECK(rows.writer->ready(first_row(*part), end_row(*part)));
   }
   if (!load_resident(*part)) return false;
-  for (std::int64_t index = 0; index < groups_.count(); ++index) {
-    auto group = std::make_shared<SpanGroup>();
-    group->part = part;
-    group->index = index;
-    group->first_span = groups_.begin(index);
-    group->end_span = groups_.end(index);
-    if (!begin_group(*group)) return false;
-    if (index + 1 == groups_.count()) take_up_rows(part);
-    const std::int64_t end_panel = ceil_div(part->end_block, edges.panel_blocks);
-    for (std::int64_t panel = part->first_block / edges.panel_blocks; panel < end_panel; ++panel) {
-      if (!fold_panel(group, panel)) return false;
-    }
-  }
-  return true;
+  const std::int64_t first_panel = part->first_block / edges.panel_blocks;
+  std::map<std::int64_t, std::shared_ptr<SpanGroup>> begun;
+  return groups_.for_each_panel(
+      first_panel, ceil_div(part->end_block, edges.panel_blocks),
+      [&](std::int64_t index, std::int64_t panel) {
+        if (panel == first_panel) {
+          begun[index] = begin_group(part, index);
+          if (begun[index] == nullptr) return false;
+          if (index + 1 == groups_.count()) take_up_rows(part);
+        }
+        return fold_panel(begun.at(index), panel);
+      });
 }
 
 // Rows of the part's own vertices that edges read.
@@ -112,22 +110,27 @@ bool PassRun::load_resident(const Part& part) {
   return true;
 }
 
-// Waits for the group's rows.
-bool PassRun::begin_group(SpanGroup& group) {
-  const Part& part = *group.part;
-  group.slices_left = (part.end_block - part.first_block) * slices_per_block(part);
-  group.rows.resize(static_cast<std::size_t>(group.end_span - group.first_span));
+// Waits for the group's rows. Null: `stop_` was set.
+std::shared_ptr<PassRun::SpanGroup> PassRun::begin_group(const std::shared_ptr<Part>& part,
+                                                         std::int64_t index) {
+  auto group = std::make_shared<SpanGroup>();
+  group->part = part;
+  group->index = index;
+  group->first_span = groups_.begin(index);
+  group->end_span = groups_.end(index);
+  group->slices_left = (part->end_block - part->first_block) * slices_per_block(*part);
+  group->rows.resize(static_cast<std::size_t>(group->end_span - group->first_span));
   auto lock = context_.driver.lock();
   for (const ValueId id : bound_.edges.streamed) {
     const auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& candidate) {
       return candidate.planned->role == UseRole::kStreamed && candidate.planned->value == id;
     });
     OOC_CHECK(use != uses_.end());
-    for (std::int64_t span = group.first_span; span < group.end_span; ++span) {
-      if (!add_span(lock, *use, span, group)) return false;
+    for (std::int64_t span = group->first_span; span < group->end_span; ++span) {
+      if (!add_span(lock, *use, span, *group)) return nullptr;
     }
   }
-  return true;
+  return group;
 }
 
 // The rows of one span of a streamed tensor. An item may hold several spans; every group of spans
@@ -202,12 +205,37 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
     });
   };
   if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
+  const auto has_place = [&] {
+    return std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
+      return has_memory(part, edges_of.block, slice);
+    });
+  };
+  if (task->group->index == 0 && !wait(lock, WaitCause::kWrites, has_place)) return false;
   context_.driver.run(
       [this, task, slice] {
         for (const BlockEdges& edges_of : task->blocks) fold(*task, edges_of, slice);
       },
       [this, task, slice] { finish_task(*task, slice); });
   return true;
+}
+
+// Whether the part before has left what a block folds into.
+bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slice) const {
+  const std::int64_t row = block * context_.edges.block_rows;
+  const std::int64_t last = std::min(row + context_.edges.block_rows, context_.edges.vertices) - 1;
+  return std::all_of(uses_.begin(), uses_.end(), [&](const Use& use) {
+    if (use.planned->role != UseRole::kAccumulator) return true;
+    const RowsWriter& before = *use.parts[1 - part.place].writer;
+    const PlannedTensor& tensor = *use.access.tensor;
+    for (std::int64_t s = slice_begin(part, use); s < slice_end(part, use); ++s) {
+      if (is_sliced(use) && s != slice) continue;
+      const auto row_bytes = tensor.layout.slice_stride(s) *
+                             static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+      const std::byte* const end = row_address(part, use, last, s) + row_bytes;
+      if (before.holds(row_address(part, use, row, s), end)) return false;
+    }
+    return true;
+  });
 }
 
 // Some ten thousand edges are worth handing out; but every worker should have a few tasks.

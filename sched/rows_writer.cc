@@ -1,6 +1,7 @@
 #include "sched/rows_writer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "storage/errors.h"
@@ -52,8 +53,30 @@ bool RowsWriter::open(std::int64_t index) {
     free_.resize(free_.size() - slices);
     unit.place = {nullptr, first, end, 0};
   }
+  for_each_slice_in_part(index, unit, [&](const std::byte* begin, const std::byte* rows_end) {
+    held_[begin] = rows_end;
+  });
   units_.emplace(index, std::move(unit));
   return true;
+}
+
+// Calls visit(begin, end) for where the unit's rows lie in the part's memory, if they do.
+template <class Visit>
+void RowsWriter::for_each_slice_in_part(std::int64_t index, const Unit& unit, Visit&& visit) const {
+  if (part_.data == nullptr || unit.place.data != part_.data) return;
+  const PlannedTensor& tensor = *access_.tensor;
+  const std::int64_t row = index * unit_rows();
+  const std::int64_t last = std::min(row + unit_rows(), tensor.layout.rows) - 1;
+  for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
+    const auto row_bytes = tensor.layout.slice_stride(slice) *
+                           static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+    visit(part_.at(tensor, row, slice), part_.at(tensor, last, slice) + row_bytes);
+  }
+}
+
+bool RowsWriter::holds(const std::byte* begin, const std::byte* end) const {
+  const auto behind = held_.lower_bound(end);
+  return behind != held_.begin() && std::prev(behind)->second > begin;
 }
 
 std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
@@ -113,9 +136,12 @@ void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
 }
 
 void RowsWriter::close(std::int64_t index) {
-  for (const int slot : units_.at(index).slots) {
+  const Unit& unit = units_.at(index);
+  for (const int slot : unit.slots) {
     if (slot >= 0) free_.push_back(slot);
   }
+  for_each_slice_in_part(index, unit,
+                         [&](const std::byte* begin, const std::byte*) { held_.erase(begin); });
   units_.erase(index);
 }
 

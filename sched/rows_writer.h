@@ -27,6 +27,8 @@ class RowsWriter {
   void finish(std::int64_t row, std::int64_t end);
   // Whether no write is under way.
   bool idle() const { return writes_ == 0; }
+  // Whether some of [begin, end) is still the place of rows of the part: not made, or on their way.
+  bool holds(const std::byte* begin, const std::byte* end) const;
 
  private:
   struct Unit {
@@ -36,6 +38,8 @@ class RowsWriter {
     std::int64_t writes = 0;
   };
   bool open(std::int64_t unit);
+  template <class Visit>
+  void for_each_slice_in_part(std::int64_t unit, const Unit& of, Visit&& visit) const;
   void finish_unit(std::int64_t unit);
   void write(std::int64_t unit);
   void wrote(std::int64_t unit, std::int64_t slice);
@@ -51,6 +55,7 @@ class RowsWriter {
   std::vector<std::byte*> slots_;
   std::vector<int> free_;
   std::map<std::int64_t, Unit> units_;  // that are open
+  std::map<const std::byte*, const std::byte*> held_;  // of the part's memory, by open units
   std::int64_t writes_ = 0;
 };
 

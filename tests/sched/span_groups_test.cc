@@ -1,6 +1,9 @@
 #include "sched/span_groups.h"
 
 #include <catch2/catch.hpp>
+#include <set>
+#include <utility>
+#include <vector>
 
 using namespace ooc;
 
@@ -8,7 +11,7 @@ using namespace ooc;
 TEST_CASE("span groups: every span is in one, and the last may be larger") {
   for (const std::int64_t spans : {1, 2, 5, 12, 62}) {
     for (const std::int64_t group : {1, 3, 4, 100}) {
-      for (const std::int64_t last : {group, 2 * group}) {
+      for (const std::int64_t last : {group, 2 * group, 3 * group}) {
         INFO(spans << " spans, " << group << " at once, the last " << last);
         Pass pass;
         pass.span_group = group;
@@ -26,6 +29,40 @@ TEST_CASE("span groups: every span is in one, and the last may be larger") {
         // One group fewer would be too few.
         CHECK((groups.count() == 1 || spans > (groups.count() - 2) * group + last));
       }
+    }
+  }
+}
+
+TEST_CASE("span groups: a panel takes its groups in order, the first two before the next panel") {
+  for (const std::int64_t spans : {1, 2, 5, 12, 62}) {
+    for (const std::int64_t last : {3, 6, 9}) {
+      INFO(spans << " spans, 3 at once, the last " << last);
+      Pass pass;
+      pass.span_group = 3;
+      pass.last_group = last;
+      const SpanGroups groups(pass, spans);
+      std::vector<std::pair<std::int64_t, std::int64_t>> order;
+      CHECK(groups.for_each_panel(4, 7, [&](std::int64_t group, std::int64_t panel) {
+        order.emplace_back(group, panel);
+        return true;
+      }));
+      const auto count = static_cast<std::size_t>(groups.count());
+      CHECK(std::set(order.begin(), order.end()).size() == 3 * count);
+      REQUIRE(order.size() == 3 * count);
+      std::vector<std::int64_t> next(7);  // group, by panel
+      for (const auto& [group, panel] : order) {
+        CHECK(group == next[static_cast<std::size_t>(panel)]++);
+      }
+      // With a last group that is larger, where neither of the two is it.
+      const bool together = last > 3 && count > 2;
+      if (count > 1) {
+        CHECK(order[1] == (together ? std::pair<std::int64_t, std::int64_t>{1, 4}
+                                    : std::pair<std::int64_t, std::int64_t>{0, 5}));
+      }
+      std::size_t visits = 0;
+      CHECK_FALSE(groups.for_each_panel(
+          4, 7, [&](std::int64_t, std::int64_t) { return ++visits < 3; }));
+      CHECK(visits == 3);
     }
   }
 }
