@@ -282,8 +282,8 @@ RowsPlace PassRun::part_place(const Part& part, const Use& use) const {
   while (first < end && use.access.piece(first) >= 0) first += unit;
   const Region& memory = use.planned->memory;
   const std::int64_t place = part.sweep % pass_.parts_at_once;
-  return {context_.arena + memory.offset + place * (memory.bytes / pass_.parts_at_once), first, std::max(first, end),
-          slice_begin(part, use)};
+  return {context_.arena + memory.offset + place * (memory.bytes / pass_.parts_at_once), first,
+          std::max(first, end), slice_begin(part, use)};
 }
 
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,

@@ -106,7 +106,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
   const std::int64_t times = apart
                                  ? grains_[static_cast<std::size_t>(pass_index)].units(tensor, ring)
-                                 : std::max(ring.times, ceil_div(ring.bytes, item));
+                                 : std::max(ring.spans, ceil_div(ring.bytes, item));
   const std::int64_t slots = std::min(items, at_once * times);
   return {slots * item, slots};
 }

@@ -12,19 +12,23 @@ struct RingChoice {
   std::int64_t share;  // one of so many of the memory that it may take beyond the first choice
 };
 // From what keeps transfers and compute apart to what overlaps them best.
-constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0}, 1},
-                                                          {{2, 0, 0}, 2},
-                                                          {{3, 0, 0}, 4},
-                                                          {{3, 4 * kMiB, 4 * kMiB}, 8},
-                                                          {{3, 8 * kMiB, 16 * kMiB}, 16}};
+constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0, 1}, 1},
+                                                          {{2, 0, 0, 2}, 2},
+                                                          {{3, 0, 0, 3}, 4},
+                                                          {{3, 4 * kMiB, 4 * kMiB, 3}, 8},
+                                                          {{3, 8 * kMiB, 16 * kMiB, 4}, 16},
+                                                          {{3, 8 * kMiB, 16 * kMiB, 8}, 8},
+                                                          {{3, 8 * kMiB, 16 * kMiB, 12}, 8}};
 // Where there is memory left, for so many workers. The widest rows of a pass may be in pieces: then
 // `times` counts.
 constexpr std::uint64_t kFewWorkers = 8;
 constexpr RingSize kWideRings[] = {
-    {16, 64 * kMiB, 64 * kMiB}, {12, 64 * kMiB, 64 * kMiB}, {8, 64 * kMiB, 64 * kMiB}, {8, 48 * kMiB, 48 * kMiB},
-    {6, 32 * kMiB, 32 * kMiB},  {4, 32 * kMiB, 32 * kMiB}, {4, 24 * kMiB, 24 * kMiB},
-    {4, 16 * kMiB, 16 * kMiB},  {3, 12 * kMiB, 16 * kMiB}, {3, 8 * kMiB, 16 * kMiB},
-    {3, 6 * kMiB, 8 * kMiB},    {3, 4 * kMiB, 4 * kMiB}};
+    {12, 64 * kMiB, 64 * kMiB, 16}, {12, 64 * kMiB, 64 * kMiB, 12}, {8, 64 * kMiB, 64 * kMiB, 8},
+    {8, 48 * kMiB, 48 * kMiB, 8},   {6, 32 * kMiB, 32 * kMiB, 6},   {4, 32 * kMiB, 32 * kMiB, 4},
+    {4, 24 * kMiB, 24 * kMiB, 4},   {4, 16 * kMiB, 16 * kMiB, 4},   {3, 12 * kMiB, 16 * kMiB, 4},
+    {3, 8 * kMiB, 16 * kMiB, 4},    {3, 6 * kMiB, 8 * kMiB, 4},     {3, 4 * kMiB, 8 * kMiB, 4},
+    {3, 12 * kMiB, 16 * kMiB, 3},   {3, 8 * kMiB, 16 * kMiB, 3},    {3, 6 * kMiB, 8 * kMiB, 3},
+    {3, 4 * kMiB, 4 * kMiB, 3}};
 
 }  // namespace
 
@@ -82,20 +86,20 @@ std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) 
   std::vector<RingSize> rings;
   if (limit_ == 0) return rings;
   const std::int64_t room = limit_ - memory_.kept(residency)[static_cast<std::size_t>(pass)];
+  const RingSize& narrow = ring(pass);
   const auto take = [&](const RingSize& wide) {
-    if (memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
+    const bool wider = wide != narrow && wide.times >= narrow.times && wide.bytes >= narrow.bytes &&
+                       wide.edge_bytes >= narrow.edge_bytes && wide.spans >= narrow.spans;
+    if (wider && memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
   };
   // A step in work holds its slots: more workers take more of them up at once.
   const auto workers = static_cast<std::uint64_t>(builder_.options().workers);
   for (std::uint64_t scale = std::bit_floor(workers / kFewWorkers); scale > 1; scale /= 2) {
     const auto times = static_cast<std::int64_t>(scale);
     const RingSize& few = kWideRings[0];
-    take({times * few.times, times * few.bytes, times * few.edge_bytes});
+    take({times * few.times, times * few.bytes, times * few.edge_bytes, few.spans});
   }
-  for (const RingSize& wide : kWideRings) {
-    if (wide.bytes <= ring(pass).bytes || wide.times < ring(pass).times) break;
-    take(wide);
-  }
+  for (const RingSize& wide : kWideRings) take(wide);
   return rings;
 }
 

@@ -14,7 +14,7 @@ class PlanProblem {
  public:
   // The references must outlive it. `most_ring`: passes have rings of that size at most, of
   // kRingChoices from the smallest one on.
-  static constexpr int kRingChoices = 5;
+  static constexpr int kRingChoices = 7;
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
               const std::vector<PassSplit>& splits, int most_ring = kRingChoices - 1);
   // Of a memory of `limit` bytes (0: no limit) below the one of `above`, which keeps so much.

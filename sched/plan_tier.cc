@@ -10,8 +10,9 @@
 namespace ooc {
 namespace {
 
-// Of spans: while one is folded, others come in. The last one is as large as so many at most.
-constexpr std::int64_t kGroupsInRing = 3, kMostInLast = 3;
+// Groups of spans: while one is folded, others come in; two, where otherwise a group had fewer than
+// kFew spans. The last one is as large as so many at most.
+constexpr std::int64_t kGroupsInRing = 3, kFew = 4, kMostInLast = 3;
 
 class TierPlanner {
  public:
@@ -217,8 +218,9 @@ class TierPlanner {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem_.ring(index);
     const std::int64_t span_count = builder_.graph().edges.span_count();
-    std::int64_t in_rings = span_count;                // of a group
-    std::int64_t all = (kMostInLast + 1) * span_count;  // of all that the rings hold at once
+    // Spans in the rings, and in a third and half of each: whole items; of edges, chunks of a
+    // panel.
+    std::int64_t all = (kMostInLast + 1) * span_count, third = span_count, half = span_count;
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       const UseDraft& use = draft.uses[i];
       const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
@@ -230,7 +232,8 @@ class TierPlanner {
       const std::int64_t spans =
           std::max<std::int64_t>(1, tensor_of(use).unit_blocks * tensor_of(use).layout.block_rows /
                                         edges.span_rows);  // of an item
-      in_rings = std::min(in_rings, memory.slots / kGroupsInRing * spans);
+      third = std::min(third, memory.slots / kGroupsInRing * spans);
+      half = std::min(half, memory.slots / 2 * spans);
       // Groups may begin and end within an item.
       all = std::min(all, (memory.slots - (spans > 1 ? 1 : 0)) * spans);
     }
@@ -243,17 +246,16 @@ class TierPlanner {
     pass.edge_ring.bytes = memory.bytes;
     pass.edge_slots = memory.slots;
     if (memory.slots > 0) {
-      const EdgeRing chunks(builder_.graph().edges, draft.part_blocks, memory.bytes / memory.slots);
-      const auto spans = static_cast<std::int64_t>(chunks.spans(memory.slots));
-      in_rings = std::min(in_rings, spans / kGroupsInRing);
-      all = std::min(all, spans);
+      third = std::min(third, memory.slots / kGroupsInRing);
+      half = std::min(half, memory.slots / 2);
+      all = std::min(all, memory.slots);
     }
     const std::int64_t wanted = options_.span_group > 0 ? options_.span_group : cached_spans(draft);
-    pass.span_group = std::max<std::int64_t>(1, std::min(wanted, in_rings));
+    pass.span_group =
+        std::max<std::int64_t>(1, std::min(wanted, std::max(third, std::min(half, kFew))));
     // While a group is folded, the rings take in all of the last one.
-    const std::int64_t beside = all / pass.span_group - 1;
     pass.last_group =
-        in_rings > 0 ? std::clamp(beside, kGroupsInRing - 1, kMostInLast) * pass.span_group : 1;
+        std::clamp<std::int64_t>(all / pass.span_group - 1, 1, kMostInLast) * pass.span_group;
   }
 
   const PlannedTensor& tensor_of(const UseDraft& use) const {

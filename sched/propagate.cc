@@ -69,16 +69,15 @@ bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
   if (!load_resident(*part)) return false;
   const std::int64_t first_panel = part->first_block / edges.panel_blocks;
   std::map<std::int64_t, std::shared_ptr<SpanGroup>> begun;
-  return groups_.for_each_panel(
-      first_panel, ceil_div(part->end_block, edges.panel_blocks),
-      [&](std::int64_t index, std::int64_t panel) {
-        if (panel == first_panel) {
-          begun[index] = begin_group(part, index);
-          if (begun[index] == nullptr) return false;
-          if (index + 1 == groups_.count()) take_up_rows(part);
-        }
-        return fold_panel(begun.at(index), panel);
-      });
+  return groups_.for_each_panel(first_panel, ceil_div(part->end_block, edges.panel_blocks),
+                                [&](std::int64_t index, std::int64_t panel) {
+                                  if (panel == first_panel) {
+                                    begun[index] = begin_group(part, index);
+                                    if (begun[index] == nullptr) return false;
+                                    if (index + 1 == groups_.count()) take_up_rows(part);
+                                  }
+                                  return fold_panel(begun.at(index), panel);
+                                });
 }
 
 // Rows of the part's own vertices that edges read.
@@ -229,8 +228,8 @@ bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slic
     const PlannedTensor& tensor = *use.access.tensor;
     for (std::int64_t s = slice_begin(part, use); s < slice_end(part, use); ++s) {
       if (is_sliced(use) && s != slice) continue;
-      const auto row_bytes = tensor.layout.slice_stride(s) *
-                             static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+      const auto row_bytes =
+          tensor.layout.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
       const std::byte* const end = row_address(part, use, last, s) + row_bytes;
       if (before.holds(row_address(part, use, row, s), end)) return false;
     }

@@ -68,8 +68,8 @@ void RowsWriter::for_each_slice_in_part(std::int64_t index, const Unit& unit, Vi
   const std::int64_t row = index * unit_rows();
   const std::int64_t last = std::min(row + unit_rows(), tensor.layout.rows) - 1;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    const auto row_bytes = tensor.layout.slice_stride(slice) *
-                           static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+    const auto row_bytes =
+        tensor.layout.slice_stride(slice) * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
     visit(part_.at(tensor, row, slice), part_.at(tensor, last, slice) + row_bytes);
   }
 }

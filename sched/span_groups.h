@@ -28,8 +28,8 @@ class SpanGroups {
   }
   std::int64_t of(std::int64_t span) const { return std::min(span / group_, last_); }
 
-  // Calls visit(group, panel) for each group and the panels [first, end), in the order in which they
-  // are folded, while it returns true; returns whether it did to the end.
+  // Calls visit(group, panel) for each group and the panels [first, end), in the order in which
+  // they are folded, while it returns true; returns whether it did to the end.
   template <class Visit>
   bool for_each_panel(std::int64_t first, std::int64_t end, Visit&& visit) const {
     for (std::int64_t group = 0; group < count();) {

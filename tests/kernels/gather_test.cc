@@ -120,7 +120,8 @@ TEMPLATE_TEST_CASE("gather: the bits do not depend on the grouping or the encodi
   }
 }
 
-// A group goes through its tiles strip by strip: of 1,024 rows where they have 32 columns of floats.
+// A group goes through its tiles strip by strip: of 1,024 rows where they have 32 columns of
+// floats.
 TEMPLATE_TEST_CASE("gather: nor do they where rows are gone through in strips", "", float, double) {
   Graph graph = random_graph(9000, 300, 60000, 4);
   std::erase_if(graph.spans[1], [](const LocalEdge& edge) { return edge.row > 1000; });

@@ -60,8 +60,8 @@ TEST_CASE("span groups: a panel takes its groups in order, the first two before 
                                     : std::pair<std::int64_t, std::int64_t>{0, 5}));
       }
       std::size_t visits = 0;
-      CHECK_FALSE(groups.for_each_panel(
-          4, 7, [&](std::int64_t, std::int64_t) { return ++visits < 3; }));
+      CHECK_FALSE(
+          groups.for_each_panel(4, 7, [&](std::int64_t, std::int64_t) { return ++visits < 3; }));
       CHECK(visits == 3);
     }
   }
