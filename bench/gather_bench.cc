@@ -1,10 +1,12 @@
 // The sum over in-edges for one slice of 32 fp32 columns, on one thread, uniform random edges.
 //
 // The bound is the memory traffic that the order of work makes unavoidable over the bandwidth
-// measured in the same run. Span after span: topology once, sources once, and every accumulator row
-// that a tile touches read and written. Block after block (grouped): topology once, every source
-// row that a tile touches read, accumulators read and written once.
-//   vertices / degree / span_rows / grouped
+// measured in the same run: topology once; sources once, or, where the rows of the spans at once
+// are more than 32 MiB, every row that a tile touches; and every accumulator row that the tiles of
+// a block at once touch read and written.
+//   vertices / degree / span_rows / spans at once
+#include <cmath>
+
 #include "bench/bench_support.h"
 #include "kernels/edge_kernel_cpu.h"
 #include "kernels/gather_cpu.h"
@@ -22,7 +24,6 @@ struct Tiles {
   std::int64_t spans = 0;
   std::int64_t blocks = 0;
   std::int64_t edges = 0;
-  std::int64_t touched_rows = 0;     // over all tiles
   std::int64_t touched_sources = 0;  // over all tiles
 };
 
@@ -42,9 +43,6 @@ Tiles random_tiles(std::int64_t vertices, std::int64_t degree, std::int64_t span
     std::sort(edges.begin(), edges.end(), [](LocalEdge a, LocalEdge b) {
       return a.row != b.row ? a.row < b.row : a.source < b.source;
     });
-    for (std::size_t e = 0; e < edges.size(); ++e) {
-      tiles.touched_rows += e == 0 || edges[e].row != edges[e - 1].row ? 1 : 0;
-    }
     std::vector<bool> seen(static_cast<std::size_t>(span_rows));
     for (const LocalEdge& edge : edges) {
       tiles.touched_sources += seen[edge.source] ? 0 : 1;
@@ -84,7 +82,7 @@ cpu::SumGroup group_of(std::span<const cpu::SumGroup::Entry> entries, float* acc
 void gather(benchmark::State& state) {
   const std::int64_t vertices = state.range(0);
   const std::int64_t span_rows = state.range(2);
-  const bool grouped = state.range(3) != 0;
+  const std::int64_t at_once = state.range(3);
   const Tiles tiles = random_tiles(vertices, state.range(1), span_rows);
   const Matrix sources(vertices, kSliceWidth);
   const Matrix accumulators(vertices, kSliceWidth);
@@ -97,19 +95,12 @@ void gather(benchmark::State& state) {
   };
   const auto pass = [&] {
     std::vector<cpu::SumGroup::Entry> entries;
-    if (grouped) {
+    for (std::int64_t first = 0; first < tiles.spans; first += at_once) {
       for (std::int64_t block = 0; block < tiles.blocks; ++block) {
         entries.clear();
-        for (std::int64_t span = 0; span < tiles.spans; ++span) {
+        for (std::int64_t span = first; span < std::min(first + at_once, tiles.spans); ++span) {
           entries.push_back(entry(span, block));
         }
-        cpu::gather_sum<float>(group_of(entries, accumulator(block)));
-      }
-      return;
-    }
-    for (std::int64_t span = 0; span < tiles.spans; ++span) {
-      for (std::int64_t block = 0; block < tiles.blocks; ++block) {
-        entries.assign(1, entry(span, block));
         cpu::gather_sum<float>(group_of(entries, accumulator(block)));
       }
     }
@@ -120,10 +111,13 @@ void gather(benchmark::State& state) {
     best = std::min(best, seconds);
     state.SetIterationTime(seconds);
   }
-  constexpr double kRowBytes = kSliceWidth * sizeof(float);
+  constexpr double kRowBytes = kSliceWidth * sizeof(float), kCacheBytes = 32 << 20;
   const auto rows = static_cast<double>(vertices);
-  const double accumulated = grouped ? rows : static_cast<double>(tiles.touched_rows);
-  const double read = grouped ? static_cast<double>(tiles.touched_sources) : rows;
+  const auto groups = static_cast<double>(ceil_div(tiles.spans, at_once));
+  const double edges_a_row = static_cast<double>(state.range(1)) / groups;
+  const double accumulated = groups * rows * (1 - std::exp(-edges_a_row));
+  const bool cached = static_cast<double>(at_once * span_rows) * kRowBytes <= kCacheBytes;
+  const double read = cached ? rows : static_cast<double>(tiles.touched_sources);
   const double bytes =
       static_cast<double>(tiles.bytes.size()) + kRowBytes * (read + 2 * accumulated);
   static const double bandwidth = read_bandwidth();
@@ -138,12 +132,16 @@ void gather(benchmark::State& state) {
 BENCHMARK(gather)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond)
-    ->Args({16384, 64, 16384, 0})    // everything in L2 and L3
-    ->Args({1 << 18, 16, 65536, 0})  // 32 MiB a slice: L3
-    ->Args({1 << 21, 4, 65536, 0})   // 256 MiB: 8 x L3
-    ->Args({1 << 21, 16, 65536, 0})
+    ->Args({16384, 64, 16384, 1})    // everything in L2 and L3
+    ->Args({1 << 18, 16, 65536, 1})  // 32 MiB a slice: L3
+    ->Args({1 << 21, 4, 65536, 1})   // 256 MiB: 8 x L3
     ->Args({1 << 21, 16, 65536, 1})
-    ->Args({1 << 21, 32, 65536, 0});
+    ->Args({1 << 21, 16, 65536, 2})
+    ->Args({1 << 21, 16, 65536, 4})
+    ->Args({1 << 21, 16, 65536, 8})
+    ->Args({1 << 21, 16, 65536, 32})
+    ->Args({1 << 21, 32, 65536, 1})
+    ->Args({1 << 21, 32, 65536, 4});
 
 // The same span after span over the edges whose neighbours are in the train split: that share of
 // all in percent, drawn evenly. 0: without splits, every edge.

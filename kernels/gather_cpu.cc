@@ -154,7 +154,8 @@ class PairsSum {
 };
 
 // Rows of accumulators that are gone over tile by tile before the next ones are: they stay in a
-// core's second-level cache meanwhile, as long as there are enough edges to go on with.
+// core's second-level cache meanwhile, as long as a tile has enough edges in a strip to go on with:
+// 64, of the largest blocks.
 template <class T, int Width>
 std::int64_t strip_rows(const SumGroup& group) {
   constexpr std::int64_t kBytes = 128 << 10, kEdgesOfTile = 64;

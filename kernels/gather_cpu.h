@@ -21,11 +21,10 @@ struct SumGroup {
 };
 
 // accumulator[row] += source[s] for every edge, of each row in (entry, edge) order: the same bits
-// however edges are cut into tiles and tiles into groups. Several tiles are gone through in strips of
-// rows, so that a strip stays in a core's cache from tile to tile: a group costs less than its tiles
-// one by one. The stride is that of a vertex chunk
-// (storage/tensor_layout.h): below 8, or a multiple of 8 up to 32. Padding is added along; it is
-// never data.
+// however edges are cut into tiles and tiles into groups. Several tiles are gone through in strips
+// of rows, so that a strip stays in a core's cache from tile to tile: a group costs less than its
+// tiles one by one. The stride is that of a vertex chunk (storage/tensor_layout.h): below 8, or a
+// multiple of 8 up to 32. Padding is added along; it is never data.
 template <class T>
 void gather_sum(const SumGroup& group);
 

@@ -67,8 +67,8 @@ class PassRun {
   bool run();
 
  private:
-  // While one part goes through the steps, or its sums go out, the next one may be folded: in memory
-  // of its own (Pass::parts_at_once), or in that of the one before, block after block.
+  // While one part goes through the steps, or its sums go out, the next one may be folded: in
+  // memory of its own (Pass::parts_at_once), or in that of the one before, block after block.
   static constexpr std::size_t kMostParts = 2;
 
   // Of every other part: what its kResident or kAccumulator use holds.

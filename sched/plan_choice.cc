@@ -263,9 +263,9 @@ RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass
     }
   }
   if (pass.edge_slots == 0) return depth;
-  const EdgeRing chunks(edges, pass.part_blocks, pass.edge_ring.bytes / pass.edge_slots);
-  const double spans = chunks.spans(pass.edge_slots) / static_cast<double>(pass.span_group);
-  depth.edges = std::min(depth.edges, std::max(1.0, spans));
+  // A panel's chunks of a group are in use at once.
+  const double groups = static_cast<double>(pass.edge_slots) / static_cast<double>(pass.span_group);
+  depth.edges = std::min(depth.edges, std::max(1.0, groups));
   return depth;
 }
 

@@ -10,8 +10,8 @@ namespace ooc {
 
 // How large a pass's rings are. Of rows in the steps: so many times a step, or a unit of the widest
 // rows where that is longer, and so many bytes of those; the other rings hold as many rows. Of
-// edges: of so many spans, and so many bytes. Of what they read: so many spans, and as many bytes
-// as of rows in the steps. All where there are so many items.
+// edges: those of `times` spans, and so many bytes. Of what they read: so many spans, and as many
+// bytes as of rows in the steps. All where there are so many items.
 struct RingSize {
   std::int64_t times = 1;
   std::int64_t bytes = 0;

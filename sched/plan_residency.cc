@@ -16,7 +16,7 @@ constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0, 1}, 1},
                                                           {{2, 0, 0, 2}, 2},
                                                           {{3, 0, 0, 3}, 4},
                                                           {{3, 4 * kMiB, 4 * kMiB, 3}, 8},
-                                                          {{3, 8 * kMiB, 16 * kMiB, 4}, 16},
+                                                          {{3, 8 * kMiB, 16 * kMiB, 4}, 8},
                                                           {{3, 8 * kMiB, 16 * kMiB, 8}, 8},
                                                           {{3, 8 * kMiB, 16 * kMiB, 12}, 8}};
 // Where there is memory left, for so many workers. The widest rows of a pass may be in pieces: then
@@ -87,10 +87,10 @@ std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) 
   if (limit_ == 0) return rings;
   const std::int64_t room = limit_ - memory_.kept(residency)[static_cast<std::size_t>(pass)];
   const RingSize& narrow = ring(pass);
-  const auto take = [&](const RingSize& wide) {
-    const bool wider = wide != narrow && wide.times >= narrow.times && wide.bytes >= narrow.bytes &&
-                       wide.edge_bytes >= narrow.edge_bytes && wide.spans >= narrow.spans;
-    if (wider && memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
+  const auto take = [&](RingSize wide) {
+    wide = {std::max(wide.times, narrow.times), std::max(wide.bytes, narrow.bytes),
+            std::max(wide.edge_bytes, narrow.edge_bytes), std::max(wide.spans, narrow.spans)};
+    if (wide != narrow && memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
   };
   // A step in work holds its slots: more workers take more of them up at once.
   const auto workers = static_cast<std::uint64_t>(builder_.options().workers);

@@ -209,7 +209,8 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
       return has_memory(part, edges_of.block, slice);
     });
   };
-  if (task->group->index == 0 && !wait(lock, WaitCause::kWrites, has_place)) return false;
+  const WaitCause cause = rows_.empty() ? WaitCause::kWrites : rows_wait_;
+  if (task->group->index == 0 && !wait(lock, cause, has_place)) return false;
   context_.driver.run(
       [this, task, slice] {
         for (const BlockEdges& edges_of : task->blocks) fold(*task, edges_of, slice);

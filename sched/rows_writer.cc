@@ -53,17 +53,17 @@ bool RowsWriter::open(std::int64_t index) {
     free_.resize(free_.size() - slices);
     unit.place = {nullptr, first, end, 0};
   }
-  for_each_slice_in_part(index, unit, [&](const std::byte* begin, const std::byte* rows_end) {
-    held_[begin] = rows_end;
-  });
+  for_each_slice_in_part(
+      index, [&](const std::byte* begin, const std::byte* rows_end) { held_[begin] = rows_end; });
   units_.emplace(index, std::move(unit));
   return true;
 }
 
 // Calls visit(begin, end) for where the unit's rows lie in the part's memory, if they do.
 template <class Visit>
-void RowsWriter::for_each_slice_in_part(std::int64_t index, const Unit& unit, Visit&& visit) const {
-  if (part_.data == nullptr || unit.place.data != part_.data) return;
+void RowsWriter::for_each_slice_in_part(std::int64_t index, Visit&& visit) const {
+  const bool in_piece = access_.piece(index * access_.tensor->unit_blocks) >= 0;
+  if (part_.data == nullptr || in_piece) return;
   const PlannedTensor& tensor = *access_.tensor;
   const std::int64_t row = index * unit_rows();
   const std::int64_t last = std::min(row + unit_rows(), tensor.layout.rows) - 1;
@@ -140,7 +140,7 @@ void RowsWriter::close(std::int64_t index) {
   for (const int slot : unit.slots) {
     if (slot >= 0) free_.push_back(slot);
   }
-  for_each_slice_in_part(index, unit,
+  for_each_slice_in_part(index,
                          [&](const std::byte* begin, const std::byte*) { held_.erase(begin); });
   units_.erase(index);
 }

@@ -39,7 +39,7 @@ class RowsWriter {
   };
   bool open(std::int64_t unit);
   template <class Visit>
-  void for_each_slice_in_part(std::int64_t unit, const Unit& of, Visit&& visit) const;
+  void for_each_slice_in_part(std::int64_t unit, Visit&& visit) const;
   void finish_unit(std::int64_t unit);
   void write(std::int64_t unit);
   void wrote(std::int64_t unit, std::int64_t slice);
@@ -54,7 +54,7 @@ class RowsWriter {
   RowsPlace part_;
   std::vector<std::byte*> slots_;
   std::vector<int> free_;
-  std::map<std::int64_t, Unit> units_;  // that are open
+  std::map<std::int64_t, Unit> units_;                 // that are open
   std::map<const std::byte*, const std::byte*> held_;  // of the part's memory, by open units
   std::int64_t writes_ = 0;
 };

@@ -19,7 +19,7 @@ class SpanGroups {
       : group_(pass.span_group),
         spans_(spans),
         last_(ceil_div(std::max<std::int64_t>(0, spans - pass.last_group), group_)),
-        together_(pass.last_group > group_ && last_ > 1 ? 2 : 1) {}
+        together_(follows(pass) && pass.last_group > group_ && last_ > 1 ? 2 : 1) {}
 
   std::int64_t count() const { return last_ + 1; }
   std::int64_t begin(std::int64_t index) const { return index * group_; }
@@ -45,6 +45,13 @@ class SpanGroups {
   }
 
  private:
+  // Whether parts, or groups of slices, take the memory of those before.
+  static bool follows(const Pass& pass) {
+    const bool sliced =
+        pass.slices_at_once > 0 && pass.slices_at_once * kSliceWidth < pass.slice_local_cols;
+    return pass.parts_at_once == 1 && (pass.parts > 1 || sliced);
+  }
+
   std::int64_t group_;
   std::int64_t spans_;
   std::int64_t last_;      // index

@@ -23,7 +23,7 @@ TEST_CASE("executor: results are the same bits for every strategy, split and num
   Harness harness;
   const Result expected = harness.run({.workers = 1});
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
-    for (const std::int64_t part_blocks : {0, 4, 8}) {
+    for (const std::int64_t part_blocks : {0, 4, 7, 8}) {
       for (const std::int64_t slices : {0, 1}) {
         for (const std::int64_t span_group : {0, 1, 3}) {
           for (const std::int64_t parts_at_once : {1, 2}) {

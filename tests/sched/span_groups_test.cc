@@ -38,6 +38,7 @@ TEST_CASE("span groups: a panel takes its groups in order, the first two before 
     for (const std::int64_t last : {3, 6, 9}) {
       INFO(spans << " spans, 3 at once, the last " << last);
       Pass pass;
+      pass.parts = 2;
       pass.span_group = 3;
       pass.last_group = last;
       const SpanGroups groups(pass, spans);
@@ -60,6 +61,13 @@ TEST_CASE("span groups: a panel takes its groups in order, the first two before 
                                     : std::pair<std::int64_t, std::int64_t>{0, 5}));
       }
       std::size_t visits = 0;
+      pass.parts = 1;  // with nothing before it
+      std::int64_t last_group = 0;
+      SpanGroups(pass, spans).for_each_panel(4, 7, [&](std::int64_t group, std::int64_t) {
+        CHECK(group >= last_group);
+        last_group = group;
+        return true;
+      });
       CHECK_FALSE(
           groups.for_each_panel(4, 7, [&](std::int64_t, std::int64_t) { return ++visits < 3; }));
       CHECK(visits == 3);
