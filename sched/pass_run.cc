@@ -215,8 +215,7 @@ std::int64_t PassRun::slice_end(const Part& part, const Use& use) const {
 void PassRun::open_streamed(Use& use) {
   const PlannedTensor& tensor = *use.access.tensor;
   const std::int64_t blocks = tensor.layout.block_count();
-  use.item_blocks =
-      std::max(tensor.unit_blocks, context_.edges.span_rows / tensor.layout.block_rows);
+  use.item_blocks = streamed_blocks(context_.edges, tensor);
   RowsItems items{use.item_blocks};
   for_each_part(
       pass_, context_.edges.block_count(),

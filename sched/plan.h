@@ -113,10 +113,10 @@ struct TensorUse {
   ValueId value = -1;  // of the section's program
   int tensor = -1;     // of the plan; -1: of this part only, neither stored nor kept (accumulators)
   // kStreamed, kRows, kOutput: a ring of slots, each of the largest item, `slots` of them: an item
-  // is a slice of a unit; of kStreamed a unit or a span, whichever is larger, of the slices at
-  // hand. kResident, kAccumulator: for each of Pass::parts_at_once the rows of a part from its
-  // first block on that is in no piece (rounded down to a unit), of the slices at hand, laid out as
-  // a piece is. Without a tensor: as one of units of a block (part_tensor()).
+  // is a slice of a unit; of kStreamed streamed_blocks() of the slices at hand. kResident,
+  // kAccumulator: for each of Pass::parts_at_once the rows of a part from its first block on that
+  // is in no piece (rounded down to a unit), of the slices at hand, laid out as a piece is. Without
+  // a tensor: as one of units of a block (part_tensor()).
   Region memory;
   std::int64_t slots = 0;  // of a ring; 0: all of it is in pieces
 };
@@ -297,6 +297,9 @@ std::int64_t unit_count(const PlannedTensor& tensor);
 std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
 // Blocks of the tensor in one of the graph's.
 std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor);
+// Of a tensor that edges read span by span, the blocks that come in at once: whole units, whole
+// spans.
+std::int64_t streamed_blocks(const EdgeLayout& edges, const PlannedTensor& tensor);
 // What the memory of a use without a tensor is laid out as.
 PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value);
 

@@ -252,8 +252,7 @@ RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass
     if (use.slots == 0) continue;
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
     if (use.role == UseRole::kStreamed) {
-      const std::int64_t item_rows =
-          std::max(tensor.unit_blocks * tensor.layout.block_rows, edges.span_rows);
+      const std::int64_t item_rows = streamed_blocks(edges, tensor) * tensor.layout.block_rows;
       const std::int64_t at_once = ceil_div(pass.span_group * edges.span_rows, item_rows);
       depth.edges =
           std::min(depth.edges, static_cast<double>(use.slots) / static_cast<double>(at_once));

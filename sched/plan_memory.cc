@@ -96,7 +96,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   }
   std::int64_t item_blocks = tensor.unit_blocks;
   if (use.role == UseRole::kStreamed) {
-    item_blocks = std::max(item_blocks, edges.span_rows / tensor.layout.block_rows);
+    item_blocks = streamed_blocks(edges, tensor);
   }
   item_blocks = std::min(item_blocks, blocks);
   // The steps need all slices of a unit at once, but each moves by itself.

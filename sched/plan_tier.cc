@@ -229,9 +229,9 @@ class TierPlanner {
       pass.uses[i].slots = memory.slots;
       if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
       const EdgeLayout& edges = builder_.graph().edges;
-      const std::int64_t spans =
-          std::max<std::int64_t>(1, tensor_of(use).unit_blocks * tensor_of(use).layout.block_rows /
-                                        edges.span_rows);  // of an item
+      const std::int64_t spans =  // of an item
+          streamed_blocks(edges, tensor_of(use)) * tensor_of(use).layout.block_rows /
+          edges.span_rows;
       third = std::min(third, memory.slots / kGroupsInRing * spans);
       half = std::min(half, memory.slots / 2 * spans);
       // Groups may begin and end within an item.

@@ -1,5 +1,6 @@
 // How rows lie in units: the arithmetic of plan.h.
 #include <algorithm>
+#include <numeric>
 
 #include "sched/plan.h"
 #include "storage/block_file.h"
@@ -63,6 +64,10 @@ std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int
 
 std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor) {
   return edges.block_rows / tensor.layout.block_rows;
+}
+
+std::int64_t streamed_blocks(const EdgeLayout& edges, const PlannedTensor& tensor) {
+  return std::lcm(tensor.unit_blocks, edges.span_rows / tensor.layout.block_rows);
 }
 
 PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value) {

@@ -87,6 +87,30 @@ TEST_CASE(
   check_same(harness.run(options), expected);
 }
 
+// Of 3 columns a file has ten blocks of 8,192 rows in a chunk; eight are a span.
+TEST_CASE("executor: units and spans that don't end together come in whole") {
+  TinyDataset spec;
+  spec.vertices = 400000;
+  spec.feature_cols = 3;
+  spec.block_rows = 8192;
+  spec.span_rows = 65536;
+  spec.edges = random_edges(spec.vertices, 100000, 6);
+  TwoHops hops(spec.feature_cols);
+  hops.program.stages[1].propagation->inputs[0].vertex = hops.x;
+  Harness harness(spec, std::move(hops));
+  const Result expected = harness.run({.workers = 1}, 1);
+  for (const std::int64_t part_blocks : {7, 16}) {
+    const PlanOptions options{.strategy = Strategy::kNone,
+                              .memory_bytes = 14 << 20,
+                              .workers = 2,
+                              .part_blocks = part_blocks};
+    const Result result = harness.run(options);
+    CHECK(result.plan.bytes_read > 0);
+    check_same(result, expected);
+    check_bytes(result);
+  }
+}
+
 TEST_CASE("executor: a set stop ends the run at once") {
   Harness harness;
   const std::atomic<bool> stop{true};
