@@ -27,6 +27,7 @@ class StageBuilder {
         roots_(request.roots),
         options_(request.options),
         not_before_(request.not_before),
+        kept_by_request_(request.kept),
         tensor_stage_(graph.tensors().size(), 0) {
     for (const Operation* operation : needed_for(roots_)) inside_.insert(operation);
     roots_.insert(roots_.end(), request.beside.begin(), request.beside.end());
@@ -54,7 +55,9 @@ class StageBuilder {
         staged_.program.outputs.push_back(staged_.value(root));
       }
     }
-    return BuiltStages{std::move(staged_), std::move(tensor_stage_), std::move(needed_)};
+    std::vector<TensorId> again = computed_again();
+    return BuiltStages{std::move(staged_), std::move(tensor_stage_), std::move(needed_),
+                       std::move(again)};
   }
 
  private:
@@ -195,7 +198,8 @@ class StageBuilder {
   }
 
   bool can_recompute(const Operation& operation) const {
-    const bool deep = options_.recompute == Recompute::kRowWise;
+    const bool deep =
+        options_.recompute == Recompute::kRowWise && !kept_by_request_.contains(operation.output);
     const bool row_wise = operation.def->dependence == Dependence::kRowWise;
     return (operation.def->recompute || (deep && row_wise && !is_narrow(operation))) &&
            std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](TensorId input) {
@@ -203,6 +207,15 @@ class StageBuilder {
                     space(input) == Space::kReduction || is_column_of_data(input) ||
                     (deep && recomputable_.contains(input));
            });
+  }
+
+  std::vector<TensorId> computed_again() const {
+    std::set<TensorId> again;
+    for (const auto& [at, value] : again_) {
+      const TensorId id = at.first;
+      if (space(id) == Space::kVertex && !producer(id).def->recompute) again.insert(id);
+    }
+    return {again.begin(), again.end()};
   }
 
   std::int64_t row_bytes(TensorId id) const {
@@ -353,6 +366,7 @@ class StageBuilder {
   std::vector<TensorId> roots_;
   StageOptions options_;
   const std::map<TensorId, int>& not_before_;
+  const std::set<TensorId>& kept_by_request_;
   std::set<const Operation*> inside_;  // for the roots that aren't `beside`
   std::set<int> beside_;               // stages whose gathers are for the others alone
   // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.

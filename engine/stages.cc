@@ -71,7 +71,8 @@ std::int64_t moved_bytes(const Program& program) {
 
 // Sinks operations into later stages, where less then moves: a product as wide as what it is made
 // of, which is kept anyway, or wider than it, into the stage that reads it; a reduction that no
-// operation waits for, such as a weight's gradient, into one that reads its rows anyway.
+// operation waits for, such as a weight's gradient, into one that reads its rows anyway. Then keeps
+// what would be computed again from no less than it takes itself, such as a loss' gradient.
 class Sinking {
  public:
   Sinking(const TensorGraph& graph, const std::string& name, StageRequest request)
@@ -87,6 +88,7 @@ class Sinking {
       bool sinks = may_sink(**it);
       while (sinks) sinks = sink(**it);
     }
+    keep();
     return std::move(best_.staged);
   }
 
@@ -161,18 +163,31 @@ class Sinking {
     return false;
   }
 
+  void keep() {
+    for (const TensorId tensor : std::vector<TensorId>(best_.again)) {
+      StageRequest request = request_;
+      request.kept.insert(tensor);
+      std::optional<BuiltStages> built = build_stages(graph_, name_, request);
+      if (!built || moved_bytes(built->staged.program) > least_) continue;
+      take(std::move(request), std::move(*built));
+    }
+  }
+
   bool sink_into(int stage, const Operation& operation) {
     StageRequest request = request_;
     request.not_before[operation.output] = stage;
     std::optional<BuiltStages> built = build_stages(graph_, name_, request);
     if (!built) return false;
-    const std::int64_t bytes = moved_bytes(built->staged.program);
-    if (bytes >= least_) return false;
-    request_ = std::move(request);
-    best_ = std::move(*built);
-    least_ = bytes;
-    find_readers();
+    if (moved_bytes(built->staged.program) >= least_) return false;
+    take(std::move(request), std::move(*built));
     return true;
+  }
+
+  void take(StageRequest request, BuiltStages built) {
+    request_ = std::move(request);
+    best_ = std::move(built);
+    least_ = moved_bytes(best_.staged.program);
+    find_readers();
   }
 
   static constexpr int kNone = std::numeric_limits<int>::max();
@@ -207,7 +222,7 @@ void find_splits(const TensorGraph& graph, StagedGraph& staged) {
 StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
                         const std::vector<TensorId>& roots, const StageOptions& options,
                         const std::vector<TensorId>& beside) {
-  StagedGraph staged = Sinking(graph, name, {roots, beside, options, {}}).run();
+  StagedGraph staged = Sinking(graph, name, {roots, beside, options, {}, {}}).run();
   if (options.zeros) find_splits(graph, staged);
   return staged;
 }

@@ -123,12 +123,32 @@ TEST_CASE("stages: what is computed again row by row isn't what is narrow beside
     const TensorId x = graph.input("x", cols, DType::kF32), w = graph.parameter("w", cols, cols);
     const TensorId y = graph.apply("relu", {graph.apply("matmul", {x, w})});
     const TensorId bits = graph.apply("positive_bits", {y});
-    const TensorId sum = graph.gather("sum", {graph.source(y)}, Direction::kIn);
-    const TensorId kept = graph.apply("keep_bits", {sum, bits});
+    const TensorId sent = graph.apply("keep_bits", {y, bits});
+    const TensorId sum = graph.gather("sum", {graph.source(sent)}, Direction::kIn);
+    const TensorId left = graph.apply("keep_bits", {sum, bits});
+    const TensorId out = graph.apply("add", {left, x});  // x is read again anyway
     const StagedGraph staged =
-        make_stages(graph, "test", {kept}, {.recompute = Recompute::kRowWise});
-    const auto first = ops_of(staged.program.stages[0]);
-    CHECK(std::count(first.begin(), first.end(), "positive_bits") == (cols == 4 ? 1 : 0));
+        make_stages(graph, "test", {out}, {.recompute = Recompute::kRowWise});
+    const auto second = ops_of(staged.program.stages[1]);
+    CHECK(std::count(second.begin(), second.end(), "positive_bits") == (cols == 4 ? 0 : 1));
+  }
+}
+
+TEST_CASE("stages: what would be computed again from no less than it takes itself is kept") {
+  for (const bool read_anyway : {false, true}) {
+    TensorGraph graph(DType::kF32);
+    const TensorId x = graph.input("x", 8, DType::kF32), w = graph.parameter("w", 8, 4);
+    const TensorId y = graph.apply("matmul", {x, w});  // written and read: as much as x read
+    const TensorId sum =
+        graph.gather("sum", {graph.source(graph.apply("relu", {y}))}, Direction::kIn);
+    const TensorId with_y = graph.apply("add", {sum, y});
+    const TensorId back = graph.apply("matmul", {with_y, graph.parameter("back", 4, 8)});
+    const TensorId out = read_anyway ? graph.apply("add", {back, x}) : back;
+    const StagedGraph staged =
+        make_stages(graph, "test", {out}, {.recompute = Recompute::kRowWise});
+    REQUIRE(staged.program.stages.size() == 2);
+    const auto second = ops_of(staged.program.stages[1]);
+    CHECK(std::count(second.begin(), second.end(), "matmul") == (read_anyway ? 2 : 1));
   }
 }
 
@@ -179,10 +199,10 @@ TEST_CASE("stages: a weight's gradient sinks into the stage that reads its rows 
     const TensorId h = graph.apply("matmul", {graph.input("x", 8, DType::kF32), w});
     const TensorId sum =
         graph.gather("sum", {graph.source(graph.apply("matmul", {h, near}))}, Direction::kIn);
-    const TensorId loss = graph.apply(
-        "softmax_cross_entropy",
-        {graph.apply("add", {graph.apply("matmul", {h, own}), sum}),
-         graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)});
+    const TensorId loss =
+        graph.apply("softmax_cross_entropy",
+                    {graph.apply("add", {graph.apply("matmul", {h, own}), sum}),
+                     graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)});
     const Gradients gradients = add_gradients(graph, {loss, -1});
     std::vector<TensorId> roots{gradients.at(w).front(), gradients.at(own).front()};
     if (near_wanted) roots.push_back(gradients.at(near).front());
