@@ -6,6 +6,7 @@
 
 #include "engine/edge_operators.h"
 #include "engine/operators.h"
+#include "engine/repeated_values.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -47,6 +48,7 @@ class StageBuilder {
     // What a later stage computes again may have had one to itself.
     std::erase_if(staged_.program.stages,
                   [](const Stage& stage) { return !stage.propagation && stage.steps.empty(); });
+    find_repeated();
     for (Stage& stage : staged_.program.stages) {
       if (stage.propagation) find_slices(*stage.propagation);
     }
@@ -207,6 +209,17 @@ class StageBuilder {
                     space(input) == Space::kReduction || is_column_of_data(input) ||
                     (deep && recomputable_.contains(input));
            });
+  }
+
+  void find_repeated() {
+    std::map<ValueId, ComputedAgain> again;
+    for (const auto& [at, value] : again_) {
+      const TensorId id = at.first;
+      if (space(id) != Space::kVertex) continue;
+      const Operation& operation = producer(id);
+      again[value] = {is_made(operation) ? value_of(id) : -1, operation.def->recompute};
+    }
+    staged_.program.repeated = ooc::find_repeated(staged_.program, again);
   }
 
   std::vector<TensorId> computed_again() const {

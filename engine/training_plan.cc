@@ -200,39 +200,53 @@ bool may_evaluate_in_step(const RunConfig& config, const ModelProgram& training,
          !multiplies_on_edges(evaluation.model().graph);
 }
 
-// A training program, and the plan of an epoch with it.
+// A training program.
 struct Candidate {
   ModelProgram training;
-  double steps = 1;               // in an epoch
-  std::optional<Plan> plan = {};  // nothing: it doesn't fit
+  double steps = 1;  // in an epoch
 
   bool evaluates() const { return training.model().evaluated.loss >= 0; }
-  double seconds() const { return steps * plan->seconds; }
+};
+
+// The plan of an epoch with one of them.
+struct PlannedEpoch {
+  Candidate* candidate = nullptr;
+  Plan plan;
+
+  double seconds() const { return candidate->steps * plan.seconds; }
   // That something is transferred: bytes, by what each of them takes.
   double transfer_seconds() const {
     double sum = 0;
-    for (const Section& section : plan->sections) {
+    for (const Section& section : plan.sections) {
       for (const Pass& pass : section.passes) sum += pass.transfer_seconds;
     }
-    return steps * sum;
+    return candidate->steps * sum;
   }
 };
 
+// What the program computes again may be kept in part: a pass that waits for its workers then
+// computes less and reads more. Not by the strategies that are there for comparison.
+std::vector<std::int64_t> kept_quarters_of(const Candidate& candidate, Strategy strategy) {
+  const bool plain = strategy == Strategy::kNone || strategy == Strategy::kLru;
+  if (plain || candidate.training.program().repeated.empty()) return {0};
+  return {0, 1, 2, 3};
+}
+
 // The one that is predicted to take the least time. Predictions are no finer than some per cent: of
 // those that take hardly more, the one that transfers the least, if that is a good deal less.
-Candidate* choose(std::vector<Candidate>& candidates) {
+PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs) {
   constexpr double kHardlyMore = 1.03, kGoodDeal = 0.9;
   const auto least = [&](auto value, auto admits) {
-    Candidate* best = nullptr;
-    for (Candidate& each : candidates) {
-      if (!each.plan || !admits(each)) continue;
+    PlannedEpoch* best = nullptr;
+    for (PlannedEpoch& each : epochs) {
+      if (!admits(each)) continue;
       if (best == nullptr || (each.*value)() < (best->*value)()) best = &each;
     }
     return best;
   };
-  Candidate* fastest = least(&Candidate::seconds, [](const Candidate&) { return true; });
+  PlannedEpoch* fastest = least(&PlannedEpoch::seconds, [](const PlannedEpoch&) { return true; });
   if (fastest == nullptr) return nullptr;
-  Candidate* fewest = least(&Candidate::transfer_seconds, [&](const Candidate& each) {
+  PlannedEpoch* fewest = least(&PlannedEpoch::transfer_seconds, [&](const PlannedEpoch& each) {
     return each.seconds() <= kHardlyMore * fastest->seconds();
   });
   return fewest->transfer_seconds() < kGoodDeal * fastest->transfer_seconds() ? fewest : fastest;
@@ -240,8 +254,8 @@ Candidate* choose(std::vector<Candidate>& candidates) {
 
 }  // namespace
 
-// Chosen over all epochs: what is computed again or kept, an evaluation of its own or in the next
-// step, for which there is a step more.
+// Chosen over all epochs: what is computed again or kept, or in part, an evaluation of its own or
+// in the next step, for which there is a step more.
 void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts,
                                 const GraphCounts& counts) {
   const DType real = training_.real();
@@ -263,11 +277,16 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
     if (!candidate.evaluates()) programs.push_back(&evaluation_->program());
     return programs;
   };
-  const PlanOptions options = options_in(budget_, reserved_, reserved_.host_bytes);
+  PlanOptions options = options_in(budget_, reserved_, reserved_.host_bytes);
+  std::vector<PlannedEpoch> planned;
   for (Candidate& candidate : candidates) {
-    candidate.plan = try_plan(programs_of(candidate), counts, options);
+    for (const std::int64_t quarters : kept_quarters_of(candidate, options.strategy)) {
+      options.kept_quarters = quarters;
+      std::optional<Plan> plan = try_plan(programs_of(candidate), counts, options);
+      if (plan) planned.push_back({&candidate, std::move(*plan)});
+    }
   }
-  Candidate* best = choose(candidates);
+  PlannedEpoch* best = choose(planned);
   std::optional<BudgetError> too_small;
   for (std::size_t i = 0; best == nullptr && i < candidates.size(); ++i) {
     try {
@@ -278,9 +297,9 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
   }
   if (too_small) throw *too_small;
   OOC_CHECK(best != nullptr);
-  if (best->evaluates()) evaluation_.reset();
-  epoch_ = std::move(*best->plan);
-  training_ = std::move(best->training);
+  if (best->candidate->evaluates()) evaluation_.reset();
+  epoch_ = std::move(best->plan);
+  training_ = std::move(best->candidate->training);
 }
 
 std::vector<const ModelProgram*> TrainingPlan::programs() const {

@@ -72,6 +72,12 @@ void bind_operands(const Program& program, const Pass& pass, BoundPass& bound) {
     for (const ValueId id : step.outputs) sort_in(id, true);
   }
   for (const ValueId id : in_place) bound.operands.push_back({id, find_use(pass, id)});
+  for (const Scratch& scratch : pass.scratch) {
+    const bool kept = std::any_of(pass.uses.begin(), pass.uses.end(), [&](const TensorUse& use) {
+      return use.value == scratch.value && !scratch.converted;
+    });
+    if (kept) bound.kept.push_back({scratch.value, find_use(pass, scratch.value)});
+  }
   bound.matrices.assign(matrices.begin(), matrices.end());
 }
 
@@ -129,8 +135,18 @@ void** GroupOperands::pointers(std::int64_t count) {
 
 void GroupOperands::add_tensors(std::span<void* const> slices, std::int64_t begin,
                                 std::int64_t count) {
+  add(pass_.operands, slices, begin, count);
+}
+
+void GroupOperands::add_kept(std::span<void* const> slices, std::int64_t begin,
+                             std::int64_t count) {
+  add(pass_.kept, slices, begin, count);
+}
+
+void GroupOperands::add(const std::vector<BoundOperand>& operands, std::span<void* const> slices,
+                        std::int64_t begin, std::int64_t count) {
   std::size_t at = 0;
-  for (const BoundOperand& operand : pass_.operands) {
+  for (const BoundOperand& operand : operands) {
     const Value& value = value_of(program_, operand.value);
     views_[static_cast<std::size_t>(operand.value)] =
         sliced_view(value, count, begin, slices.data() + at);

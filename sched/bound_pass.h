@@ -28,6 +28,7 @@ struct BoundPass {
   const Pass* pass = nullptr;  // of the plan, which outlives it
   std::vector<BoundStep> steps;
   std::vector<BoundOperand> operands;   // that the steps touch in place
+  std::vector<BoundOperand> kept;       // likewise, of rows that are kept; else they're in scratch
   std::vector<BoundOperand> converted;  // whose rows they read from scratch, by Pass::scratch
   EdgeBinding edges;                    // of a propagate pass
   std::unique_ptr<EdgeKernel> edge_kernel;
@@ -51,6 +52,8 @@ class GroupOperands {
   // `slices`: the pointers of the pass's operands in the step, operand after operand; the group has
   // rows [begin, begin + count) of it.
   void add_tensors(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
+  // Behind add_scratch(): those of `kept` likewise, which are no scratch in this group then.
+  void add_kept(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
   // The pass's scratch values, at their offsets from `data`.
   void add_scratch(std::byte* data, std::int64_t count);
   // A parameter or a reduction.
@@ -59,6 +62,8 @@ class GroupOperands {
 
  private:
   void** pointers(std::int64_t count);
+  void add(const std::vector<BoundOperand>& operands, std::span<void* const> slices,
+           std::int64_t begin, std::int64_t count);
 
   const Program& program_;
   const BoundPass& pass_;

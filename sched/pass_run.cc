@@ -232,18 +232,21 @@ void PassRun::open_streamed(Use& use) {
 
 void PassRun::open_rows(Use& use) {
   const PlannedTensor& tensor = *use.access.tensor;
-  const std::int64_t blocks = tensor.layout.block_count();
-  const std::int64_t a_block = blocks_in(context_.edges, tensor);
-  use.item_blocks = tensor.unit_blocks;
-  RowsItems items{use.item_blocks, true};
-  for_each_part(
-      pass_, context_.edges.block_count(),
-      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-        const std::int64_t unit = use.item_blocks;
-        items.add({first * a_block / unit * unit, std::min(round_up(end * a_block, unit), blocks),
-                   0, tensor.layout.slice_count()});
-        return true;
-      });
+  const EdgeLayout& edges = context_.edges;
+  const std::int64_t unit = tensor.unit_blocks;
+  use.item_blocks = unit;
+  RowsItems items{unit, true};
+  for_each_part(pass_, edges.block_count(),
+                [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
+                  const std::int64_t row = tensor.kept.index(first * edges.block_rows);
+                  const std::int64_t end_row =
+                      tensor.kept.index(std::min(end * edges.block_rows, edges.vertices));
+                  const std::int64_t end_unit = ceil_div(end_row, item_rows(use));
+                  items.add({row / item_rows(use) * unit,
+                             std::min(end_unit * unit, tensor.layout.block_count()), 0,
+                             tensor.layout.slice_count()});
+                  return true;
+                });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
   use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),

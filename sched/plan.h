@@ -42,12 +42,32 @@ struct Region {
   std::int64_t bytes = 0;
 };
 
+// Which of the graph's rows a tensor has, beside each other: all, or those of so many of every four
+// stretches, spread evenly. The steps make the others again: transfers and compute alternate.
+struct KeptRows {
+  std::int64_t quarters = 4;
+  std::int64_t stretch = 1;  // rows: whole steps and units; a block of the graph's is whole ones
+
+  bool all() const { return quarters == 4; }
+  bool has(std::int64_t row) const { return before(row / stretch + 1) > before(row / stretch); }
+  // Where a row lies in the tensor, or, if it isn't there, the next one that is.
+  std::int64_t index(std::int64_t row) const {
+    return before(row / stretch) * stretch + (has(row) ? row % stretch : 0);
+  }
+
+ private:
+  // Of so many stretches.
+  std::int64_t before(std::int64_t stretches) const { return ceil_div(stretches * quarters, 4); }
+};
+
 // A vertex tensor that lies in storage, or would: an input, or one that passes make for later ones.
 // Inputs of one name are one tensor, whichever programs read them. Its blocks are the graph's, or,
-// where these would be large, equal parts of them (blocks_in()).
+// where these would be large, equal parts of them (blocks_in()); of one that is kept in part, of
+// the rows that are.
 struct PlannedTensor {
   std::string name;
   TensorLayout layout;
+  KeptRows kept = {};
   DType dtype = DType::kF32;     // as stored
   bool input = false;            // there before the epoch
   std::int64_t unit_blocks = 1;  // blocks of a unit: what one transfer of a slice moves
@@ -153,7 +173,8 @@ struct Pass {
   std::int64_t slice_local_cols = 0;    // > 0: the propagation runs a slice at a time
   std::int64_t edge_scratch_bytes = 0;  // per worker, for the edges
 
-  std::vector<RowStep> steps;       // the row-wise work, block after block
+  std::vector<RowStep> steps;  // the row-wise work, block after block
+  std::vector<bool> spared;  // by step: not done for rows that are kept (KeptRows); empty: none is
   std::vector<TensorUse> uses;      // every vertex tensor that it touches in memory
   std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
   std::vector<ValueId> reductions;  // summed by the steps
@@ -275,6 +296,8 @@ struct PlanOptions {
   std::int64_t slices_at_once = 0;
   std::int64_t span_group = 0;
   std::int64_t parts_at_once = 0;
+  // Of what the programs repeat (Program::repeated), so many of every four rows are kept: 0 to 3.
+  std::int64_t kept_quarters = 0;
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
   bool fuse_edges = true;

@@ -36,7 +36,8 @@ PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass) 
   if (pass.rows) {
     seconds.rows =
         stage.elementwise_bytes / rates.elementwise +
-        step_seconds(builder, stage, stage.pass.steps, static_cast<double>(graph.edges.vertices));
+        step_seconds(builder, stage, stage.pass.steps, static_cast<double>(graph.edges.vertices)) -
+        step_seconds(builder, stage, stage.spared_steps, stage.spared_rows);
   }
   return seconds;
 }

@@ -92,6 +92,7 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   if (pass.kind == PassKind::kPropagate) entry["edges"] = edges_to_json(program, pass);
   entry["steps"] = Json::array();
   for (const RowStep& step : pass.steps) entry["steps"].push_back(step.op);
+  if (!pass.spared.empty()) entry["spared"] = pass.spared;
   entry["uses"] = Json::array();
   for (const TensorUse& use : pass.uses) {
     entry["uses"].push_back({{"role", role_name(use.role)},
@@ -148,6 +149,7 @@ Json tensors_to_json(const Plan& plan) {
                {"unit_blocks", tensor.unit_blocks},
                {"stored_from_block", tensor.stored_from_block},
                {"in_memory", pieces_to_json(plan.pieces, static_cast<int>(t))}};
+    if (!tensor.kept.all()) entry["kept_quarters"] = tensor.kept.quarters;
     if (plan.host) {
       entry["host_stored_from_block"] = plan.host->stored_from_block[t];
       entry["in_host_memory"] = pieces_to_json(plan.host->pieces, static_cast<int>(t));

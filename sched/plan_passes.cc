@@ -98,6 +98,70 @@ PassBuilder::PassBuilder(const std::vector<const Program*>& programs, const Grap
         }
       }
     }
+    kept_.emplace_back();
+    if (options.kept_quarters > 0) keep_in_part(static_cast<int>(section), lives.in_memory);
+  }
+}
+
+namespace {
+
+// By step: whether it only leads to values that are read instead.
+std::vector<bool> find_spared(const Program& program, const StageShape& stage,
+                              const std::set<ValueId>& in_memory) {
+  std::set<ValueId> wanted = in_memory;
+  wanted.insert(stage.made_in_part.begin(), stage.made_in_part.end());
+  std::set<ValueId> read;
+  for (const Repeated& value : stage.read_in_part) read.insert(value.again);
+  const std::vector<RowStep>& steps = stage.pass.steps;
+  std::vector<bool> spared(steps.size());
+  for (std::size_t i = steps.size(); i-- > 0;) {
+    const std::vector<ValueId>& made = steps[i].outputs;
+    spared[i] = std::none_of(made.begin(), made.end(), [&](ValueId id) {
+      const bool sum = program.values[static_cast<std::size_t>(id)].kind == ValueKind::kReduction;
+      return sum || (wanted.contains(id) && !read.contains(id));
+    });
+    if (!spared[i]) wanted.insert(steps[i].inputs.begin(), steps[i].inputs.end());
+  }
+  return spared;
+}
+
+bool makes(const StageShape& stage, ValueId id) {
+  const std::vector<RowStep>& steps = stage.pass.steps;
+  return std::any_of(steps.begin(), steps.end(),
+                     [&](const RowStep& step) { return contains(step.outputs, id); });
+}
+
+}  // namespace
+
+// What the program repeats, where the graph's blocks are whole units of it.
+void PassBuilder::keep_in_part(int section, const std::set<ValueId>& in_memory) {
+  const Program& program = this->program(section);
+  std::vector<Repeated> repeated;
+  std::int64_t stretch = 1;
+  for (const Repeated& value : program.repeated) {
+    const PlannedTensor tensor = describe_tensor(section, value.made);
+    const std::int64_t unit_rows = tensor.unit_blocks * tensor.layout.block_rows;
+    if (graph_.edges.block_rows % unit_rows != 0) continue;
+    stretch = std::max(stretch, unit_rows);
+    repeated.push_back(value);
+  }
+  KeptRows& kept = kept_[static_cast<std::size_t>(section)];
+  kept = {options_.kept_quarters, stretch};
+  const double rows = static_cast<double>(kept.index(graph_.edges.vertices));
+  for (StageShape& stage : stages_) {
+    if (stage.section != section) continue;
+    for (const Repeated& value : repeated) {
+      if (makes(stage, value.made)) add_once(stage.made_in_part, value.made);
+      if (makes(stage, value.again)) stage.read_in_part.push_back(value);
+    }
+    if (stage.read_in_part.empty()) continue;
+    stage.pass.spared = find_spared(program, stage, in_memory);
+    for (std::size_t i = 0; i < stage.pass.steps.size(); ++i) {
+      if (stage.pass.spared[i]) stage.spared_steps.push_back(stage.pass.steps[i]);
+    }
+    stage.spared_rows = rows;
+    stage.elementwise_bytes -= rows * row_elementwise_bytes(program, stage.spared_steps);
+    stage.row_multiply_adds -= rows * row_multiply_adds(program, stage.spared_steps);
   }
 }
 
@@ -186,6 +250,12 @@ void PassBuilder::add_row_uses(Draft& draft, const StageShape& stage, PassDraft&
   for (const ValueId id : stage.writes) {
     pass.uses.push_back({UseRole::kOutput, id, tensor_of(draft, stage.section, id), false});
   }
+  for (const auto& [made, again] : stage.read_in_part) {
+    pass.uses.push_back({UseRole::kRows, again, kept_tensor_of(draft, stage.section, made), false});
+  }
+  for (const ValueId id : stage.made_in_part) {
+    pass.uses.push_back({UseRole::kOutput, id, kept_tensor_of(draft, stage.section, id), false});
+  }
 }
 
 namespace {
@@ -202,26 +272,43 @@ void cut_blocks(PlannedTensor& tensor) {
 
 }  // namespace
 
-int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
-  int& known = draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(id)];
-  if (known >= 0) return known;
+PlannedTensor PassBuilder::describe_tensor(int section, ValueId id) const {
   const Value& value = program(section).values[static_cast<std::size_t>(id)];
   PlannedTensor tensor;
   tensor.name = value.name;
   tensor.dtype = stored_dtype(value, graph_);
   tensor.layout = {graph_.edges.vertices, value.cols, graph_.edges.block_rows};
   tensor.input = value.kind == ValueKind::kInput;
+  const bool file = tensor.input && !graph_.produced_inputs.contains(tensor.name);
+  const bool read_by_host =
+      !tensor.input && !options_.store_outputs && contains(program(section).outputs, id);
+  if (!file && !read_by_host) cut_blocks(tensor);
+  tensor.unit_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
+                            : scratch_unit_blocks(tensor.layout, tensor.dtype);
+  return tensor;
+}
+
+int PassBuilder::kept_tensor_of(Draft& draft, int section, ValueId made) const {
+  int& known =
+      draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(made)];
+  if (known >= 0) return known;
+  PlannedTensor tensor = describe_tensor(section, made);
+  tensor.kept = kept_[static_cast<std::size_t>(section)];
+  tensor.layout.rows = tensor.kept.index(tensor.layout.rows);
+  tensor.unit_blocks = scratch_unit_blocks(tensor.layout, tensor.dtype);
+  draft.tensors.push_back(std::move(tensor));
+  return known = static_cast<int>(draft.tensors.size()) - 1;
+}
+
+int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
+  int& known = draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(id)];
+  if (known >= 0) return known;
+  PlannedTensor tensor = describe_tensor(section, id);
   std::size_t at = draft.tensors.size();
   for (std::size_t i = 0; i < draft.tensors.size() && tensor.input; ++i) {
     if (draft.tensors[i].input && draft.tensors[i].name == tensor.name) at = i;
   }
   if (at == draft.tensors.size()) {
-    const bool file = tensor.input && !graph_.produced_inputs.contains(tensor.name);
-    const bool read_by_host =
-        !tensor.input && !options_.store_outputs && contains(program(section).outputs, id);
-    if (!file && !read_by_host) cut_blocks(tensor);
-    tensor.unit_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
-                              : scratch_unit_blocks(tensor.layout, tensor.dtype);
     draft.tensors.push_back(std::move(tensor));
   } else {
     OOC_CHECK(draft.tensors[at].layout.cols == tensor.layout.cols &&
@@ -241,6 +328,7 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
     Pass pass = stage.pass;
     if (!from.rows) {
       pass.steps.clear();
+      pass.spared.clear();
       pass.scratch.clear();
       pass.reductions.clear();
       pass.scratch_bytes = 0;

@@ -28,8 +28,14 @@ struct StageShape {
   std::vector<ValueId> streamed, resident, accumulators;  // at the edges
   std::vector<ValueId> edge_reductions;
   std::vector<ValueId> reads, writes;  // of the steps, in memory
-  std::set<ValueId> kept;              // accumulators and writes that later stages or callers read
-  double edge_bytes_moved = 0;         // of all edges
+  // Of what lives in scratch, values of which some rows are kept (PlanOptions::kept_quarters):
+  // those that later stages make again, and those that this one makes again.
+  std::vector<ValueId> made_in_part;
+  std::vector<Repeated> read_in_part;
+  std::vector<RowStep> spared_steps;  // not done for these rows, of which there are so many
+  double spared_rows = 0;
+  std::set<ValueId> kept;       // accumulators and writes that later stages or callers read
+  double edge_bytes_moved = 0;  // of all edges
   double gather_bytes = 0, elementwise_bytes = 0;        // of all edges; of all rows
   double edge_multiply_adds = 0, row_multiply_adds = 0;  // likewise, and of all rows
 };
@@ -96,12 +102,16 @@ class PassBuilder {
   void split_stage(Draft& draft, int stage, PassSplit split) const;
   void add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   void add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
+  void keep_in_part(int section, const std::set<ValueId>& in_memory);
+  PlannedTensor describe_tensor(int section, ValueId id) const;
   int tensor_of(Draft& draft, int section, ValueId id) const;
+  int kept_tensor_of(Draft& draft, int section, ValueId made) const;
 
   std::vector<const Program*> programs_;
   const GraphCounts& graph_;
   const PlanOptions& options_;
   std::vector<StageShape> stages_;
+  std::vector<KeptRows> kept_;  // by section: of what is kept in part
 };
 
 }  // namespace ooc

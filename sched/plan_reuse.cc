@@ -7,7 +7,7 @@ namespace ooc {
 namespace {
 
 bool same_units(const PlannedTensor& a, const PlannedTensor& b) {
-  return a.layout.rows == b.layout.rows && a.layout.cols == b.layout.cols &&
+  return a.kept.all() && b.kept.all() && a.layout.cols == b.layout.cols &&
          a.layout.block_rows == b.layout.block_rows && a.dtype == b.dtype &&
          a.unit_blocks == b.unit_blocks;
 }

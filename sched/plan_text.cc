@@ -87,6 +87,10 @@ std::string tensor_text(const Plan& plan, const TierView& tier, std::size_t inde
         (good ? " for good"
               : fmt::format(" in passes {}-{}", stay.first_pass + 1, stay.last_pass + 1)));
   }
+  if (!tensor.kept.all()) {
+    stays.push_back(
+        fmt::format("{} of 4 rows, the others are computed again", tensor.kept.quarters));
+  }
   const std::string stored =
       tensor.input ? "input"
                    : fmt::format("{} {}", percent(blocks - stored_from_block), tier.leaves);

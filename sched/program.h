@@ -76,12 +76,19 @@ struct Stage {
   std::vector<RowStep> steps;  // in an order in which every input is there
 };
 
+// What a stage makes and a later one makes again from what it reads, as a value of its own with the
+// same bits. A plan may keep some of its rows instead.
+struct Repeated {
+  ValueId made = -1, again = -1;
+};
+
 struct Program {
   std::string name;
   DType real = DType::kF32;  // scalar type of its real-valued operands
   std::vector<Value> values;
   std::vector<Stage> stages;
   std::vector<ValueId> outputs;  // vertex values that are still there after a run
+  std::vector<Repeated> repeated;
 };
 
 }  // namespace ooc

@@ -13,6 +13,7 @@ struct PassRun::Step {
   std::int64_t row = 0, end = 0;
   std::vector<void*> slices;
   std::vector<const void*> stored;  // likewise, of inputs that are converted
+  std::vector<void*> kept;          // and of what is kept in part, where these rows are
   std::int64_t groups_left = 0;     // under the driver's lock
 };
 
@@ -31,8 +32,10 @@ void PassRun::begin_rows() {
     if (use.planned->role != UseRole::kRows) continue;
     const std::int64_t rows = item_rows(use);
     use.part_items = use.next_part_items;
-    use.next_part_items += use.access.tensor->layout.slice_count() *
-                           (ceil_div(end_row(part), rows) - first_row(part) / rows);
+    const KeptRows& kept = use.access.tensor->kept;
+    use.next_part_items +=
+        use.access.tensor->layout.slice_count() *
+        (ceil_div(kept.index(end_row(part)), rows) - kept.index(first_row(part)) / rows);
   }
 }
 
@@ -62,7 +65,9 @@ std::int64_t PassRun::item_rows(const Use& use) {
 }
 
 std::int64_t PassRun::rows_item(const Use& use, std::int64_t row, std::int64_t slice) const {
-  const std::int64_t unit = row / item_rows(use) - first_row(*rows_.front()) / item_rows(use);
+  const KeptRows& kept = use.access.tensor->kept;
+  const std::int64_t first = kept.index(first_row(*rows_.front()));
+  const std::int64_t unit = kept.index(row) / item_rows(use) - first / item_rows(use);
   return use.part_items + unit * use.access.tensor->layout.slice_count() + slice;
 }
 
@@ -84,13 +89,16 @@ std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std:
     return WaitCause::kWorkers;
   }
   for (const Use& use : uses_) {
-    if (use.planned->role != UseRole::kRows) continue;
+    if (use.planned->role != UseRole::kRows || !use.access.tensor->kept.has(row)) continue;
     for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
       if (!use.stream->ready(rows_item(use, row, slice))) return WaitCause::kReads;
     }
   }
   for (Use& use : uses_) {
-    if (use.writer && !use.writer->ready(row, end)) return WaitCause::kWrites;
+    const KeptRows& kept = use.access.tensor->kept;
+    if (!use.writer || !kept.has(row)) continue;
+    const std::int64_t first = kept.index(row);
+    if (!use.writer->ready(first, first + end - row)) return WaitCause::kWrites;
   }
   return std::nullopt;
 }
@@ -103,13 +111,13 @@ void PassRun::begin_step() {
   step->row = part.next_row;
   step->end = part.next_row = std::min(step->row + pass_.step_rows, end_row(part));
   for (Use& use : uses_) {
-    if (use.planned->role != UseRole::kRows) continue;
-    const std::int64_t rows = item_rows(use);
-    if (step->row % rows != 0 && step->row != first_row(part)) continue;
-    const std::int64_t end = std::min(round_up(step->row + 1, rows), end_row(part));
+    const KeptRows& kept = use.access.tensor->kept;
+    if (use.planned->role != UseRole::kRows || !kept.has(step->row)) continue;
+    const std::int64_t rows = item_rows(use), row = kept.index(step->row);
+    if (row % rows != 0 && step->row != first_row(part)) continue;
+    const std::int64_t end = std::min(round_up(row + 1, rows), kept.index(end_row(part)));
     for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
-      use.stream->hold(rows_item(use, step->row, slice),
-                       ceil_div(end - step->row, pass_.step_rows));
+      use.stream->hold(rows_item(use, step->row, slice), ceil_div(end - row, pass_.step_rows));
     }
   }
   if (pass_.steps.empty()) return finish_step(*step);
@@ -125,18 +133,18 @@ void PassRun::begin_step() {
 
 void PassRun::find_operands(Step& step) {
   rows_begun_.insert(step.row);
-  for (const BoundOperand& operand : bound_.operands) {
-    const Use& use = uses_[operand.use];
-    for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      step.slices.push_back(row_address(*step.part, use, step.row, s));
+  const auto find = [&](const std::vector<BoundOperand>& operands, auto& slices) {
+    for (const BoundOperand& operand : operands) {
+      const Use& use = uses_[operand.use];
+      if (!use.access.tensor->kept.has(step.row)) continue;
+      for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
+        slices.push_back(row_address(*step.part, use, step.row, s));
+      }
     }
-  }
-  for (const BoundOperand& operand : bound_.converted) {
-    const Use& use = uses_[operand.use];
-    for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      step.stored.push_back(row_address(*step.part, use, step.row, s));
-    }
-  }
+  };
+  find(bound_.operands, step.slices);
+  find(bound_.converted, step.stored);
+  find(bound_.kept, step.kept);
 }
 
 // Of rows that are there, or have their place.
@@ -147,7 +155,8 @@ std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t r
   switch (use.planned->role) {
     case UseRole::kRows: {
       const std::int64_t item = rows_item(use, row, slice);
-      return use.loader->rows(item, use.stream->data(item)).at(tensor, row, slice);
+      return use.loader->rows(item, use.stream->data(item))
+          .at(tensor, tensor.kept.index(row), slice);
     }
     case UseRole::kResident: {
       const int piece = use.access.piece(row / tensor.layout.block_rows);
@@ -155,7 +164,7 @@ std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t r
       return place.at(tensor, row, slice);
     }
     case UseRole::kOutput:
-      return use.writer->at(row, slice);
+      return use.writer->at(tensor.kept.index(row), slice);
     case UseRole::kAccumulator:
       return rows.writer->at(row, slice);
     case UseRole::kStreamed:
@@ -167,12 +176,15 @@ std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t r
 
 void PassRun::finish_step(const Step& step) {
   for (Use& use : uses_) {
+    const KeptRows& kept = use.access.tensor->kept;
+    if (!kept.has(step.row)) continue;
     if (use.planned->role == UseRole::kRows) {
       for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
         use.stream->release(rows_item(use, step.row, slice));
       }
     }
-    if (use.writer) use.writer->finish(step.row, step.end);
+    const std::int64_t row = kept.index(step.row);
+    if (use.writer) use.writer->finish(row, row + step.end - step.row);
     const PartRows& rows = use.parts[step.part->place];
     if (rows.writer) rows.writer->finish(step.row, step.end);
   }
@@ -212,6 +224,7 @@ void PassRun::compute_group(const Step& step, std::int64_t index) {
   GroupOperands operands(*section_.program, bound_);
   operands.add_tensors(step.slices, begin, count);
   operands.add_scratch(scratch, count);
+  if (!step.kept.empty()) operands.add_kept(step.kept, begin, count);
   convert_inputs(step, begin, count, scratch);
   for (const ValueId id : bound_.matrices) operands.add_matrix(id, section_.matrix(id));
   std::vector<ReductionTree::Partial> partials;
@@ -219,7 +232,10 @@ void PassRun::compute_group(const Step& step, std::int64_t index) {
     partials.push_back(section_.reductions.at(id)->take());
     operands.add_matrix(id, partials.back()->data());
   }
-  for (const BoundStep& call : bound_.steps) operands.call(call, state_);
+  for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
+    const bool spared = !step.kept.empty() && !pass_.spared.empty() && pass_.spared[i];
+    if (!spared) operands.call(bound_.steps[i], state_);
+  }
   const std::int64_t block_rows = context_.edges.block_rows;
   const std::int64_t leaf = step.row / block_rows * bound_.groups_per_block +
                             step.row % block_rows / pass_.group_rows + index;

@@ -111,6 +111,49 @@ TEST_CASE("executor: units and spans that don't end together come in whole") {
   }
 }
 
+// h = tanh(x), of which a is made, is made again where d is; or read there, in part.
+TEST_CASE("executor: rows that are kept are read, the others made again, and bits are the same") {
+  TwoHops hops;
+  Program& program = hops.program;
+  const ValueId h = hops.add("h", ValueKind::kVertex, kCols);
+  const ValueId again = hops.add("h", ValueKind::kVertex, kCols);
+  const ValueId half = hops.add("half", ValueKind::kVertex, kCols);
+  const ValueId e = hops.add("e", ValueKind::kVertex, kCols);
+  const ValueId sum = hops.add("sum", ValueKind::kVertex, kCols);
+  program.stages[0].steps = {{"tanh", {hops.x}, {h}, {}},
+                             {"relu", {h}, {hops.a}, {}},
+                             {"dot_sum", {h, hops.a}, {hops.squares}, {}}};
+  program.stages[2].steps = {{"tanh", {hops.x}, {again}, {}},
+                             {"relu", {again}, {half}, {}},
+                             {"mul", {hops.d, again}, {e}, {}},
+                             {"add", {e, half}, {sum}, {}},
+                             {"column_sum", {sum}, {hops.sum_d}, {}}};
+  program.repeated = {{h, again}};
+  Harness harness(small_blocks(), std::move(hops));
+  const Result expected = harness.run({.workers = 1});
+  for (const std::int64_t part_blocks : {0, 4, 7}) {
+    for (const std::int64_t slices : {0, 1}) {
+      for (const std::int64_t quarters : {1, 2, 3}) {
+        INFO("parts of " << part_blocks << " blocks, slices " << slices << ", " << quarters
+                         << " of 4 rows");
+        PlanOptions options{.strategy = Strategy::kNone,
+                            .workers = 3,
+                            .part_blocks = part_blocks,
+                            .slices_at_once = slices};
+        const std::int64_t without = harness.plan(options).bytes_written;
+        options.kept_quarters = quarters;
+        const Result result = harness.run(options);
+        check_same(result, expected);
+        check_bytes(result);
+        // 24 stretches of a block; the last one, the 24th, is the one that is never kept.
+        CHECK(result.plan.bytes_written - without == quarters * 6 * 128 * kCols * 4);
+        const Pass& last = result.plan.sections[0].passes.back();
+        CHECK(last.spared == std::vector<bool>{true, false, false, false, false});
+      }
+    }
+  }
+}
+
 TEST_CASE("executor: a set stop ends the run at once") {
   Harness harness;
   const std::atomic<bool> stop{true};
