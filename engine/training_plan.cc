@@ -232,10 +232,12 @@ std::vector<std::int64_t> kept_quarters_of(const Candidate& candidate, Strategy 
   return {0, 1, 2, 3};
 }
 
-// The one that is predicted to take the least time. Predictions are no finer than some per cent: of
-// those that take hardly more, the one that transfers the least, if that is a good deal less.
-PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs) {
-  constexpr double kHardlyMore = 1.03, kGoodDeal = 0.9;
+// The one that is predicted to take the least time. Predictions are no finer than some per cent, of
+// epochs that differ by a share alone than one: of those that take hardly more, the one that
+// transfers the least, if that is a good deal less.
+constexpr double kHardlyMore = 1.03, kHardlyMoreOfShares = 1.01;
+PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs, double hardly_more) {
+  constexpr double kGoodDeal = 0.9;
   const auto least = [&](auto value, auto admits) {
     PlannedEpoch* best = nullptr;
     for (PlannedEpoch& each : epochs) {
@@ -247,7 +249,7 @@ PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs) {
   PlannedEpoch* fastest = least(&PlannedEpoch::seconds, [](const PlannedEpoch&) { return true; });
   if (fastest == nullptr) return nullptr;
   PlannedEpoch* fewest = least(&PlannedEpoch::transfer_seconds, [&](const PlannedEpoch& each) {
-    return each.seconds() <= kHardlyMore * fastest->seconds();
+    return each.seconds() <= hardly_more * fastest->seconds();
   });
   return fewest->transfer_seconds() < kGoodDeal * fastest->transfer_seconds() ? fewest : fastest;
 }
@@ -280,13 +282,15 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
   PlanOptions options = options_in(budget_, reserved_, reserved_.host_bytes);
   std::vector<PlannedEpoch> planned;
   for (Candidate& candidate : candidates) {
+    std::vector<PlannedEpoch> shares;
     for (const std::int64_t quarters : kept_quarters_of(candidate, options.strategy)) {
       options.kept_quarters = quarters;
       std::optional<Plan> plan = try_plan(programs_of(candidate), counts, options);
-      if (plan) planned.push_back({&candidate, std::move(*plan)});
+      if (plan) shares.push_back({&candidate, std::move(*plan)});
     }
+    if (PlannedEpoch* own = choose(shares, kHardlyMoreOfShares)) planned.push_back(std::move(*own));
   }
-  PlannedEpoch* best = choose(planned);
+  PlannedEpoch* best = choose(planned, kHardlyMore);
   std::optional<BudgetError> too_small;
   for (std::size_t i = 0; best == nullptr && i < candidates.size(); ++i) {
     try {

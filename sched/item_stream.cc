@@ -22,22 +22,22 @@ ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader,
   }
 }
 
-void ItemStream::advance() {
-  while (next_ < loader_->count()) {
-    std::byte* place = loader_->place(next_);
-    if (place == nullptr && free_.empty()) return;
-    const auto ahead =
-        std::max(kAhead * loader_->at_once(), static_cast<std::int64_t>(slots_.size()));
-    if (place != nullptr && (next_ > reached_ + ahead || loader_->is_coming(next_))) return;
-    Item& item = items_[next_];
-    item.data = place;
-    if (place == nullptr) {
-      item.slot = free_.back();
-      free_.pop_back();
-      item.data = slots_[static_cast<std::size_t>(item.slot)];
-    }
-    load(next_++);
+bool ItemStream::advance() {
+  if (next_ == loader_->count()) return false;
+  std::byte* place = loader_->place(next_);
+  if (place == nullptr && free_.empty()) return false;
+  const auto ahead =
+      std::max(kAhead * loader_->at_once(), static_cast<std::int64_t>(slots_.size()));
+  if (place != nullptr && (next_ > reached_ + ahead || loader_->is_coming(next_))) return false;
+  Item& item = items_[next_];
+  item.data = place;
+  if (place == nullptr) {
+    item.slot = free_.back();
+    free_.pop_back();
+    item.data = slots_[static_cast<std::size_t>(item.slot)];
   }
+  load(next_++);
+  return true;
 }
 
 void ItemStream::load(std::int64_t index) {

@@ -45,8 +45,8 @@ class ItemStream {
  public:
   ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, std::vector<std::byte*> slots);
 
-  // Loads what there is room for.
-  void advance();
+  // Loads the next item, if there is room for it and it is time.
+  bool advance();
   bool ready(std::int64_t item) const;
   std::byte* data(std::int64_t item) const { return at(item).data; }
   // Before its first use: it is given back by so many release().

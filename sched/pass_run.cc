@@ -299,12 +299,14 @@ bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
                                        [this] { advance(); });
 }
 
+// Reads are asked for an item a stream at a time: work begins when the first ones of all are there,
+// and the storage does them in turn.
 void PassRun::advance() {
-  if (edges_) edges_->advance();
-  for (Use& use : uses_) {
-    if (use.stream) use.stream->advance();
-    for (PartRows& part : use.parts) {
-      if (part.stream) part.stream->advance();
+  for (bool more = true; more;) {
+    more = edges_ && edges_->advance();
+    for (Use& use : uses_) {
+      more |= use.stream && use.stream->advance();
+      for (PartRows& part : use.parts) more |= part.stream && part.stream->advance();
     }
   }
   advance_rows();
