@@ -48,7 +48,7 @@ class StageBuilder {
     // What a later stage computes again may have had one to itself.
     std::erase_if(staged_.program.stages,
                   [](const Stage& stage) { return !stage.propagation && stage.steps.empty(); });
-    find_repeated();
+    add_repeated();
     for (Stage& stage : staged_.program.stages) {
       if (stage.propagation) find_slices(*stage.propagation);
     }
@@ -211,7 +211,7 @@ class StageBuilder {
            });
   }
 
-  void find_repeated() {
+  void add_repeated() {
     std::map<ValueId, ComputedAgain> again;
     for (const auto& [at, value] : again_) {
       const TensorId id = at.first;
@@ -219,7 +219,7 @@ class StageBuilder {
       const Operation& operation = producer(id);
       again[value] = {is_made(operation) ? value_of(id) : -1, operation.def->recompute};
     }
-    staged_.program.repeated = ooc::find_repeated(staged_.program, again);
+    staged_.program.repeated = find_repeated(staged_.program, again);
   }
 
   std::vector<TensorId> computed_again() const {

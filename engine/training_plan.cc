@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/epoch_choice.h"
 #include "engine/metrics.h"
 #include "kernels/blas.h"
 #include "sched/self_loops.h"
@@ -200,60 +201,6 @@ bool may_evaluate_in_step(const RunConfig& config, const ModelProgram& training,
          !multiplies_on_edges(evaluation.model().graph);
 }
 
-// A training program.
-struct Candidate {
-  ModelProgram training;
-  double steps = 1;  // in an epoch
-
-  bool evaluates() const { return training.model().evaluated.loss >= 0; }
-};
-
-// The plan of an epoch with one of them.
-struct PlannedEpoch {
-  Candidate* candidate = nullptr;
-  Plan plan;
-
-  double seconds() const { return candidate->steps * plan.seconds; }
-  // That something is transferred: bytes, by what each of them takes.
-  double transfer_seconds() const {
-    double sum = 0;
-    for (const Section& section : plan.sections) {
-      for (const Pass& pass : section.passes) sum += pass.transfer_seconds;
-    }
-    return candidate->steps * sum;
-  }
-};
-
-// What the program computes again may be kept in part: a pass that waits for its workers then
-// computes less and reads more. Not by the strategies that are there for comparison.
-std::vector<std::int64_t> kept_quarters_of(const Candidate& candidate, Strategy strategy) {
-  const bool plain = strategy == Strategy::kNone || strategy == Strategy::kLru;
-  if (plain || candidate.training.program().repeated.empty()) return {0};
-  return {0, 1, 2, 3};
-}
-
-// The one that is predicted to take the least time. Predictions are no finer than some per cent, of
-// epochs that differ by a share alone than one: of those that take hardly more, the one that
-// transfers the least, if that is a good deal less.
-constexpr double kHardlyMore = 1.03, kHardlyMoreOfShares = 1.01;
-PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs, double hardly_more) {
-  constexpr double kGoodDeal = 0.9;
-  const auto least = [&](auto value, auto admits) {
-    PlannedEpoch* best = nullptr;
-    for (PlannedEpoch& each : epochs) {
-      if (!admits(each)) continue;
-      if (best == nullptr || (each.*value)() < (best->*value)()) best = &each;
-    }
-    return best;
-  };
-  PlannedEpoch* fastest = least(&PlannedEpoch::seconds, [](const PlannedEpoch&) { return true; });
-  if (fastest == nullptr) return nullptr;
-  PlannedEpoch* fewest = least(&PlannedEpoch::transfer_seconds, [&](const PlannedEpoch& each) {
-    return each.seconds() <= hardly_more * fastest->seconds();
-  });
-  return fewest->transfer_seconds() < kGoodDeal * fastest->transfer_seconds() ? fewest : fastest;
-}
-
 }  // namespace
 
 // Chosen over all epochs: what is computed again or kept, or in part, an evaluation of its own or
@@ -282,15 +229,11 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
   PlanOptions options = options_in(budget_, reserved_, reserved_.host_bytes);
   std::vector<PlannedEpoch> planned;
   for (Candidate& candidate : candidates) {
-    std::vector<PlannedEpoch> shares;
-    for (const std::int64_t quarters : kept_quarters_of(candidate, options.strategy)) {
-      options.kept_quarters = quarters;
-      std::optional<Plan> plan = try_plan(programs_of(candidate), counts, options);
-      if (plan) shares.push_back({&candidate, std::move(*plan)});
-    }
-    if (PlannedEpoch* own = choose(shares, kHardlyMoreOfShares)) planned.push_back(std::move(*own));
+    std::optional<PlannedEpoch> own =
+        plan_share(candidate, programs_of(candidate), counts, options);
+    if (own) planned.push_back(std::move(*own));
   }
-  PlannedEpoch* best = choose(planned, kHardlyMore);
+  PlannedEpoch* best = choose(planned);
   std::optional<BudgetError> too_small;
   for (std::size_t i = 0; best == nullptr && i < candidates.size(); ++i) {
     try {
@@ -301,8 +244,9 @@ void TrainingPlan::choose_epoch(const RunConfig& config, const GraphFacts& facts
   }
   if (too_small) throw *too_small;
   OOC_CHECK(best != nullptr);
+  options.kept_quarters = best->kept_quarters;
+  epoch_ = try_plan(programs_of(*best->candidate), counts, options).value();
   if (best->candidate->evaluates()) evaluation_.reset();
-  epoch_ = std::move(best->plan);
   training_ = std::move(best->candidate->training);
 }
 

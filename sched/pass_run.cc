@@ -299,14 +299,17 @@ bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
                                        [this] { advance(); });
 }
 
-// Reads are asked for an item a stream at a time: work begins when the first ones of all are there,
-// and the storage does them in turn.
+// Reads are asked for an item a stream at a time, and storage does them in turn: what is needed
+// together comes together. What edges read comes before what steps do.
 void PassRun::advance() {
-  for (bool more = true; more;) {
-    more = edges_ && edges_->advance();
-    for (Use& use : uses_) {
-      more |= use.stream && use.stream->advance();
-      for (PartRows& part : use.parts) more |= part.stream && part.stream->advance();
+  for (const bool rows : {false, true}) {
+    for (bool more = true; more;) {
+      more = !rows && edges_ && edges_->advance();
+      for (Use& use : uses_) {
+        if (rows != (use.planned->role == UseRole::kRows)) continue;
+        more |= use.stream && use.stream->advance();
+        for (PartRows& part : use.parts) more |= part.stream && part.stream->advance();
+      }
     }
   }
   advance_rows();

@@ -33,18 +33,18 @@ class Planner {
         builder_(programs, graph, working_options_),
         edges_(graph) {}
 
-  // Nothing: the least working set doesn't fit. Bounds take as long as the rest, or longer.
-  std::optional<Plan> make(bool with_bounds = true) const {
+  // Nothing: the least working set doesn't fit.
+  std::optional<Plan> make(Bounds bounds = Bounds::kFound) const {
     const std::optional<WorkingTier> best = choose_working_tier(builder_, edges_);
     if (!best) return std::nullopt;
     PlanProblem problem(builder_, edges_, best->splits);
     Plan plan = best->tier.plan;
     if (!options_.device) {
       predict(problem, transfers_of(problem, best->tier.kept, storage_rates(options_.rates)), plan);
-      if (with_bounds) add_bounds(problem, plan);
+      if (bounds == Bounds::kFound) add_bounds(problem, plan);
       return plan;
     }
-    if (!add_host(problem, best->tier.kept, with_bounds, plan)) return std::nullopt;
+    if (!add_host(problem, best->tier.kept, bounds, plan)) return std::nullopt;
     return plan;
   }
 
@@ -61,7 +61,7 @@ class Planner {
  private:
   // The plan as it is made as if storage were below the device, and the host's memory in between.
   // False: that doesn't hold one staging slot.
-  bool add_host(PlanProblem& problem, const Kept& kept, bool with_bounds, Plan& plan) const {
+  bool add_host(PlanProblem& problem, const Kept& kept, Bounds bounds, Plan& plan) const {
     HostTier host;
     if (!add_staging(problem, plan, host)) return false;
     std::int64_t limit = 0;
@@ -88,7 +88,7 @@ class Planner {
       transfers[pass] = slower(transfers[pass], storage[pass]);
     }
     predict(problem, transfers, plan);
-    if (with_bounds) add_bounds(problem, below, plan);
+    if (bounds == Bounds::kFound) add_bounds(problem, below, plan);
     return true;
   }
 
@@ -259,7 +259,7 @@ class BudgetSearch {
   }
 
   std::optional<Plan> make(const PlanOptions& options) const {
-    return Planner(programs_, graph_, options).make(false);
+    return Planner(programs_, graph_, options).make(Bounds::kLeftOut);
   }
 
   // Of a predicted epoch; nothing: it doesn't fit.
@@ -297,8 +297,8 @@ class BudgetSearch {
 }  // namespace
 
 std::optional<Plan> try_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
-                             const PlanOptions& options) {
-  return Planner(programs, graph, options).make();
+                             const PlanOptions& options, Bounds bounds) {
+  return Planner(programs, graph, options).make(bounds);
 }
 
 Plan make_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,

@@ -308,9 +308,11 @@ struct PlanOptions {
 // least budget that does, and the least whose epoch is predicted within twice the unlimited one's.
 Plan make_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
                const PlanOptions& options = {});
-// Nothing where it doesn't fit, which takes no search for what would.
+// Nothing where it doesn't fit, which takes no search for what would. Bounds take as long as the
+// rest, or longer: what is only compared does without.
+enum class Bounds { kFound, kLeftOut };
 std::optional<Plan> try_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
-                             const PlanOptions& options = {});
+                             const PlanOptions& options = {}, Bounds bounds = Bounds::kFound);
 
 // Bytes that a unit of a slice takes in storage and memory: a multiple of 4 KiB. The last unit has
 // the rows that are left.

@@ -94,7 +94,9 @@ class LruWalk {
   // Where a part begins, in the tensor's blocks.
   std::int64_t first_block(const Timeline& line, std::int64_t part) const {
     const EdgeLayout& edges = problem_.builder().graph().edges;
-    return part * blocks_ / parts_ * blocks_in(edges, problem_.tensor(line));
+    const PlannedTensor& tensor = problem_.tensor(line);
+    if (!tensor.kept.all()) return part * tensor.layout.block_count() / parts_;
+    return part * blocks_ / parts_ * blocks_in(edges, tensor);
   }
 
   bool has(const Timeline& line, std::int64_t part) const {

@@ -138,7 +138,9 @@ void PassBuilder::keep_in_part(int section, const std::set<ValueId>& in_memory) 
   const Program& program = this->program(section);
   std::vector<Repeated> repeated;
   std::int64_t stretch = 1;
+  OOC_CHECK(options_.kept_quarters < 4);
   for (const Repeated& value : program.repeated) {
+    OOC_CHECK(!in_memory.contains(value.made) && !in_memory.contains(value.again));
     const PlannedTensor tensor = describe_tensor(section, value.made);
     const std::int64_t unit_rows = tensor.unit_blocks * tensor.layout.block_rows;
     if (graph_.edges.block_rows % unit_rows != 0) continue;

@@ -146,8 +146,8 @@ TEST_CASE("out of core: what is kept in part and computed again in part gives th
     std::int64_t layers, bytes;
     double rate;
   };
-  for (const auto& [model, layers, bytes, rate] : {Case{"gcn", 2, 2000 << 10, 3e10},
-                                                   {"gcn", 3, 1260 << 10, 3e10},
+  for (const auto& [model, layers, bytes, rate] : {Case{"gcn", 2, 2000 << 10, 5e10},
+                                                   {"gcn", 3, 1260 << 10, 2e10},
                                                    {"sage", 2, 1600 << 10, 5e10},
                                                    {"sage", 3, 3072 << 10, 5e10}}) {
     INFO(model << ", layers " << layers);

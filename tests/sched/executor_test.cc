@@ -111,25 +111,29 @@ TEST_CASE("executor: units and spans that don't end together come in whole") {
   }
 }
 
+namespace {
+
 // h = tanh(x), of which a is made, is made again where d is; or read there, in part.
+TwoHops repeating(std::int64_t cols) {
+  TwoHops hops(cols);
+  const auto add = [&](const char* name) { return hops.add(name, ValueKind::kVertex, cols); };
+  const ValueId h = add("h"), again = add("h"), half = add("half"), e = add("e"), sum = add("sum");
+  hops.program.stages[0].steps = {{"tanh", {hops.x}, {h}, {}},
+                                  {"relu", {h}, {hops.a}, {}},
+                                  {"dot_sum", {h, hops.a}, {hops.squares}, {}}};
+  hops.program.stages[2].steps = {{"tanh", {hops.x}, {again}, {}},
+                                  {"relu", {again}, {half}, {}},
+                                  {"mul", {hops.d, again}, {e}, {}},
+                                  {"add", {e, half}, {sum}, {}},
+                                  {"column_sum", {sum}, {hops.sum_d}, {}}};
+  hops.program.repeated = {{h, again}};
+  return hops;
+}
+
+}  // namespace
+
 TEST_CASE("executor: rows that are kept are read, the others made again, and bits are the same") {
-  TwoHops hops;
-  Program& program = hops.program;
-  const ValueId h = hops.add("h", ValueKind::kVertex, kCols);
-  const ValueId again = hops.add("h", ValueKind::kVertex, kCols);
-  const ValueId half = hops.add("half", ValueKind::kVertex, kCols);
-  const ValueId e = hops.add("e", ValueKind::kVertex, kCols);
-  const ValueId sum = hops.add("sum", ValueKind::kVertex, kCols);
-  program.stages[0].steps = {{"tanh", {hops.x}, {h}, {}},
-                             {"relu", {h}, {hops.a}, {}},
-                             {"dot_sum", {h, hops.a}, {hops.squares}, {}}};
-  program.stages[2].steps = {{"tanh", {hops.x}, {again}, {}},
-                             {"relu", {again}, {half}, {}},
-                             {"mul", {hops.d, again}, {e}, {}},
-                             {"add", {e, half}, {sum}, {}},
-                             {"column_sum", {sum}, {hops.sum_d}, {}}};
-  program.repeated = {{h, again}};
-  Harness harness(small_blocks(), std::move(hops));
+  Harness harness(small_blocks(), repeating(kCols));
   const Result expected = harness.run({.workers = 1});
   for (const std::int64_t part_blocks : {0, 4, 7}) {
     for (const std::int64_t slices : {0, 1}) {
@@ -150,6 +154,29 @@ TEST_CASE("executor: rows that are kept are read, the others made again, and bit
         const Pass& last = result.plan.sections[0].passes.back();
         CHECK(last.spared == std::vector<bool>{true, false, false, false, false});
       }
+    }
+  }
+}
+
+// Blocks of 32,768 rows are two of the tensors', of 16,384; the last one is kept, and isn't whole.
+TEST_CASE("executor: what is kept of tensors with blocks of their own is right, too") {
+  TinyDataset spec = small_blocks();
+  spec.vertices = 140000;
+  spec.block_rows = 32768;
+  spec.span_rows = 65536;
+  spec.edges = random_edges(spec.vertices, 100000, 6);
+  Harness harness(spec, repeating(kCols));
+  const Result expected = harness.run({.workers = 1}, 1);
+  for (const std::int64_t quarters : {1, 3}) {
+    for (const Strategy strategy :
+         {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
+      const Result result = harness.run({.strategy = strategy,
+                                         .memory_bytes = 60 << 20,
+                                         .workers = 2,
+                                         .part_blocks = 2,
+                                         .kept_quarters = quarters});
+      check_same(result, expected);
+      check_bytes(result);
     }
   }
 }

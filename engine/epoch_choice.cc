@@ -1,0 +1,61 @@
+#include "engine/epoch_choice.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace ooc {
+namespace {
+
+// Predictions are no finer than some per cent: what takes hardly more may have other merits.
+constexpr double kHardlyMore = 1.03;
+
+}  // namespace
+
+double PlannedEpoch::transfer_seconds() const {
+  double sum = 0;
+  for (const Section& section : plan.sections) {
+    for (const Pass& pass : section.passes) sum += pass.transfer_seconds;
+  }
+  return candidate->steps * sum;
+}
+
+std::optional<PlannedEpoch> plan_share(Candidate& candidate,
+                                       const std::vector<const Program*>& programs,
+                                       const GraphCounts& counts, PlanOptions options) {
+  const bool plain = options.strategy == Strategy::kNone || options.strategy == Strategy::kLru ||
+                     candidate.training.program().repeated.empty();
+  std::vector<PlannedEpoch> shares;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t quarters = 0; quarters < (plain ? 1 : 4); ++quarters) {
+    options.kept_quarters = quarters;
+    std::optional<Plan> plan = try_plan(programs, counts, options, Bounds::kLeftOut);
+    if (!plan) continue;
+    least = std::min(least, plan->seconds);
+    shares.push_back({&candidate, quarters, std::move(*plan)});
+  }
+  for (PlannedEpoch& share : shares) {
+    if (share.plan.seconds <= kHardlyMore * least) return std::move(share);
+  }
+  return std::nullopt;
+}
+
+PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs) {
+  constexpr double kGoodDeal = 0.9;
+  const auto least = [&](auto value, auto admits) {
+    PlannedEpoch* best = nullptr;
+    for (PlannedEpoch& each : epochs) {
+      if (!admits(each)) continue;
+      if (best == nullptr || (each.*value)() < (best->*value)()) best = &each;
+    }
+    return best;
+  };
+  PlannedEpoch* fastest = least(&PlannedEpoch::seconds, [](const PlannedEpoch&) { return true; });
+  if (fastest == nullptr) return nullptr;
+  PlannedEpoch* fewest = least(&PlannedEpoch::transfer_seconds, [&](const PlannedEpoch& each) {
+    return each.seconds() <= kHardlyMore * fastest->seconds();
+  });
+  return fewest->transfer_seconds() < kGoodDeal * fastest->transfer_seconds() ? fewest : fastest;
+}
+
+}  // namespace ooc
