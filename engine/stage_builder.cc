@@ -48,7 +48,7 @@ class StageBuilder {
     // What a later stage computes again may have had one to itself.
     std::erase_if(staged_.program.stages,
                   [](const Stage& stage) { return !stage.propagation && stage.steps.empty(); });
-    add_repeated();
+    std::vector<TensorId> again = add_repeated();
     for (Stage& stage : staged_.program.stages) {
       if (stage.propagation) find_slices(*stage.propagation);
     }
@@ -57,7 +57,6 @@ class StageBuilder {
         staged_.program.outputs.push_back(staged_.value(root));
       }
     }
-    std::vector<TensorId> again = computed_again();
     return BuiltStages{std::move(staged_), std::move(tensor_stage_), std::move(needed_),
                        std::move(again)};
   }
@@ -211,24 +210,19 @@ class StageBuilder {
            });
   }
 
-  void add_repeated() {
+  // Tells the program what later stages compute again; returns what of it isn't cheap.
+  std::vector<TensorId> add_repeated() {
     std::map<ValueId, ComputedAgain> again;
+    std::set<TensorId> dear;
     for (const auto& [at, value] : again_) {
       const TensorId id = at.first;
       if (space(id) != Space::kVertex) continue;
       const Operation& operation = producer(id);
       again[value] = {is_made(operation) ? value_of(id) : -1, operation.def->recompute};
+      if (!operation.def->recompute) dear.insert(id);
     }
     staged_.program.repeated = find_repeated(staged_.program, again);
-  }
-
-  std::vector<TensorId> computed_again() const {
-    std::set<TensorId> again;
-    for (const auto& [at, value] : again_) {
-      const TensorId id = at.first;
-      if (space(id) == Space::kVertex && !producer(id).def->recompute) again.insert(id);
-    }
-    return {again.begin(), again.end()};
+    return {dear.begin(), dear.end()};
   }
 
   std::int64_t row_bytes(TensorId id) const {
