@@ -8,7 +8,8 @@ namespace ooc {
 namespace {
 
 // Predictions are no finer than some per cent: what takes hardly more may have other merits.
-constexpr double kHardlyMore = 1.03;
+// Those of shares of the same rows err alike.
+constexpr double kHardlyMore = 1.03, kHardlyMoreOfShares = 1.01;
 
 }  // namespace
 
@@ -35,7 +36,7 @@ std::optional<PlannedEpoch> plan_share(Candidate& candidate,
     shares.push_back({&candidate, quarters, std::move(*plan)});
   }
   for (PlannedEpoch& share : shares) {
-    if (share.plan.seconds <= kHardlyMore * least) return std::move(share);
+    if (share.plan.seconds <= kHardlyMoreOfShares * least) return std::move(share);
   }
   return std::nullopt;
 }

@@ -51,6 +51,7 @@ class Driver {
 
   std::int64_t workers() const { return workers_; }
   std::int64_t tasks() const { return tasks_; }  // handed out and not done
+  std::int64_t transfers() const { return transfers_; }
   // In a task: which of the workers runs it, from 0.
   std::size_t worker() const;
 

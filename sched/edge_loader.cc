@@ -68,7 +68,7 @@ void EdgeLoader::arrived(std::int64_t item) {
   if (store_.place(index) != nullptr) store_.set(index, EdgeStore::State::kThere);
 }
 
-bool EdgeLoader::is_coming(std::int64_t item) const {
+bool EdgeLoader::must_wait(std::int64_t item) const {
   const std::int64_t index = chunk(item);
   return store_.place(index) != nullptr && store_.state(index) == EdgeStore::State::kComing;
 }

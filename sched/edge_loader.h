@@ -65,7 +65,7 @@ class EdgeLoader final : public ItemLoader {
   bool needs_check(std::int64_t item) const override;
   void check(std::int64_t item, const std::byte* data) override;
   void arrived(std::int64_t item) override;
-  bool is_coming(std::int64_t item) const override;
+  bool must_wait(std::int64_t item) const override;
   bool complete(std::int64_t) const override { return true; }
   void released(std::int64_t item) override;
 

@@ -69,7 +69,7 @@ struct Executor::State {
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
   void bind_section(const Program& program, const Section& section);
-  // Behind an epoch that was given up; nothing is under way.
+  // Behind an epoch that was given up.
   void forget();
   bool run_passes(int section, const RunState& state, const std::atomic<bool>* stop);
   PassReport take_report();
@@ -193,6 +193,8 @@ bool Executor::State::run_passes(int section, const RunState& state,
 }
 
 void Executor::State::forget() {
+  driver.drain();
+  context.leaving.forget();
   residency.forget();
   if (host) host->forget();
   in.forget();

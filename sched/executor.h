@@ -39,7 +39,8 @@ struct RunCounters {
   RunCounters& operator+=(const RunCounters& other);
 };
 
-// One pass's figures in the last run of its section.
+// One pass's figures in the last run of its section. What its last rows take to leave, when all is
+// computed, is in the next one's seconds.
 struct PassReport {
   double seconds = 0;
   RunCounters counters;

@@ -14,28 +14,18 @@ constexpr std::int64_t kAhead = 8;
 
 }  // namespace
 
-ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader,
-                       std::vector<std::byte*> slots)
-    : driver_(driver), loader_(std::move(loader)), slots_(std::move(slots)) {
-  for (std::size_t slot = slots_.size(); slot > 0; --slot) {
-    free_.push_back(static_cast<int>(slot) - 1);
-  }
-}
+ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots)
+    : driver_(driver), loader_(std::move(loader)), slots_(std::move(slots)) {}
 
 bool ItemStream::advance() {
   if (next_ == loader_->count()) return false;
   std::byte* place = loader_->place(next_);
-  if (place == nullptr && free_.empty()) return false;
-  const auto ahead =
-      std::max(kAhead * loader_->at_once(), static_cast<std::int64_t>(slots_.size()));
-  if (place != nullptr && (next_ > reached_ + ahead || loader_->is_coming(next_))) return false;
+  const std::int64_t ahead = std::max(kAhead * loader_->at_once(), slots_.count());
+  if (place != nullptr ? next_ > reached_ + ahead : slots_.available() == 0) return false;
+  if (loader_->must_wait(next_)) return false;
   Item& item = items_[next_];
-  item.data = place;
-  if (place == nullptr) {
-    item.slot = free_.back();
-    free_.pop_back();
-    item.data = slots_[static_cast<std::size_t>(item.slot)];
-  }
+  if (place == nullptr) item.slot = slots_.take();
+  item.data = place != nullptr ? place : item.slot;
   load(next_++);
   return true;
 }
@@ -76,8 +66,8 @@ void ItemStream::hold(std::int64_t item, std::int64_t uses) {
 void ItemStream::release(std::int64_t index) {
   Item& item = at(index);
   if (--item.uses > 0) return;
-  if (item.slot >= 0) {
-    free_.push_back(item.slot);
+  if (item.slot != nullptr) {
+    slots_.give_back(item.slot);
     driver_.wake();
   }
   items_.erase(index);

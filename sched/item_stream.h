@@ -9,9 +9,9 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 #include "sched/driver.h"
+#include "sched/leaving_rows.h"
 
 namespace ooc {
 
@@ -24,8 +24,9 @@ class ItemLoader {
   virtual std::int64_t at_once() const { return 1; }
   // Where an item lies by itself; null: it takes a slot.
   virtual std::byte* place(std::int64_t item) const = 0;
-  // Whether an earlier item is bringing all of it: it is loaded when that is there.
-  virtual bool is_coming(std::int64_t item) const = 0;
+  // Whether it can't be loaded yet: an earlier item is bringing all of it, its rows are still on
+  // their way to storage, or others still lie in its place.
+  virtual bool must_wait(std::int64_t item) const = 0;
   // Submits the reads of what isn't there yet into `data`, each with a completion() of its own.
   // Under the driver's lock.
   virtual void load(std::int64_t item, std::byte* data,
@@ -43,7 +44,7 @@ class ItemLoader {
 // All of it under the driver's lock; advance() by the driving thread.
 class ItemStream {
  public:
-  ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, std::vector<std::byte*> slots);
+  ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots);
 
   // Loads the next item, if there is room for it and it is time.
   bool advance();
@@ -57,7 +58,7 @@ class ItemStream {
  private:
   struct Item {
     std::byte* data = nullptr;
-    int slot = -1;
+    std::byte* slot = nullptr;
     std::int64_t pending = 0;  // transfers
     std::int64_t uses = 0;
     bool there = false;
@@ -70,8 +71,7 @@ class ItemStream {
   Driver& driver_;
   std::unique_ptr<ItemLoader> loader_;
   std::unordered_map<std::int64_t, Item> items_;  // loaded or held, and not released
-  std::vector<std::byte*> slots_;
-  std::vector<int> free_;
+  Slots slots_;
   std::int64_t next_ = 0;     // to be loaded
   std::int64_t reached_ = 0;  // the last one held
 };

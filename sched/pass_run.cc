@@ -28,7 +28,9 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
   open_uses();
 }
 
-PassRun::~PassRun() { context_.driver.drain(); }
+PassRun::~PassRun() {
+  if (!done_) context_.driver.drain();
+}
 
 namespace {
 
@@ -70,7 +72,7 @@ bool PassRun::run() {
       });
   if (!all) return false;
   auto lock = context_.driver.lock();
-  return wait_for_rows(lock, [this] { return rows_.empty() && is_written(); });
+  return done_ = wait_for_rows(lock, [this] { return is_done(); });
 }
 
 // Its rows are left to advance_rows().
@@ -135,21 +137,23 @@ bool PassRun::is_free(std::size_t place) const {
   });
 }
 
-// Whether all that the pass makes has left memory, or stays there.
-bool PassRun::is_written() const {
-  return std::all_of(uses_.begin(), uses_.end(), [](const Use& use) {
-    return (!use.writer || use.writer->idle()) &&
-           std::all_of(use.parts.begin(), use.parts.end(),
-                       [](const PartRows& part) { return !part.writer || part.writer->idle(); });
-  });
+bool PassRun::is_done() const {
+  const bool last = &bound_ == &section_.passes.back() || context_.host != nullptr;
+  const std::int64_t leaving = context_.leaving.count();
+  return rows_.empty() && context_.driver.tasks() == 0 && context_.driver.transfers() == leaving &&
+         (!last || leaving == 0);
 }
 
-std::vector<std::byte*> PassRun::slots(const Region& memory, std::int64_t count) const {
-  std::vector<std::byte*> slots;
-  for (std::int64_t slot = 0; slot < count; ++slot) {
-    slots.push_back(context_.arena + memory.offset + slot * (memory.bytes / count));
-  }
-  return slots;
+// Whether the workers may have theirs: behind the rows of the pass before.
+bool PassRun::has_scratch() const {
+  return !context_.leaving.hold({context_.arena + pass_.worker_scratch.offset,
+                                 static_cast<std::size_t>(pass_.worker_scratch.bytes)});
+}
+
+Slots PassRun::slots(const Region& memory, std::int64_t count) const {
+  return {{context_.arena + memory.offset, static_cast<std::size_t>(memory.bytes)},
+          count,
+          context_.leaving};
 }
 
 std::byte* PassRun::scratch() const {
@@ -169,7 +173,8 @@ void PassRun::open_uses() {
                   &context_.residency,
                   index_,
                   &context_.bytes_in,
-                  &context_.bytes_out};
+                  &context_.bytes_out,
+                  &context_.leaving};
     if (planned.tensor >= 0) {
       use.access.tensor = &context_.plan.tensors[static_cast<std::size_t>(planned.tensor)];
       use.access.store = context_.stores[static_cast<std::size_t>(planned.tensor)];
@@ -185,12 +190,12 @@ void PassRun::open_uses() {
         open_rows(use);
         break;
       case UseRole::kOutput:
-        use.writer = std::make_unique<RowsWriter>(context_.driver, use.access,
+        use.writer = std::make_shared<RowsWriter>(context_.driver, use.access,
                                                   slots(planned.memory, planned.slots));
         break;
       case UseRole::kAccumulator:
         for (PartRows& part : use.parts) {
-          part.writer = std::make_unique<RowsWriter>(context_.driver, use.access);
+          part.writer = std::make_shared<RowsWriter>(context_.driver, use.access);
         }
         break;
       case UseRole::kResident:

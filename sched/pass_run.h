@@ -16,6 +16,7 @@
 #include "sched/driver.h"
 #include "sched/edge_loader.h"
 #include "sched/host_cache.h"
+#include "sched/leaving_rows.h"
 #include "sched/loop_tile.h"
 #include "sched/reduction_tree.h"
 #include "sched/residency.h"
@@ -41,6 +42,7 @@ struct PassContext {
   // Into the arena and out of it, unpadded: over the link to a device, else to and from storage.
   std::atomic<std::int64_t> bytes_in{0};
   std::atomic<std::int64_t> bytes_out{0};
+  LeavingRows leaving{};
 };
 
 // What the passes of a section share.
@@ -61,8 +63,10 @@ class PassRun {
  public:
   PassRun(PassContext& context, SectionState& section, std::size_t pass, const RunState& state,
           const std::atomic<bool>* stop);
-  ~PassRun();  // drains
+  ~PassRun();  // drains, unless run() came to its end
 
+  // To the end, where all is computed and nothing is under way but rows that are leaving; none are
+  // behind a section's last pass, nor on a device, whose host's memory is one pass's at a time.
   // False: `stop` was set.
   bool run();
 
@@ -75,7 +79,7 @@ class PassRun {
   struct PartRows {
     RowsPlace rows;
     std::unique_ptr<ItemStream> stream;  // kResident
-    std::unique_ptr<RowsWriter> writer;  // kAccumulator
+    std::shared_ptr<RowsWriter> writer;  // kAccumulator
   };
   // One use of a tensor, by its role.
   struct Use {
@@ -84,7 +88,7 @@ class PassRun {
     TensorAccess access;
     std::unique_ptr<ItemStream> stream;  // kStreamed, kRows
     RowsLoader* loader = nullptr;        // the stream's
-    std::unique_ptr<RowsWriter> writer;  // kOutput
+    std::shared_ptr<RowsWriter> writer;  // kOutput
     std::array<PartRows, kMostParts> parts;
     std::int64_t item_blocks = 0;  // kStreamed, kRows: of the tensor
     std::int64_t part_items = 0;   // kRows: index of the first item of the part whose rows run
@@ -112,7 +116,7 @@ class PassRun {
   void open_streamed(Use& use);
   void open_rows(Use& use);
   void open_edges();
-  std::vector<std::byte*> slots(const Region& memory, std::int64_t count) const;
+  Slots slots(const Region& memory, std::int64_t count) const;
   RowsPlace part_place(const Part& part, const Use& use) const;
   std::int64_t slice_end(const Part& part, const Use& use) const;
   std::int64_t slice_begin(const Part& part, const Use& use) const;
@@ -124,7 +128,8 @@ class PassRun {
   bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
   bool may_begin(const Part& part) const;
   bool is_free(std::size_t place) const;
-  bool is_written() const;
+  bool is_done() const;
+  bool has_scratch() const;
 
   // Rows, of one part after the other: handed out as soon as what they need is there.
   std::int64_t first_row(const Part& part) const;
@@ -189,6 +194,7 @@ class PassRun {
   WaitCause rows_wait_ = WaitCause::kWorkers;  // what its next step waits for
   bool folds_ = false;                         // tasks of edges are being handed out
   std::set<std::int64_t> rows_begun_;          // first rows of steps that aren't finished
+  bool done_ = false;                          // run() came to its end
 };
 
 }  // namespace ooc

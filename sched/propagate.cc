@@ -95,8 +95,7 @@ bool PassRun::load_resident(const Part& part) {
                slice_end(part, use)});
     PartRows& rows = use.parts[part.place];
     auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), rows.rows);
-    rows.stream =
-        std::make_unique<ItemStream>(context_.driver, std::move(loader), std::vector<std::byte*>{});
+    rows.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader), Slots());
   }
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kResident) continue;
@@ -205,9 +204,10 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
   };
   if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
   const auto has_place = [&] {
-    return std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
-      return has_memory(part, edges_of.block, slice);
-    });
+    return has_scratch() &&
+           std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
+             return has_memory(part, edges_of.block, slice);
+           });
   };
   const WaitCause cause = rows_.empty() ? WaitCause::kWrites : rows_wait_;
   if (task->group->index == 0 && !wait(lock, cause, has_place)) return false;
@@ -219,7 +219,7 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
   return true;
 }
 
-// Whether the part before has left what a block folds into.
+// Whether the part before, and the pass before, have left what a block folds into.
 bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slice) const {
   const std::int64_t row = block * context_.edges.block_rows;
   const std::int64_t last = std::min(row + context_.edges.block_rows, context_.edges.vertices) - 1;
@@ -231,8 +231,9 @@ bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slic
       if (is_sliced(use) && s != slice) continue;
       const auto row_bytes =
           tensor.layout.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+      const std::byte* const begin = row_address(part, use, row, s);
       const std::byte* const end = row_address(part, use, last, s) + row_bytes;
-      if (before.holds(row_address(part, use, row, s), end)) return false;
+      if (before.holds(begin, end) || context_.leaving.hold({begin, end})) return false;
     }
     return true;
   });

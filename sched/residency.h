@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sched/plan.h"
@@ -18,6 +19,12 @@ struct RowsPlace {
 
   std::byte* at(const PlannedTensor& tensor, std::int64_t row, std::int64_t slice) const {
     return data + row_offset(tensor, first_block, end_block, first_slice, row, slice);
+  }
+  // What a unit's slice takes: its rows lie beside each other.
+  std::span<std::byte> unit(const PlannedTensor& tensor, std::int64_t index,
+                            std::int64_t slice) const {
+    const std::int64_t row = index * tensor.unit_blocks * tensor.layout.block_rows;
+    return {at(tensor, row, slice), static_cast<std::size_t>(unit_bytes(tensor, index, slice))};
   }
 };
 

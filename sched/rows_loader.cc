@@ -63,6 +63,24 @@ std::byte* RowsLoader::place(std::int64_t index) const {
   return rows(index, nullptr).at(*access_.tensor, row, item.first_slice);
 }
 
+// What another item brings is waited for unit by unit: complete().
+bool RowsLoader::must_wait(std::int64_t index) const {
+  if (access_.leaving->count() == 0) return false;
+  const RowsItem item = items_.at(index);
+  const int piece = access_.piece(item.first_block);
+  const bool placed = piece >= 0 || part_.data != nullptr;
+  const RowsPlace place = rows(index, nullptr);
+  bool wait = false;
+  for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
+    const bool here =
+        piece >= 0 && access_.residency->state(piece, unit, slice) != Residency::State::kAbsent;
+    if (here) return;
+    wait |= access_.leaving->has({access_.index, unit, slice});
+    wait |= placed && access_.leaving->hold(place.unit(*access_.tensor, unit, slice));
+  });
+  return wait;
+}
+
 void RowsLoader::load(std::int64_t index, std::byte* data,
                       const std::function<BlockCompletion()>& completion) {
   const RowsItem item = items_.at(index);

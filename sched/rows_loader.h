@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sched/item_stream.h"
+#include "sched/leaving_rows.h"
 #include "sched/plan.h"
 #include "sched/residency.h"
 #include "storage/tensor_store.h"
@@ -45,6 +46,7 @@ struct TensorAccess {
   int pass = 0;                                    // counted over all sections
   std::atomic<std::int64_t>* bytes_in = nullptr;   // into the arena
   std::atomic<std::int64_t>* bytes_out = nullptr;  // and out of it
+  LeavingRows* leaving = nullptr;
 
   // Of the piece that holds the block; -1: none.
   int piece(std::int64_t block) const {
@@ -63,7 +65,7 @@ class RowsLoader final : public ItemLoader {
   std::int64_t count() const override { return items_.count; }
   std::int64_t at_once() const override;
   std::byte* place(std::int64_t item) const override;
-  bool is_coming(std::int64_t) const override { return false; }  // unit by unit: complete()
+  bool must_wait(std::int64_t item) const override;
   void load(std::int64_t item, std::byte* data,
             const std::function<BlockCompletion()>& completion) override;
   bool needs_check(std::int64_t item) const override;

@@ -8,15 +8,11 @@
 
 namespace ooc {
 
-RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access, std::vector<std::byte*> slots)
+RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access, Slots slots)
     : driver_(driver),
       access_(access),
       end_slice_(access.tensor->layout.slice_count()),
-      slots_(std::move(slots)) {
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
-    free_.push_back(static_cast<int>(slot));
-  }
-}
+      slots_(std::move(slots)) {}
 
 RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access)
     : driver_(driver), access_(access) {}
@@ -44,19 +40,26 @@ bool RowsWriter::open(std::int64_t index) {
   const int piece = access_.piece(first);
   if (piece >= 0) {
     unit.place = access_.residency->place(piece);
+    if (part_.data == nullptr && is_leaving(unit.place, index)) return false;
   } else if (part_.data != nullptr) {
     unit.place = part_;
   } else {
-    const auto slices = static_cast<std::size_t>(end_slice_);
-    if (free_.size() < slices) return false;
-    unit.slots.assign(free_.end() - end_slice_, free_.end());
-    free_.resize(free_.size() - slices);
+    if (slots_.available() < end_slice_) return false;
+    while (std::ssize(unit.slots) < end_slice_) unit.slots.push_back(slots_.take());
     unit.place = {nullptr, first, end, 0};
   }
   for_each_slice_in_part(
       index, [&](const std::byte* begin, const std::byte* rows_end) { held_[begin] = rows_end; });
   units_.emplace(index, std::move(unit));
   return true;
+}
+
+// Whether rows of the pass before are still leaving the unit's place in a piece.
+bool RowsWriter::is_leaving(const RowsPlace& place, std::int64_t unit) const {
+  for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
+    if (access_.leaving->hold(place.unit(*access_.tensor, unit, slice))) return true;
+  }
+  return false;
 }
 
 // Calls visit(begin, end) for where the unit's rows lie in the part's memory, if they do.
@@ -83,8 +86,7 @@ std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
   const Unit& unit = units_.at(row / unit_rows());
   RowsPlace place = unit.place;
   if (!unit.slots.empty()) {
-    const int slot = unit.slots[static_cast<std::size_t>(slice)];
-    place.data = slots_[static_cast<std::size_t>(slot)];
+    place.data = unit.slots[static_cast<std::size_t>(slice)];
     place.first_slice = slice;
   }
   return place.at(*access_.tensor, row, slice);
@@ -121,24 +123,29 @@ void RowsWriter::write(std::int64_t index) {
   writes_ += end_slice_ - first_slice_;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
     *access_.bytes_out += unit_payload(*access_.tensor, index, slice);
-    access_.store->write(index, slice, at(index * unit_rows(), slice),
-                         driver_.expect([this, index, slice] { wrote(index, slice); }));
+    std::byte* const rows = at(index * unit_rows(), slice);
+    const auto bytes = static_cast<std::size_t>(unit_bytes(*access_.tensor, index, slice));
+    access_.leaving->add({access_.index, index, slice}, {rows, bytes});
+    access_.store->write(
+        index, slice, rows,
+        driver_.expect([self = shared_from_this(), index, slice] { self->wrote(index, slice); }));
   }
 }
 
 void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
   --writes_;
+  access_.leaving->remove({access_.index, index, slice});
   Unit& unit = units_.at(index);
   if (!unit.slots.empty()) {
-    free_.push_back(std::exchange(unit.slots[static_cast<std::size_t>(slice)], -1));
+    slots_.give_back(std::exchange(unit.slots[static_cast<std::size_t>(slice)], nullptr));
   }
   if (--unit.writes == 0) close(index);
 }
 
 void RowsWriter::close(std::int64_t index) {
   const Unit& unit = units_.at(index);
-  for (const int slot : unit.slots) {
-    if (slot >= 0) free_.push_back(slot);
+  for (std::byte* slot : unit.slots) {
+    if (slot != nullptr) slots_.give_back(slot);
   }
   for_each_slice_in_part(index,
                          [&](const std::byte* begin, const std::byte*) { held_.erase(begin); });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "sched/driver.h"
@@ -11,12 +12,13 @@
 namespace ooc {
 
 // A unit's rows get a place, are filled in, and with the last of them the unit is there or on its
-// way to storage. All of it under the driver's lock.
-class RowsWriter {
+// way to storage. All of it under the driver's lock. Lives on until its writes are done.
+class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  public:
   // Units that no piece holds take slots, one a slice.
-  RowsWriter(Driver& driver, const TensorAccess& access, std::vector<std::byte*> slots);
-  // They lie in `part`, of these slices; the next part only when idle().
+  RowsWriter(Driver& driver, const TensorAccess& access, Slots slots);
+  // They lie in `part`, of these slices; the next part only when idle(). Whether the memory is
+  // free is the caller's to know.
   RowsWriter(Driver& driver, const TensorAccess& access);
   void set_part(const RowsPlace& part, std::int64_t end_slice);
 
@@ -33,11 +35,12 @@ class RowsWriter {
  private:
   struct Unit {
     RowsPlace place;
-    std::vector<int> slots;  // by slice; then `place` has no data
+    std::vector<std::byte*> slots;  // by slice; then `place` has no data
     std::int64_t rows_left = 0;
     std::int64_t writes = 0;
   };
   bool open(std::int64_t unit);
+  bool is_leaving(const RowsPlace& place, std::int64_t unit) const;
   template <class Visit>
   void for_each_slice_in_part(std::int64_t unit, Visit&& visit) const;
   void finish_unit(std::int64_t unit);
@@ -52,8 +55,7 @@ class RowsWriter {
   TensorAccess access_;
   std::int64_t first_slice_ = 0, end_slice_ = 0;
   RowsPlace part_;
-  std::vector<std::byte*> slots_;
-  std::vector<int> free_;
+  Slots slots_;
   std::map<std::int64_t, Unit> units_;                 // that are open
   std::map<const std::byte*, const std::byte*> held_;  // of the part's memory, by open units
   std::int64_t writes_ = 0;

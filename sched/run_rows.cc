@@ -88,6 +88,7 @@ std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std:
   if (pass_.kind == PassKind::kPropagate && !folded(part, row / context_.edges.block_rows)) {
     return WaitCause::kWorkers;
   }
+  if (!has_scratch()) return WaitCause::kWrites;
   for (const Use& use : uses_) {
     if (use.planned->role != UseRole::kRows || !use.access.tensor->kept.has(row)) continue;
     for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {

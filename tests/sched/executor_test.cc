@@ -1,6 +1,7 @@
 #include "sched/executor.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 
 #include "storage/errors.h"
 #include "tests/sched/executor_harness.h"
@@ -179,6 +180,47 @@ TEST_CASE("executor: what is kept of tensors with blocks of their own is right, 
       check_bytes(result);
     }
   }
+}
+
+// Each pass' last rows are still on their way while the next pass begins, in all of its memory.
+TEST_CASE("executor: however long rows are on their way to storage, nothing overtakes them") {
+  TwoHops hops(kCols);
+  SECTION("as made") {}
+  SECTION("kept in part") { hops = repeating(kCols); }
+  Harness harness(small_blocks(), hops);
+  const Result expected = harness.run({.workers = 1}, 1);
+  harness.io().faults.write_takes = std::chrono::microseconds(100);
+  for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
+    for (const std::int64_t budget : {1 << 20, 640 << 10, 512 << 10}) {
+      for (const std::int64_t parts_at_once : {0, 1, 2}) {
+        const std::int64_t slices = parts_at_once > 0 ? 0 : 1;
+        INFO("strategy " << static_cast<int>(strategy) << ", budget " << budget << ", slices "
+                         << slices << ", " << parts_at_once << " parts at once");
+        const Result result = harness.run({.strategy = strategy,
+                                           .memory_bytes = budget,
+                                           .workers = 2,
+                                           .slices_at_once = slices,
+                                           .parts_at_once = parts_at_once,
+                                           .kept_quarters = 2});
+        check_same(result, expected);
+        check_bytes(result);
+        CHECK(result.plan.bytes_written > 0);
+      }
+    }
+  }
+}
+
+// In a first run: later ones would find the same rows there.
+TEST_CASE("executor: rows are read only when all of them are in storage") {
+  TinyDataset spec = small_blocks();
+  spec.vertices = 300;
+  spec.edges = random_edges(spec.vertices, 2000, 7);
+  Harness harness(spec);
+  const Result expected = harness.run({.workers = 1}, 1);
+  harness.io().faults.write_takes = std::chrono::microseconds(1000);
+  const Result result = harness.run({.strategy = Strategy::kNone, .workers = 2}, 1);
+  check_same(result, expected);
+  CHECK(result.plan.bytes_written > 0);
 }
 
 TEST_CASE("executor: a set stop ends the run at once") {

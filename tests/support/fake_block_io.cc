@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "storage/byte_size.h"
@@ -99,9 +100,11 @@ std::unique_ptr<BlockFile> MemoryBlockIo::create_temporary(const std::string& di
 }
 
 FaultyBlockIo::FaultyBlockIo(BlockIo& base)
-    : base_(base), failing_(1, 1, std::size_t{1} << 30, [this](const BlockTransfer& transfer) {
-        return fail(transfer);
-      }) {}
+    : base_(base),
+      failing_(1, 1, std::size_t{1} << 30,
+               [this](const BlockTransfer& transfer) { return fail(transfer); }),
+      late_(1, 1, std::size_t{1} << 30,
+            [this](const BlockTransfer& transfer) { return delay(transfer); }) {}
 
 void FaultyBlockIo::submit(BlockRequest request) {
   const bool is_read = request.kind == BlockRequest::Kind::kRead;
@@ -116,6 +119,10 @@ void FaultyBlockIo::submit(BlockRequest request) {
   if (stop != nullptr && is_read && count == stop_at_read) *stop = true;
   if (concerned && count >= first && first > 0) {
     failing_.push(std::move(request));
+    return;
+  }
+  if (concerned && !is_read && faults.write_takes.count() > 0) {
+    late_.push(std::move(request));
     return;
   }
   {
@@ -134,6 +141,16 @@ void FaultyBlockIo::submit(BlockRequest request) {
 FaultyBlockIo::~FaultyBlockIo() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return passed_on_ == 0; });
+}
+
+// What lies in memory at the end is written.
+ssize_t FaultyBlockIo::delay(const BlockTransfer& transfer) {
+  std::this_thread::sleep_for(faults.write_takes);
+  BlockWait wait;
+  base_.submit({transfer.request().kind, transfer.request().file, transfer.offset(),
+                transfer.data(), transfer.bytes(), wait.completion()});
+  wait.wait();
+  return static_cast<ssize_t>(transfer.bytes());
 }
 
 ssize_t FaultyBlockIo::fail(const BlockTransfer& transfer) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,8 @@ struct BlockFaults {
   bool short_read = false;  // failing reads find that the file ends half-way, instead of EIO
   bool torn_write = false;  // the first failing write leaves half of its bytes
   int write_error = ENOSPC;
-  std::string of = {};  // only files in whose path this is count and fail
+  std::chrono::microseconds write_takes{0};  // writes are done one after the other, each so long
+  std::string of = {};                       // only files in whose path this is count and fail
 };
 
 // Passes everything else on to `base`, which must outlive it. Set the faults while no request is
@@ -79,6 +81,7 @@ class FaultyBlockIo final : public BlockIo {
   void submit(BlockRequest request) override;
 
  private:
+  ssize_t delay(const BlockTransfer& transfer);
   ssize_t fail(const BlockTransfer& transfer);
 
   BlockIo& base_;
@@ -86,7 +89,7 @@ class FaultyBlockIo final : public BlockIo {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::int64_t passed_on_ = 0;  // to base_, and not completed yet
-  TransferThreads failing_;
+  TransferThreads failing_, late_;
 };
 
 }  // namespace ooc::test

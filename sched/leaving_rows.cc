@@ -1,0 +1,59 @@
+#include "sched/leaving_rows.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "storage/errors.h"
+
+namespace ooc {
+
+void LeavingRows::add(const Unit& unit, std::span<const std::byte> memory) {
+  OOC_CHECK(!has(unit) && !hold(memory));
+  units_[unit] = memory.data();
+  ends_[memory.data()] = memory.data() + memory.size();
+}
+
+void LeavingRows::remove(const Unit& unit) {
+  const auto found = units_.find(unit);
+  OOC_CHECK(found != units_.end());
+  ends_.erase(found->second);
+  units_.erase(found);
+}
+
+void LeavingRows::forget() {
+  units_.clear();
+  ends_.clear();
+}
+
+bool LeavingRows::hold(std::span<const std::byte> memory) const {
+  if (memory.empty()) return false;
+  const auto behind = ends_.lower_bound(memory.data() + memory.size());
+  return behind != ends_.begin() && std::prev(behind)->second > memory.data();
+}
+
+Slots::Slots(std::span<std::byte> region, std::int64_t count, const LeavingRows& leaving)
+    : count_(count), leaving_(&leaving) {
+  if (count == 0) return;
+  bytes_ = region.size() / static_cast<std::size_t>(count);
+  for (std::int64_t slot = count; slot-- > 0;) {
+    free_.push_back(region.data() + static_cast<std::size_t>(slot) * bytes_);
+  }
+}
+
+bool Slots::is_available(const std::byte* slot) const { return !leaving_->hold({slot, bytes_}); }
+
+std::int64_t Slots::available() const {
+  return std::count_if(free_.begin(), free_.end(),
+                       [this](const std::byte* slot) { return is_available(slot); });
+}
+
+std::byte* Slots::take() {
+  const auto found = std::find_if(free_.rbegin(), free_.rend(),
+                                  [this](const std::byte* slot) { return is_available(slot); });
+  OOC_CHECK(found != free_.rend());
+  std::byte* const slot = *found;
+  free_.erase(std::next(found).base());
+  return slot;
+}
+
+}  // namespace ooc
