@@ -65,11 +65,12 @@ struct Executor::State {
   State(Backend& backend, BlockIo& io, const Dataset& dataset, std::vector<const Program*> programs,
         const Plan& plan, const std::map<std::string, TensorStore*>& inputs,
         const ExecutorOptions& options);
+  ~State() { driver.drain(); }
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
   void bind_section(const Program& program, const Section& section);
-  // Behind an epoch that was given up.
+  // Behind an epoch that was given up. Waits for the rows that a pass left behind.
   void forget();
   bool run_passes(int section, const RunState& state, const std::atomic<bool>* stop);
   PassReport take_report();

@@ -31,7 +31,8 @@ struct RunCounters {
   std::int64_t bytes_to_device = 0;  // over the link to a device with memory of its own
   std::int64_t bytes_from_device = 0;
   double compute_seconds = 0;  // summed over workers
-  // Of the driving thread, by cause: for reads, for writes to free a buffer, for the workers.
+  // Of the driving thread, by cause: for reads, also those that wait for their rows to be written
+  // or for others to leave their place; for writes to free other memory; for the workers.
   double read_wait_seconds = 0;
   double write_wait_seconds = 0;
   double compute_wait_seconds = 0;
@@ -39,8 +40,8 @@ struct RunCounters {
   RunCounters& operator+=(const RunCounters& other);
 };
 
-// One pass's figures in the last run of its section. What its last rows take to leave, when all is
-// computed, is in the next one's seconds.
+// One pass's figures in the last run of its section. The bytes of its last rows are its own; what
+// they take to leave, when all is computed, is in the next one's seconds.
 struct PassReport {
   double seconds = 0;
   RunCounters counters;

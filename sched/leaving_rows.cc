@@ -8,7 +8,7 @@
 namespace ooc {
 
 void LeavingRows::add(const Unit& unit, std::span<const std::byte> memory) {
-  OOC_CHECK(!has(unit) && !hold(memory));
+  OOC_CHECK(!has(unit) && !lie_in(memory));
   units_[unit] = memory.data();
   ends_[memory.data()] = memory.data() + memory.size();
 }
@@ -25,7 +25,7 @@ void LeavingRows::forget() {
   ends_.clear();
 }
 
-bool LeavingRows::hold(std::span<const std::byte> memory) const {
+bool LeavingRows::lie_in(std::span<const std::byte> memory) const {
   if (memory.empty()) return false;
   const auto behind = ends_.lower_bound(memory.data() + memory.size());
   return behind != ends_.begin() && std::prev(behind)->second > memory.data();
@@ -40,11 +40,14 @@ Slots::Slots(std::span<std::byte> region, std::int64_t count, const LeavingRows&
   }
 }
 
-bool Slots::is_available(const std::byte* slot) const { return !leaving_->hold({slot, bytes_}); }
+bool Slots::is_available(const std::byte* slot) const { return !leaving_->lie_in({slot, bytes_}); }
 
-std::int64_t Slots::available() const {
-  return std::count_if(free_.begin(), free_.end(),
-                       [this](const std::byte* slot) { return is_available(slot); });
+bool Slots::has(std::int64_t count) const {
+  for (const std::byte* slot : free_) {
+    if (count == 0) break;
+    if (is_available(slot)) --count;
+  }
+  return count == 0;
 }
 
 std::byte* Slots::take() {

@@ -27,7 +27,7 @@ class LeavingRows {
   std::int64_t count() const { return static_cast<std::int64_t>(units_.size()); }
   bool has(const Unit& unit) const { return units_.contains(unit); }
   // Whether some of the memory is still theirs.
-  bool hold(std::span<const std::byte> memory) const;
+  bool lie_in(std::span<const std::byte> memory) const;
 
  private:
   std::map<Unit, const std::byte*> units_;             // where they begin
@@ -41,8 +41,8 @@ class Slots {
   Slots(std::span<std::byte> region, std::int64_t count, const LeavingRows& leaving);
 
   std::int64_t count() const { return count_; }
-  // How many can be taken: nobody has them, and no rows of the pass before lie there.
-  std::int64_t available() const;
+  // Whether so many can be taken: nobody has them, and no rows of an earlier pass lie there.
+  bool has(std::int64_t count) const;
   // One of those.
   std::byte* take();
   void give_back(std::byte* slot) { free_.push_back(slot); }

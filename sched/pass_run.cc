@@ -137,17 +137,18 @@ bool PassRun::is_free(std::size_t place) const {
   });
 }
 
+// Each row that is leaving is one transfer, and no others may be under way.
 bool PassRun::is_done() const {
-  const bool last = &bound_ == &section_.passes.back() || context_.host != nullptr;
+  const bool none_may_leave = &bound_ == &section_.passes.back() || context_.host != nullptr;
   const std::int64_t leaving = context_.leaving.count();
   return rows_.empty() && context_.driver.tasks() == 0 && context_.driver.transfers() == leaving &&
-         (!last || leaving == 0);
+         (!none_may_leave || leaving == 0);
 }
 
-// Whether the workers may have theirs: behind the rows of the pass before.
+// Whether no rows of an earlier pass lie in the workers' scratch.
 bool PassRun::has_scratch() const {
-  return !context_.leaving.hold({context_.arena + pass_.worker_scratch.offset,
-                                 static_cast<std::size_t>(pass_.worker_scratch.bytes)});
+  return !context_.leaving.lie_in({context_.arena + pass_.worker_scratch.offset,
+                                   static_cast<std::size_t>(pass_.worker_scratch.bytes)});
 }
 
 Slots PassRun::slots(const Region& memory, std::int64_t count) const {

@@ -209,7 +209,8 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
              return has_memory(part, edges_of.block, slice);
            });
   };
-  const WaitCause cause = rows_.empty() ? WaitCause::kWrites : rows_wait_;
+  const bool steps = !rows_.empty() && rows_.front() != task->group->part;
+  const WaitCause cause = steps ? rows_wait_ : WaitCause::kWrites;
   if (task->group->index == 0 && !wait(lock, cause, has_place)) return false;
   context_.driver.run(
       [this, task, slice] {
@@ -219,7 +220,7 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
   return true;
 }
 
-// Whether the part before, and the pass before, have left what a block folds into.
+// Whether the rows of the part before, and of an earlier pass, have left what a block folds into.
 bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slice) const {
   const std::int64_t row = block * context_.edges.block_rows;
   const std::int64_t last = std::min(row + context_.edges.block_rows, context_.edges.vertices) - 1;
@@ -233,7 +234,7 @@ bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slic
           tensor.layout.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
       const std::byte* const begin = row_address(part, use, row, s);
       const std::byte* const end = row_address(part, use, last, s) + row_bytes;
-      if (before.holds(begin, end) || context_.leaving.hold({begin, end})) return false;
+      if (before.holds(begin, end) || context_.leaving.lie_in({begin, end})) return false;
     }
     return true;
   });

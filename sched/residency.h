@@ -37,7 +37,7 @@ class Residency {
   Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena);
 
   // Pieces that don't live in this pass (counted over all sections), and those that begin with it,
-  // hold nothing any more.
+  // hold nothing any more. Rows may still be leaving them: that asks for no states, find() alone.
   void begin_pass(int pass);
   // Behind an epoch that was given up: rows that a pass made, or that were coming, are gone.
   void forget();

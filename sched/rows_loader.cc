@@ -76,7 +76,7 @@ bool RowsLoader::must_wait(std::int64_t index) const {
         piece >= 0 && access_.residency->state(piece, unit, slice) != Residency::State::kAbsent;
     if (here) return;
     wait |= access_.leaving->has({access_.index, unit, slice});
-    wait |= placed && access_.leaving->hold(place.unit(*access_.tensor, unit, slice));
+    wait |= placed && access_.leaving->lie_in(place.unit(*access_.tensor, unit, slice));
   });
   return wait;
 }

@@ -40,11 +40,11 @@ bool RowsWriter::open(std::int64_t index) {
   const int piece = access_.piece(first);
   if (piece >= 0) {
     unit.place = access_.residency->place(piece);
-    if (part_.data == nullptr && is_leaving(unit.place, index)) return false;
+    if (part_.data == nullptr && is_taken(unit.place, index)) return false;
   } else if (part_.data != nullptr) {
     unit.place = part_;
   } else {
-    if (slots_.available() < end_slice_) return false;
+    if (!slots_.has(end_slice_)) return false;
     while (std::ssize(unit.slots) < end_slice_) unit.slots.push_back(slots_.take());
     unit.place = {nullptr, first, end, 0};
   }
@@ -54,10 +54,10 @@ bool RowsWriter::open(std::int64_t index) {
   return true;
 }
 
-// Whether rows of the pass before are still leaving the unit's place in a piece.
-bool RowsWriter::is_leaving(const RowsPlace& place, std::int64_t unit) const {
+// Whether rows of an earlier pass still lie in the unit's place in a piece.
+bool RowsWriter::is_taken(const RowsPlace& place, std::int64_t unit) const {
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    if (access_.leaving->hold(place.unit(*access_.tensor, unit, slice))) return true;
+    if (access_.leaving->lie_in(place.unit(*access_.tensor, unit, slice))) return true;
   }
   return false;
 }
@@ -140,6 +140,7 @@ void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
     slots_.give_back(std::exchange(unit.slots[static_cast<std::size_t>(slice)], nullptr));
   }
   if (--unit.writes == 0) close(index);
+  driver_.wake();  // reads may wait for the memory, or for these rows
 }
 
 void RowsWriter::close(std::int64_t index) {

@@ -12,7 +12,8 @@
 namespace ooc {
 
 // A unit's rows get a place, are filled in, and with the last of them the unit is there or on its
-// way to storage. All of it under the driver's lock. Lives on until its writes are done.
+// way to storage. All of it under the driver's lock. Of std::make_shared alone: it
+// lives on until its writes are done.
 class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  public:
   // Units that no piece holds take slots, one a slice.
@@ -40,7 +41,7 @@ class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
     std::int64_t writes = 0;
   };
   bool open(std::int64_t unit);
-  bool is_leaving(const RowsPlace& place, std::int64_t unit) const;
+  bool is_taken(const RowsPlace& place, std::int64_t unit) const;
   template <class Visit>
   void for_each_slice_in_part(std::int64_t unit, Visit&& visit) const;
   void finish_unit(std::int64_t unit);

@@ -142,6 +142,19 @@ TEST_CASE("device: parts of everything in host memory, below any device plan") {
   }
 }
 
+TEST_CASE("device: however long rows are on their way to storage, nothing overtakes them") {
+  Device device;
+  device.harness().io().faults.write_takes = std::chrono::microseconds(100);
+  for (const double share : {0.0, 0.5}) {
+    const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 4};
+    const Plan planned = device.plan(options, {.rows = share, .edges = share, .slots = 4});
+    const auto memory = make_virtual_cpu_device("cpu:0", 0);
+    const Result result = device.harness().open(*memory, planned, 2)->run(2);
+    check_same(result, device.expected());
+    device.check_bytes(result, planned);
+  }
+}
+
 TEST_CASE("device: all of it on the device leaves the link idle behind the first run") {
   Device device;
   const Result result = device.run({.workers = 2}, {});

@@ -88,6 +88,26 @@ TEST_CASE(
   check_same(harness.run(options), expected);
 }
 
+TEST_CASE("executor: where a row fails to leave behind its pass, the next run is right") {
+  Harness harness;
+  FaultyBlockIo& io = harness.io();
+  const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 4};
+  const Result expected = harness.run({.workers = 1});
+  const auto backend = make_cpu_backend();
+  const auto session = harness.open(*backend, harness.plan(options), options.workers);
+  const std::int64_t before = io.writes;
+  session->run(1);
+  const std::int64_t writes = io.writes - before;
+  for (std::int64_t write = 1; write <= writes; write += writes / 16) {
+    INFO("write " << write << " of " << writes);
+    io.faults.write_takes = std::chrono::microseconds(100);
+    io.faults.first_failing_write = io.writes + write;
+    CHECK_THROWS_AS(session->run(1), IoError);
+    io.faults.first_failing_write = 0;
+    check_same(session->run(1), expected);
+  }
+}
+
 // Of 3 columns a file has ten blocks of 8,192 rows in a chunk; eight are a span.
 TEST_CASE("executor: units and spans that don't end together come in whole") {
   TinyDataset spec;
@@ -223,6 +243,17 @@ TEST_CASE("executor: rows are read only when all of them are in storage") {
   CHECK(result.plan.bytes_written > 0);
 }
 
+TEST_CASE("executor: a pass reads while the last rows of the one before leave") {
+  TinyDataset spec = small_blocks();
+  spec.vertices = 100;  // a block
+  spec.edges = random_edges(spec.vertices, 1000, 8);
+  Harness harness(spec);
+  harness.io().faults.writes_wait_for_read = 2;  // the slices of a
+  const Result result = harness.run({.strategy = Strategy::kNone, .workers = 2}, 1);
+  CHECK(result.passes[0].counters.bytes_written == spec.vertices * kCols * 4);
+  CHECK(!harness.io().waited_in_vain);
+}
+
 TEST_CASE("executor: a set stop ends the run at once") {
   Harness harness;
   const std::atomic<bool> stop{true};
@@ -242,6 +273,7 @@ TEST_CASE("executor: stopped anywhere, the next run is right") {
     const std::int64_t before = harness.io().reads;
     check_same(session->run(1), expected);
     const std::int64_t reads = harness.io().reads - before;
+    harness.io().faults.write_takes = std::chrono::microseconds(50);
     for (std::int64_t read = 1; read < reads * 3 / 4; read += reads / 11) {
       INFO("read " << read << " of " << reads);
       CHECK(stops(*session, harness.io(), read));
@@ -249,6 +281,7 @@ TEST_CASE("executor: stopped anywhere, the next run is right") {
       check_same(result, expected);
       check_bytes(result);
     }
+    harness.io().faults = {};
   }
 }
 

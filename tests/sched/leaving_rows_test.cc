@@ -17,28 +17,28 @@ TEST_CASE("leaving rows: memory and units are theirs from add() to remove()") {
     return std::span<const std::byte>(memory).subspan(begin, end - begin);
   };
   LeavingRows leaving;
-  CHECK(!leaving.hold(range(0, 100)));
+  CHECK(!leaving.lie_in(range(0, 100)));
   leaving.add({3, 7, 1}, range(20, 30));
   leaving.add({3, 8, 1}, range(40, 60));
   CHECK(leaving.count() == 2);
   CHECK(leaving.has({3, 7, 1}));
   CHECK(!leaving.has({3, 7, 0}));
   CHECK(!leaving.has({2, 7, 1}));
-  CHECK(leaving.hold(range(0, 100)));
-  CHECK(leaving.hold(range(29, 40)));
-  CHECK(leaving.hold(range(10, 21)));
-  CHECK(leaving.hold(range(45, 50)));
-  CHECK(!leaving.hold(range(0, 20)));
-  CHECK(!leaving.hold(range(30, 40)));
-  CHECK(!leaving.hold(range(60, 100)));
-  CHECK(!leaving.hold(range(25, 25)));
+  CHECK(leaving.lie_in(range(0, 100)));
+  CHECK(leaving.lie_in(range(29, 40)));
+  CHECK(leaving.lie_in(range(10, 21)));
+  CHECK(leaving.lie_in(range(45, 50)));
+  CHECK(!leaving.lie_in(range(0, 20)));
+  CHECK(!leaving.lie_in(range(30, 40)));
+  CHECK(!leaving.lie_in(range(60, 100)));
+  CHECK(!leaving.lie_in(range(25, 25)));
   leaving.remove({3, 7, 1});
   CHECK(!leaving.has({3, 7, 1}));
-  CHECK(!leaving.hold(range(0, 40)));
-  CHECK(leaving.hold(range(0, 41)));
+  CHECK(!leaving.lie_in(range(0, 40)));
+  CHECK(leaving.lie_in(range(0, 41)));
   leaving.forget();
   CHECK(leaving.count() == 0);
-  CHECK(!leaving.hold(range(0, 100)));
+  CHECK(!leaving.lie_in(range(0, 100)));
 }
 
 TEST_CASE("slots: those in which rows lie that are leaving are not given out") {
@@ -47,16 +47,19 @@ TEST_CASE("slots: those in which rows lie that are leaving are not given out") {
   Slots slots(region, 4, leaving);
   CHECK(slots.count() == 4);
   leaving.add({0, 0, 0}, std::span<const std::byte>(region).subspan(8, 4));  // in two of them
-  REQUIRE(slots.available() == 2);
+  CHECK(slots.has(2));
+  REQUIRE(!slots.has(3));
   std::set<std::byte*> taken{slots.take(), slots.take()};
   CHECK(taken == std::set<std::byte*>{region.data() + 20, region.data() + 30});
-  CHECK(slots.available() == 0);
+  CHECK(slots.has(0));
+  CHECK(!slots.has(1));
   leaving.remove({0, 0, 0});
-  REQUIRE(slots.available() == 2);
+  REQUIRE(slots.has(2));
   taken = {slots.take(), slots.take()};
   CHECK(taken == std::set<std::byte*>{region.data(), region.data() + 10});
   slots.give_back(region.data() + 10);
-  REQUIRE(slots.available() == 1);
+  CHECK(!slots.has(2));
+  REQUIRE(slots.has(1));
   CHECK(slots.take() == region.data() + 10);
 }
 

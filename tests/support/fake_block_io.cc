@@ -117,11 +117,18 @@ void FaultyBlockIo::submit(BlockRequest request) {
   const std::int64_t first = is_read ? faults.first_failing_read : faults.first_failing_write;
   const std::int64_t count = concerned ? ++(is_read ? reads : writes) : 0;
   if (stop != nullptr && is_read && count == stop_at_read) *stop = true;
+  if (is_read) {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  } else {
+    reads_before_write_ = reads.load();
+  }
   if (concerned && count >= first && first > 0) {
     failing_.push(std::move(request));
     return;
   }
-  if (concerned && !is_read && faults.write_takes.count() > 0) {
+  const bool waits = faults.write_takes.count() > 0 || count <= faults.writes_wait_for_read;
+  if (concerned && !is_read && waits) {
     late_.push(std::move(request));
     return;
   }
@@ -146,6 +153,11 @@ FaultyBlockIo::~FaultyBlockIo() {
 // What lies in memory at the end is written.
 ssize_t FaultyBlockIo::delay(const BlockTransfer& transfer) {
   std::this_thread::sleep_for(faults.write_takes);
+  if (faults.writes_wait_for_read > 0) {
+    std::unique_lock lock(mutex_);
+    const auto came = [this] { return reads > reads_before_write_; };
+    if (!changed_.wait_for(lock, std::chrono::seconds(10), came)) waited_in_vain = true;
+  }
   BlockWait wait;
   base_.submit({transfer.request().kind, transfer.request().file, transfer.offset(),
                 transfer.data(), transfer.bytes(), wait.completion()});

@@ -54,7 +54,9 @@ struct BlockFaults {
   bool torn_write = false;  // the first failing write leaves half of its bytes
   int write_error = ENOSPC;
   std::chrono::microseconds write_takes{0};  // writes are done one after the other, each so long
-  std::string of = {};                       // only files in whose path this is count and fail
+  // The first so many writes are done when a read has been submitted behind the last of them.
+  std::int64_t writes_wait_for_read = 0;
+  std::string of = {};  // only files in whose path this is count and fail
 };
 
 // Passes everything else on to `base`, which must outlive it. Set the faults while no request is
@@ -71,6 +73,7 @@ class FaultyBlockIo final : public BlockIo {
   std::atomic<std::int64_t> reads{0};  // submitted so far
   std::atomic<std::int64_t> writes{0};
   std::atomic<std::size_t> largest_read{0};  // bytes
+  std::atomic<bool> waited_in_vain{false};   // a write, for a read
 
   std::string_view name() const override { return base_.name(); }
   std::unique_ptr<BlockFile> open(const std::string& path) override { return base_.open(path); }
@@ -88,7 +91,8 @@ class FaultyBlockIo final : public BlockIo {
   std::atomic<bool> torn_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::int64_t passed_on_ = 0;  // to base_, and not completed yet
+  std::int64_t passed_on_ = 0;                       // to base_, and not completed yet
+  std::atomic<std::int64_t> reads_before_write_{0};  // before the last write
   TransferThreads failing_, late_;
 };
 
