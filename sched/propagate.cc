@@ -1,5 +1,6 @@
 // The edge work of a pass: for each group of spans, the blocks of the part at hand.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "sched/pass_run.h"
@@ -232,9 +233,9 @@ bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slic
       if (is_sliced(use) && s != slice) continue;
       const auto row_bytes =
           tensor.layout.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
-      const std::byte* const begin = row_address(part, use, row, s);
-      const std::byte* const end = row_address(part, use, last, s) + row_bytes;
-      if (before.holds(begin, end) || context_.leaving.lie_in({begin, end})) return false;
+      const std::span<const std::byte> memory{row_address(part, use, row, s),
+                                              row_address(part, use, last, s) + row_bytes};
+      if (before.holds(memory) || context_.leaving.lie_in(memory)) return false;
     }
     return true;
   });

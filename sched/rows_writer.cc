@@ -48,8 +48,9 @@ bool RowsWriter::open(std::int64_t index) {
     while (std::ssize(unit.slots) < end_slice_) unit.slots.push_back(slots_.take());
     unit.place = {nullptr, first, end, 0};
   }
-  for_each_slice_in_part(
-      index, [&](const std::byte* begin, const std::byte* rows_end) { held_[begin] = rows_end; });
+  for_each_slice_in_part(index, [&](std::span<const std::byte> memory) {
+    held_[memory.data()] = memory.data() + memory.size();
+  });
   units_.emplace(index, std::move(unit));
   return true;
 }
@@ -62,24 +63,19 @@ bool RowsWriter::is_taken(const RowsPlace& place, std::int64_t unit) const {
   return false;
 }
 
-// Calls visit(begin, end) for where the unit's rows lie in the part's memory, if they do.
+// Calls visit(memory) for where the unit's slices lie in the part's memory, if they do.
 template <class Visit>
 void RowsWriter::for_each_slice_in_part(std::int64_t index, Visit&& visit) const {
   const bool in_piece = access_.piece(index * access_.tensor->unit_blocks) >= 0;
   if (part_.data == nullptr || in_piece) return;
-  const PlannedTensor& tensor = *access_.tensor;
-  const std::int64_t row = index * unit_rows();
-  const std::int64_t last = std::min(row + unit_rows(), tensor.layout.rows) - 1;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    const auto row_bytes =
-        tensor.layout.slice_stride(slice) * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
-    visit(part_.at(tensor, row, slice), part_.at(tensor, last, slice) + row_bytes);
+    visit(part_.unit(*access_.tensor, index, slice));
   }
 }
 
-bool RowsWriter::holds(const std::byte* begin, const std::byte* end) const {
-  const auto behind = held_.lower_bound(end);
-  return behind != held_.begin() && std::prev(behind)->second > begin;
+bool RowsWriter::holds(std::span<const std::byte> memory) const {
+  const auto behind = held_.lower_bound(memory.data() + memory.size());
+  return behind != held_.begin() && std::prev(behind)->second > memory.data();
 }
 
 std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
@@ -149,7 +145,7 @@ void RowsWriter::close(std::int64_t index) {
     if (slot != nullptr) slots_.give_back(slot);
   }
   for_each_slice_in_part(index,
-                         [&](const std::byte* begin, const std::byte*) { held_.erase(begin); });
+                         [&](std::span<const std::byte> memory) { held_.erase(memory.data()); });
   units_.erase(index);
 }
 

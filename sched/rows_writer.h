@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sched/driver.h"
@@ -12,8 +13,8 @@
 namespace ooc {
 
 // A unit's rows get a place, are filled in, and with the last of them the unit is there or on its
-// way to storage. All of it under the driver's lock. Of std::make_shared alone: it
-// lives on until its writes are done.
+// way to storage. All of it under the driver's lock. Of std::make_shared alone: it lives on until
+// its writes are done.
 class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  public:
   // Units that no piece holds take slots, one a slice.
@@ -30,8 +31,8 @@ class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
   void finish(std::int64_t row, std::int64_t end);
   // Whether no write is under way.
   bool idle() const { return writes_ == 0; }
-  // Whether some of [begin, end) is still the place of rows of the part: not made, or on their way.
-  bool holds(const std::byte* begin, const std::byte* end) const;
+  // Whether some of the memory is still the place of rows of the part: not made, or on their way.
+  bool holds(std::span<const std::byte> memory) const;
 
  private:
   struct Unit {
