@@ -33,6 +33,7 @@ struct Step {
   std::vector<Touch> touches;
   std::int64_t fixed = 0;      // memory of uses without a tensor, and scratch
   Mask touched = 0, must = 0;  // must: held whatever happens
+  Mask read = 0;               // here, and made before
   Mask live = 0;               // needed behind this pass, so worth holding
 };
 
@@ -95,6 +96,7 @@ class DpSearch {
         if (access.pass != pass) continue;
         step.touched |= bit(tensor);
         if (access.holds) step.must |= bit(tensor);
+        if (!access.makes) step.read |= bit(tensor);
         step.touches.push_back({tensor, 0, payloads_[t],
                                 std::max<std::int64_t>(access.sweeps - 1, 0) * payloads_[t],
                                 access.makes});
@@ -272,8 +274,8 @@ class DpSearch {
       if ((state.cached & held & one) == 0) cost += touch.first;
       if ((held & one) == 0) cost += touch.again;
     }
-    // Whatever is needed later and leaves memory, or never was there, is written once.
-    const Mask gone = step.live & ~inputs_ & ~held & ~state.stored;
+    // Whatever is needed, here or later, and has left memory or never was there, is written once.
+    const Mask gone = (step.read | step.live) & ~inputs_ & ~held & ~state.stored;
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
       if ((gone & bit(static_cast<int>(t))) != 0) cost += payloads_[t];
     }

@@ -238,6 +238,23 @@ class DeviceTest(ProgramTest):
                 self.assertGreaterEqual(epoch["bytes_to_device"], epoch["bound_link_bytes"] / 2)
         self.assertEqual(list(self.path.iterdir()), [])
 
+    def test_strategies_on_a_graph_of_reddits_shape(self):
+        """Bytes over the link to a device that holds all but a little of it: ROC's figure 10."""
+        counts = "vertices=233K,edges=115M,features=602,classes=41,symmetric=1"
+        options = ("--graph", counts, "--layers", 2, "--hidden", 128, "--devices", "cpu:1",
+                   "--device-memory", "896MiB")  # fmt: skip
+        moved, bound = {}, 0
+        for policy in ("none", "lru", "dp", "lp"):
+            command = ("ooc-train", "--plan", "--json", *options, "--cache-policy", policy)
+            plan = json.loads(self.succeed(*command).stdout)["epoch"]
+            moved[policy] = plan["bytes_to_device"] + plan["bytes_from_device"]
+            bound = plan["bound_link_bytes"]
+        self.assertLess(moved["lru"], moved["none"])
+        self.assertLess(5 * moved["dp"], moved["none"])
+        self.assertLess(1.4 * moved["dp"], moved["lru"])
+        self.assertLess(moved["lp"], moved["dp"])
+        self.assertLessEqual(moved["lp"], 1.05 * bound)
+
     def test_without_a_device_a_plan_has_one_memory(self):
         text = self.succeed("ooc-train", "--plan", "--graph", COUNTS, "--devices", "cpu").stdout
         self.assertNotIn("device", text)
