@@ -12,11 +12,12 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "storage/buffer_pool.h"
+#include "kernels/host_buffer.h"
 #include "storage/direct_chunk_reader.h"
 
 namespace ooc::bench {
@@ -82,18 +83,16 @@ void read_chunks(const Options& options, const ChunkFileReader& file) {
   for (const std::uint64_t chunk : chunks) {
     largest = std::max<std::size_t>(largest, io_aligned(file.entry(chunk).bytes));
   }
-  constexpr std::size_t kHugePage = BufferPool::kHugePage;
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const std::size_t buffer_bytes = (largest + kHugePage - 1) / kHugePage * kHugePage;
-  BufferPool pool(options.depth * buffer_bytes);
-  std::vector<PoolBuffer> buffers;
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
   for (unsigned i = 0; i < options.depth; ++i) {
-    buffers.push_back(pool.take(buffer_bytes));
-    std::fill_n(buffers.back().data(), buffer_bytes, std::byte{1});
+    buffers.push_back(make_host_buffer(buffer_bytes, "cpu"));
+    std::fill_n(buffers.back()->data(), buffer_bytes, std::byte{1});
   }
   const auto io =
       make_block_io({.kind = options.threads ? BlockIoKind::kThreads : BlockIoKind::kBest,
-                     .depth = options.depth,
-                     .buffers = {pool.memory()}});
+                     .depth = options.depth});
   const DirectChunkReader reader(*io, file);
   Completed completed;
   std::vector<std::uint64_t> chunk_in(options.depth);
@@ -101,14 +100,14 @@ void read_chunks(const Options& options, const ChunkFileReader& file) {
   std::uint64_t bytes = 0;
   const auto submit = [&](std::size_t slot) {
     chunk_in[slot] = chunks[next++];
-    reader.read(chunk_in[slot], buffers[slot].data(), completed.completion(slot));
+    reader.read(chunk_in[slot], buffers[slot]->data(), completed.completion(slot));
   };
   const double cpu_begin = cpu_seconds();
   const auto begin = std::chrono::steady_clock::now();
   while (next < std::min<std::size_t>(options.depth, chunks.size())) submit(next);
   for (; done < chunks.size(); ++done) {
     const std::size_t slot = completed.take();
-    bytes += reader.payload(chunk_in[slot], buffers[slot].data()).size();
+    bytes += reader.payload(chunk_in[slot], buffers[slot]->data()).size();
     if (next < chunks.size()) submit(slot);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

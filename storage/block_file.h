@@ -24,10 +24,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace ooc {
 
@@ -94,10 +92,6 @@ struct BlockIoOptions {
   BlockIoKind kind = BlockIoKind::kBest;
   // Reads that the kernel has at once, and writes; threads are 8 of each at most.
   unsigned depth = 16;
-  // Memory that most buffers lie in (BufferPool::memory()); must outlive the BlockIo. It is
-  // registered with the ring where the limit on locked memory allows it; the kernel then keeps all
-  // of it resident.
-  std::vector<std::span<std::byte>> buffers = {};
   // Bytes that one system call is asked for at most; the kernel's own limit is just below 2 GiB.
   std::size_t largest_call = std::size_t{1} << 30;
   // Tests: the errno with which the kernel is said to refuse io_uring and O_DIRECT; 0: ask it.

@@ -16,8 +16,6 @@
 namespace ooc {
 namespace {
 
-constexpr std::size_t kLargestRegistered = std::size_t{1} << 30;  // the kernel's limit for one
-
 class Ring {
  public:
   Ring() = default;
@@ -38,37 +36,11 @@ class Ring {
     return -error;
   }
 
-  // Without effect where the limit on locked memory, or the kernel, doesn't allow it.
-  void register_buffers(const std::vector<std::span<std::byte>>& buffers) {
-    for (std::span<std::byte> memory : buffers) {
-      while (!memory.empty()) {
-        const auto part = memory.first(std::min(memory.size(), kLargestRegistered));
-        registered_.push_back({part.data(), part.size()});
-        memory = memory.subspan(part.size());
-      }
-    }
-    if (registered_.empty()) return;
-    const auto count = static_cast<unsigned>(registered_.size());
-    if (io_uring_register_buffers(&ring_, registered_.data(), count) != 0) registered_.clear();
-  }
-
-  // Index of the registered memory around [data, data + bytes); -1 if there is none.
-  int registered_index(const std::byte* data, std::size_t bytes) const {
-    for (std::size_t i = 0; i < registered_.size(); ++i) {
-      const auto* begin = static_cast<const std::byte*>(registered_[i].iov_base);
-      if (data >= begin && data + bytes <= begin + registered_[i].iov_len) {
-        return static_cast<int>(i);
-      }
-    }
-    return -1;
-  }
-
   io_uring* get() { return &ring_; }
 
  private:
   io_uring ring_{};
   bool made_ = false;
-  std::vector<iovec> registered_;
 };
 
 // One thread submits to the ring and reaps it. Others leave requests in `incoming_` and wake it
@@ -179,14 +151,8 @@ class UringBlockIo final : public BlockIo {
   void prepare(io_uring_sqe* entry, const BlockTransfer& transfer) {
     const int fd = static_cast<const DirectFile*>(transfer.request().file)->fd();
     const auto bytes = static_cast<unsigned>(transfer.bytes());
-    const int index = ring_->registered_index(transfer.data(), bytes);
-    const bool is_read = transfer.request().kind == BlockRequest::Kind::kRead;
-    if (is_read && index >= 0) {
-      io_uring_prep_read_fixed(entry, fd, transfer.data(), bytes, transfer.offset(), index);
-    } else if (is_read) {
+    if (transfer.request().kind == BlockRequest::Kind::kRead) {
       io_uring_prep_read(entry, fd, transfer.data(), bytes, transfer.offset());
-    } else if (index >= 0) {
-      io_uring_prep_write_fixed(entry, fd, transfer.data(), bytes, transfer.offset(), index);
     } else {
       io_uring_prep_write(entry, fd, transfer.data(), bytes, transfer.offset());
     }
@@ -253,7 +219,6 @@ std::unique_ptr<BlockIo> make_uring_block_io(const BlockIoOptions& options, int&
     error = errno;
     return nullptr;
   }
-  ring->register_buffers(options.buffers);
   return std::make_unique<UringBlockIo>(options, std::move(ring), std::move(wake));
 }
 

@@ -1,8 +1,9 @@
 #include "storage/block_file.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -11,7 +12,6 @@
 #include <sstream>
 #include <thread>
 
-#include "storage/buffer_pool.h"
 #include "storage/errors.h"
 #include "tests/support/aligned_buffer.h"
 #include "tests/support/fake_block_io.h"
@@ -310,6 +310,19 @@ TEST_CASE("block_file: where io_uring is refused, threads read, and the log says
   }
 }
 
+TEST_CASE("block_file: files bypass the page cache where their file system lets them") {
+  TemporaryDirectory directory;
+  put_pattern(posix_file_system(), directory / "a", 5000);
+  const std::string path = directory / "a";
+  const int here = ::open(path.c_str(), O_RDONLY | O_DIRECT);
+  if (here >= 0) ::close(here);
+  for (const BlockIoKind kind : {BlockIoKind::kBest, BlockIoKind::kThreads}) {
+    const auto io = make_block_io({.kind = kind});
+    CHECK(io->open(path)->direct() == (here >= 0));
+    CHECK(io->create_temporary(directory.path(), 4096)->direct() == (here >= 0));
+  }
+}
+
 TEST_CASE("block_file: where direct I/O is unknown, the page cache serves; the log says so once") {
   const LogCapture log;
   TemporaryDirectory directory;
@@ -322,46 +335,6 @@ TEST_CASE("block_file: where direct I/O is unknown, the page cache serves; the l
   const auto refused = make_block_io({.kind = BlockIoKind::kThreads, .refuse_direct = EACCES});
   CHECK_THAT(error_of<IoError>([&] { refused->open(directory / "a"); }),
              Catch::Matchers::StartsWith("cannot open file for direct I/O: Permission denied"));
-}
-
-TEST_CASE("block_file: buffers inside, outside and across registered memory serve alike") {
-  TemporaryDirectory directory;
-  put_pattern(posix_file_system(), directory / "a", 1 << 20);
-  BufferPool pool(8 << 20);
-  const std::span<std::byte> half = pool.memory().first(4 << 20);
-  const auto io = make_block_io({.buffers = {half}});
-  const auto file = io->open(directory / "a");
-  const auto out = io->create_temporary(directory.path(), 1 << 20);
-  for (const std::size_t at :
-       {std::size_t{0}, std::size_t{(4 << 20) - 8192}, std::size_t{6 << 20}}) {
-    std::byte* const data = pool.memory().data() + at;
-    BlockWait wait;
-    io->submit({kRead, file.get(), 8192, data, 70000, wait.completion()});
-    wait.wait();
-    CHECK(pattern_mismatch({data, 70000}, 8192) == 70000);
-    io->submit({kWrite, out.get(), 0, data, 70000, wait.completion()});
-    wait.wait();
-    const AlignedBuffer back(70000);
-    transfer(*io, kRead, *out, 0, back, 70000);
-    CHECK(pattern_mismatch(back.first(70000), 8192) == 70000);
-  }
-}
-
-TEST_CASE("block_file: memory that cannot be registered is used all the same") {
-  TemporaryDirectory directory;
-  put_pattern(posix_file_system(), directory / "a", 5000);
-  void* const closed = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  const LogCapture log;
-  const auto io = make_block_io({.buffers = {{static_cast<std::byte*>(closed), 4096}}});
-  REQUIRE(::mprotect(closed, 4096, PROT_READ | PROT_WRITE) == 0);
-  BlockWait wait;
-  const auto file = io->open(directory / "a");
-  auto* const data = static_cast<std::byte*>(closed);
-  io->submit({kRead, file.get(), 0, data, 4096, wait.completion()});
-  wait.wait();
-  CHECK(pattern_mismatch({data, 4096}, 0) == 4096);
-  CHECK(log.text().find("memory") == std::string::npos);
-  ::munmap(closed, 4096);
 }
 
 TEST_CASE("block_file: injected faults are reported and leave what they say") {

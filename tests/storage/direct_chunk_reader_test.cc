@@ -5,9 +5,9 @@
 #include <numeric>
 #include <vector>
 
-#include "storage/buffer_pool.h"
 #include "storage/edge_file.h"
 #include "storage/vertex_tensor.h"
+#include "tests/support/aligned_buffer.h"
 #include "tests/support/edge_files.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/fake_file_system.h"
@@ -16,6 +16,7 @@
 namespace ooc {
 namespace {
 
+using test::AlignedBuffer;
 using test::error_of;
 using test::FaultyFileSystem;
 using test::MemoryBlockIo;
@@ -53,15 +54,14 @@ void write_edges(FileSystem& files, const std::string& path) {
 
 // Every chunk at once, each compared with the mapped one; returns how many aren't empty.
 int compare_all(BlockIo& io, const ChunkFileReader& file) {
-  BufferPool pool(4 << 20);
   const DirectChunkReader direct(io, file);
-  std::vector<PoolBuffer> buffers(file.shape().chunk_count);
+  std::vector<AlignedBuffer> buffers;
   BlockWait wait;
   int count = 0;
-  for (std::uint64_t i = 0; i < buffers.size(); ++i) {
+  for (std::uint64_t i = 0; i < file.shape().chunk_count; ++i) {
+    buffers.emplace_back(std::max<std::size_t>(direct.buffer_bytes(i), 1));
     if (direct.buffer_bytes(i) == 0) continue;
     ++count;
-    buffers[i] = pool.take(direct.buffer_bytes(i));
     direct.read(i, buffers[i].data(), wait.completion());
   }
   wait.wait();
@@ -95,8 +95,7 @@ TEST_CASE("direct_chunk_reader: a flipped bit is found at the first read, by the
   std::vector<std::byte> bytes = read_file(f.files, f.path);
   bytes[4096 + 5] ^= std::byte{4};
   f.files.update(f.path)->write_at(0, bytes);
-  BufferPool pool(2 << 20);
-  const PoolBuffer buffer = pool.take(16384);
+  const AlignedBuffer buffer(16384);
   const auto first_chunk = [&](VerifyPolicy policy) {
     const ChunkFileReader file(f.files, f.path, ChunkFileKind::kVertexTensor, policy);
     const DirectChunkReader direct(*f.io, file);
@@ -113,8 +112,7 @@ TEST_CASE("direct_chunk_reader: a flipped bit is found at the first read, by the
 TEST_CASE("direct_chunk_reader: what was verified is not verified again, unless always") {
   InMemory f;
   write_tensor(f.files, f.path);
-  BufferPool pool(2 << 20);
-  const PoolBuffer buffer = pool.take(16384);
+  const AlignedBuffer buffer(16384);
   const auto payload_twice = [&](VerifyPolicy policy) {
     const ChunkFileReader file(f.files, f.path, ChunkFileKind::kVertexTensor, policy);
     const DirectChunkReader direct(*f.io, file);
@@ -136,8 +134,7 @@ TEST_CASE("direct_chunk_reader: the file is never mapped") {
   MemoryBlockIo io(files);
   const ChunkFileReader file(files, "/chunks", ChunkFileKind::kVertexTensor, VerifyPolicy::kFirst);
   const DirectChunkReader direct(io, file);
-  BufferPool pool(2 << 20);
-  const PoolBuffer buffer = pool.take(direct.buffer_bytes(15));
+  const AlignedBuffer buffer(direct.buffer_bytes(15));
   BlockWait wait;
   direct.read(15, buffer.data(), wait.completion());
   wait.wait();
