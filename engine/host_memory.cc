@@ -37,22 +37,27 @@ std::optional<std::int64_t> number_in(const std::string& path) {
 // The files of one version of control groups.
 struct GroupFiles {
   const char* limit;
+  const char* throttle;  // above it the group is slowed down; null: there is none
   const char* used;
   const char* inactive;  // in memory.stat: memory that caches files, of the group and those in it
   const char* active;
 };
-constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes",
+constexpr GroupFiles kVersion1{"memory.limit_in_bytes", nullptr, "memory.usage_in_bytes",
                                "total_inactive_file", "total_active_file"};
-constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file", "active_file"};
+constexpr GroupFiles kVersion2{"memory.max", "memory.high", "memory.current", "inactive_file",
+                               "active_file"};
 
 std::int64_t free_of_group(const std::string& directory, const GroupFiles& files) {
-  const auto limit = number_in(directory + "/" + files.limit);
+  std::int64_t limit = number_in(directory + "/" + files.limit).value_or(kNoLimit);
+  if (files.throttle != nullptr) {
+    limit = std::min(limit, number_in(directory + "/" + files.throttle).value_or(kNoLimit));
+  }
   const auto used = number_in(directory + "/" + files.used);
-  if (!limit || !used) return kNoLimit;
+  if (limit == kNoLimit || !used) return kNoLimit;
   const std::string stat = directory + "/memory.stat";
   const std::int64_t cached = number_behind(stat, files.inactive).value_or(0) +
                               number_behind(stat, files.active).value_or(0);
-  return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *used - cached));
+  return std::max<std::int64_t>(0, limit - std::max<std::int64_t>(0, *used - cached));
 }
 
 // Of `group` below `mount` and all groups above it. In a container the path may be the host's and

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -44,12 +45,14 @@ std::string processor() {
 }
 
 std::string cache_path(const RateOptions& options, const std::string& cache) {
-  constexpr int kMethod = 5;  // counts up with every change to what the rates mean
+  constexpr int kMethod = 6;  // counts up with every change to what the rates mean
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
+  // Little memory holds few requests and few rows: within a factor of two rates are the same.
+  const auto memory = std::bit_width(static_cast<std::uint64_t>(options.memory_bytes));
   const std::string key =
-      fmt::format("{} {} {} {} {} {}", kMethod, processor(), blas_core(), options.workers,
-                  probes_caches(options), static_cast<std::uint64_t>(status.st_dev));
+      fmt::format("{} {} {} {} {} {}", kMethod, processor(), blas_core(), options.workers, memory,
+                  static_cast<std::uint64_t>(status.st_dev));
   return join_path(cache,
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
 }
@@ -91,9 +94,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-MachineRates measure(BlockIo& io, const RateOptions& options) {
+MachineRates measure(RateProbes& probes, const RateOptions& options) {
   constexpr int kRounds = 5;
-  RateProbes probes(io, options);
   std::vector<MachineRates> rounds(kRounds);
   for (MachineRates& round : rounds) probes.measure(options.seconds / kRounds, round);
   MachineRates rates;
@@ -112,8 +114,9 @@ MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& op
   const std::string path = cache.empty() ? "" : cache_path(options, cache);
   MachineRates rates;
   if (!cache.empty() && read_rates(files, path, rates)) return rates;
-  rates = measure(io, options);
-  if (!cache.empty()) write_rates(files, cache, path, rates);
+  RateProbes probes(io, options);
+  rates = measure(probes, options);
+  if (!cache.empty() && probes.has_storage()) write_rates(files, cache, path, rates);
   return rates;
 }
 

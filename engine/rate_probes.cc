@@ -273,10 +273,6 @@ class RowProbe {
 
 }  // namespace
 
-bool probes_caches(const RateOptions& options) {
-  return uncached_bytes(options) < 3 * cache_bytes() / 2;
-}
-
 // What computes works on the same rows, in turn; storage has memory of its own, for the rows are
 // read meanwhile.
 struct RateProbes::State {
@@ -306,17 +302,19 @@ struct RateProbes::State {
 
 RateProbes::RateProbes(BlockIo& io, const RateOptions& options)
     : state_(std::make_unique<State>(io, options)) {
-  if (state_->storage.has_room()) state_->storage.fill(kFilling * options.seconds);
+  if (has_storage()) state_->storage.fill(kFilling * options.seconds);
 }
 
 RateProbes::~RateProbes() = default;
+
+bool RateProbes::has_storage() const { return state_->storage.has_file(); }
 
 void RateProbes::measure(double seconds, MachineRates& rates) {
   State& state = *state_;
   const auto probe = [&](std::int64_t worker) -> RowProbe& {
     return state.probes[static_cast<std::size_t>(worker)];
   };
-  if (state.storage.has_room()) {
+  if (has_storage()) {
     // Where storage is what a pass waits for, its workers wait, too: half of them compute.
     const Load load((state.row_workers.count() + 1) / 2,
                     [&](std::int64_t worker) { probe(worker).elementwise(); });

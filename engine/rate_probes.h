@@ -7,17 +7,16 @@
 
 namespace ooc {
 
-// Whether there is so little memory that the rows which no cache should hold are in one.
-bool probes_caches(const RateOptions& options);
-
 // A temporary file, and threads with data of their own: as many as there are workers, fewer where
 // there is little memory.
 class RateProbes {
  public:
-  // IoError where the file can't be made or written, but for want of room: then rates of storage
-  // stay as they are.
+  // IoError where the file can't be written.
   RateProbes(BlockIo& io, const RateOptions& options);
   ~RateProbes();
+
+  // Whether a file could be made; otherwise rates of storage stay as they are.
+  bool has_storage() const;
 
   // Sets each rate, measured for `seconds`, about. Storage: the file written, read, and both at
   // once, in large requests of which many are under way, from and into buffers as an executor has

@@ -20,7 +20,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Smaller where there is no room; null where there is none.
+// Smaller where there is no room; null where none can be made.
 std::unique_ptr<BlockFile> make_file(BlockIo& io, const std::string& directory) {
   for (std::int64_t bytes = kFileBytes; bytes >= kRequest; bytes /= 4) {
     try {

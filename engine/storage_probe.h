@@ -18,11 +18,11 @@ namespace ooc {
 // measures.
 class StorageProbe {
  public:
-  // `memory`: where requests come from and go to, 2 MiB at least. IoError where the file
-  // can't be made, but for want of room.
+  // `memory`: where requests come from and go to, 2 MiB at least.
   StorageProbe(BlockIo& io, const std::string& directory, std::span<std::byte> memory);
 
-  bool has_room() const { return file_ != nullptr; }
+  // Otherwise none could be made, for want of room or of the right to.
+  bool has_file() const { return file_ != nullptr; }
   // Comes first: writes what is measured then, as much as there is time for. Blocks that were never
   // written come from nowhere, and take longer to write than in all but an epoch. IoError.
   void fill(double seconds);

@@ -71,6 +71,17 @@ TEST_CASE("host_memory: limits of version 2, of the group and all above it") {
   CHECK(machine.memory() == 10 * kMiB);
 }
 
+TEST_CASE("host_memory: where a group is slowed down counts as its limit") {
+  const Machine machine;
+  machine.write("proc/self/cgroup", "0::/a\n");
+  machine.write("sys/fs/cgroup/a/memory.max", "max\n");
+  machine.write("sys/fs/cgroup/a/memory.high", std::to_string(500 * kMiB));
+  machine.write("sys/fs/cgroup/a/memory.current", std::to_string(100 * kMiB));
+  CHECK(machine.memory() == of_free(400));
+  machine.write("sys/fs/cgroup/a/memory.max", std::to_string(300 * kMiB));
+  CHECK(machine.memory() == of_free(200));
+}
+
 TEST_CASE("host_memory: limits of version 1, and of a group named as the host knows it") {
   const Machine machine;
   machine.write("proc/self/cgroup", "12:cpu,memory:/docker/12ab\n3:memoryless:/x\n");

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/fake_block_io.h"
 #include "tests/support/fake_file_system.h"
 
 using namespace ooc;
@@ -55,6 +56,29 @@ TEST_CASE("machine_rates: measured once, then read; anew where what is kept is b
   }
   rates(2);  // another number of workers is another machine
   CHECK(cache.files().size() == 2);
+}
+
+TEST_CASE("machine_rates: what little memory measured is not for more") {
+  const Directory scratch, cache;
+  const auto io = make_block_io();
+  const auto rates = [&](std::int64_t memory_bytes) {
+    machine_rates(posix_file_system(), *io, {scratch.path(), 1, memory_bytes, 0.01}, cache.path());
+    return cache.files().size();
+  };
+  CHECK(rates(0) == 1);
+  CHECK(rates(32 << 20) == 2);
+  CHECK(rates(40 << 20) == 2);
+  CHECK(rates(64 << 20) == 3);
+}
+
+TEST_CASE("machine_rates: rates of a storage that can't be measured are not kept") {
+  const Directory scratch, cache;
+  test::MemoryBlockIo full(posix_file_system(), {.disk_bytes = 0});
+  const MachineRates rates =
+      machine_rates(posix_file_system(), full, {scratch.path(), 1, 32 << 20, 0.01}, cache.path());
+  CHECK(rates.storage_read == MachineRates().storage_read);
+  CHECK(rates.gather != MachineRates().gather);
+  CHECK(cache.files().empty());
 }
 
 TEST_CASE("machine_rates: where they can't be kept they are measured all the same") {
