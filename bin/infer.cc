@@ -53,8 +53,9 @@ void add_options(cli::Command& command, Options& options) {
   command.size_or_auto("--host-memory", options.host_memory,
                        "All the memory the process may take; auto: what the machine and its limits "
                        "leave it");
-  command.text("--scratch", options.scratch, "DIR",
-               "Where tensors go that don't fit memory; the directory of the output if absent");
+  command.directory("--scratch", options.scratch,
+                    "Where tensors go that don't fit memory; the directory of the output if "
+                    "absent");
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace an output that exists");
   command.example("The class of every vertex",

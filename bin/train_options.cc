@@ -112,8 +112,8 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
   command.choice("--cache-policy", options.config.cache_policy, choices(kStrategies),
                  "What stays in memory between passes: nothing; what was used last; whole tensors, "
                  "by dynamic programming (ROC); parts of tensors, by linear programming");
-  command.text("--scratch", options.config.scratch, "DIR",
-               "Where tensors go that don't fit memory; the run directory if absent");
+  command.directory("--scratch", options.config.scratch,
+                    "Where tensors go that don't fit memory; the run directory if absent");
   command.path("--run-dir", options.run_dir, "DIR",
                "Where the run goes; runs/<dataset>-<model>-<time> if absent");
   command.integer("--checkpoint-every", options.config.checkpoint_every, 1,

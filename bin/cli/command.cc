@@ -12,6 +12,7 @@
 #include "storage/byte_size.h"
 #include "storage/closest.h"
 #include "storage/errors.h"
+#include "storage/file.h"
 
 namespace ooc::cli {
 namespace {
@@ -70,6 +71,12 @@ bool assign_path(std::string& path, const std::string& text) {
   path = text;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return !path.empty();
+}
+
+// What of the path is there is a directory.
+bool may_be_directory(std::string path) {
+  while (!posix_file_system().exists(path)) path = parent_path(path);
+  return posix_file_system().is_directory(path);
 }
 
 }  // namespace
@@ -189,6 +196,18 @@ void Command::path(const std::string& names, std::string& value, const std::stri
                    const std::string& description) {
   add(add_option(names, placeholder, value, description), "a path",
       [&value](const std::string& text) { return assign_path(value, text); });
+}
+
+void Command::directory(const std::string& names, std::string& value,
+                        const std::string& description) {
+  add(add_option(names, "DIR", value, description), "a directory, which is made if it is missing",
+      [&value](const std::string& text) {
+        if (text.empty()) {
+          value.clear();
+          return true;
+        }
+        return assign_path(value, text) && may_be_directory(value);
+      });
 }
 
 void Command::text(const std::string& names, std::string& value, const std::string& placeholder,

@@ -14,7 +14,7 @@ inline void add_device_options(Command& command, std::string& devices, std::stri
                               "own, to try plans for one");
   command.size_or_auto("--device-memory", memory,
                        "What may be taken of the memory of a device that has its own, beside "
-                       "--host-memory; auto: all of it");
+                       "--host-memory; auto: a quarter of what is free");
 }
 
 }  // namespace ooc::cli

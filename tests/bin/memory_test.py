@@ -164,6 +164,70 @@ class MemoryTest(ProgramTest):
                 facts = json.loads(self.succeed(*infer).stdout)
                 self.assertLessEqual(facts["peak_host_bytes"], least * MIB)
 
+    def test_metrics_say_what_a_pass_waited_for(self):
+        self.train("64MiB")
+        for line in metrics(self.path / "run"):
+            self.assertGreater(line["compute_busy"], 0)
+            self.assertLessEqual(line["compute_busy"], 1)
+            for part in (line, *line["passes"]):
+                waits = [part[f"{cause}_wait_seconds"] for cause in ("read", "write", "compute")]
+                self.assertGreaterEqual(min(waits), 0)
+                self.assertLessEqual(sum(waits), part["seconds"])
+            computed = sum(p["compute_seconds"] for p in line["passes"])
+            self.assertAlmostEqual(line["compute_busy"], computed / (2 * line["seconds"]), 3)
+        self.assertGreater(metrics(self.path / "run")[-1]["read_wait_seconds"], 0)
+
+    def plan(self, *options, **more):
+        return self.succeed("ooc-train", "x.ooc", "--plan", *options, **more).stdout
+
+    def test_by_default_memory_is_limited_by_what_is_free(self):
+        with open("/proc/meminfo") as file:
+            text = file.read()
+        total = 1024 * int(re.search(r"MemTotal: +(\d+) kB", text)[1])
+        budget = json.loads(self.plan("--json"))["host_memory"]
+        self.assertGreater(budget, 64 * MIB)
+        self.assertLess(budget, total)
+
+    def test_predictions_are_made_of_the_rates_that_were_measured(self):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.path / "cache")}
+        budget = ("--json", "--host-memory", "64MiB")
+        once = json.loads(self.plan(*budget, env=environment))
+        (kept,) = (self.path / "cache" / "ooc").iterdir()
+        rates = json.loads(kept.read_text())
+        self.assertEqual({name: once["rates"][name] for name in rates}, rates)
+        slow = {name: rate / 100 for name, rate in rates.items()}
+        kept.write_text(json.dumps(slow))
+        again = json.loads(self.plan(*budget, env=environment))
+        self.assertEqual({name: again["rates"][name] for name in rates}, slow)
+        self.assertGreater(again["epoch"]["seconds"], 20 * once["epoch"]["seconds"])
+
+    def test_the_table_of_a_plan_says_what_its_json_does(self):
+        size = r"([\d.]+ (?:B|[KMG]iB))"
+
+        def bytes_of(text):
+            number, unit = text.split()
+            return float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+
+        budget = ("--host-memory", "64MiB", "--cache-policy", "lp")
+        epoch = json.loads(self.plan("--json", *budget))["epoch"]
+        text = self.plan(*budget).split("Every epoch:")[-1]
+        self.assertIn("what an epoch behind the first does, strategy lp", text)
+        passes = [line for line in text.splitlines() if re.match(r" +\d+ \S", line)]
+        planned = [p for section in epoch["sections"] for p in section["passes"]]
+        self.assertEqual(len(passes), len(planned))
+        for line, expected in zip(passes, planned):
+            self.assertIn(expected["name"], line)
+            sizes = re.search(rf"{size} +{size} +{size} +[\d.e-]+ s$", line).groups()
+            for shown, key in zip(sizes, ("memory_bytes", "bytes_read", "bytes_written")):
+                delta = 0.05 * expected[key] + 1  # two digits are shown, or more
+                self.assertAlmostEqual(bytes_of(shown), expected[key], delta=delta)
+        moves = re.search(rf"an epoch moves {size}; .* none moves less than {size} "
+                          r"or takes less than ([\d.e-]+) s", text)  # fmt: skip
+        moved = epoch["bytes_read"] + epoch["bytes_written"]
+        self.assertAlmostEqual(bytes_of(moves[1]), moved, delta=0.01 * moved)
+        self.assertAlmostEqual(bytes_of(moves[2]), epoch["bound_bytes"], delta=0.01 * moved)
+        self.assertLessEqual(float(moves[3]), 1.01 * epoch["seconds"])
+
     def test_a_wrong_size_says_what_is_taken(self):
         self.fail_with(
             *(2, "it takes a size such as 512MiB, 4GiB or 1.5G, or auto", "ooc-train", "x.ooc"),
@@ -186,6 +250,23 @@ class AbsentGraphTest(ProgramTest):
         text = self.succeed("ooc-train", "--plan", "--graph", self.COUNTS).stdout
         self.assertIn("Once, before the first epoch", text)
         self.assertEqual(os.listdir(self.path), [])
+
+    def test_no_more_bytes_than_one_can_work_out_by_hand(self):
+        """Of the training alone; GB for each order in which one may multiply and sum."""
+        options = ("--graph", self.COUNTS, "--host-memory", "8GiB", "--cache-policy", "lp",
+                   "--epochs", 3)  # fmt: skip
+        for by_hand, order in (
+            (450, ("--rewrites=-order,-hoisting",)),
+            (230, ("--input-dropout", 0.5)),
+            (145, ()),
+        ):
+            with self.subTest(order):
+                plan = json.loads(
+                    self.succeed("ooc-train", "--plan", "--json", *options, *order).stdout
+                )
+                training = plan["epoch"]["sections"][0]["passes"]
+                moved = sum(p["bytes_read"] + p["bytes_written"] for p in training)
+                self.assertLessEqual(moved, 1.1e9 * by_hand)
 
     def test_what_is_no_count_is_refused(self):
         for counts in ("vertices=50M", self.COUNTS + ",edges=-1", self.COUNTS + ",colour=3"):

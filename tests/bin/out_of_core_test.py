@@ -270,6 +270,13 @@ class OutOfCoreTest(ProgramTest):
         self.assertEqual(metrics(self.path / "run"), [])
         self.assertEqual([path for path in small.rglob("*") if path.is_file()], [])
 
+    def test_scratch_that_is_no_directory_is_refused(self):
+        (self.path / "file").write_text("x")
+        for scratch in ("file", "file/below"):
+            options = self.options("run", "--scratch", scratch)
+            self.fail_with(2, f"--scratch cannot be '{scratch}'.*directory", "ooc-train", *options)
+        self.assertFalse((self.path / "run").exists())
+
     def test_no_room_beside_the_run(self):
         """The default scratch directory is in the run's own."""
         small = self.small_directory()
