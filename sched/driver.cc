@@ -35,7 +35,7 @@ void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending
   }
   then = nullptr;
   --pending;
-  if (error || tasks_ <= wake_at_) changed_.notify_all();
+  if (error || tasks_ <= enough_tasks(workers_)) changed_.notify_all();
 }
 
 // TBB takes what is enqueued in an order of its own: it gets as many turns as there are tasks.
@@ -77,12 +77,7 @@ BlockCompletion Driver::expect(std::function<void()> then) {
 
 bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                   const std::atomic<bool>* stop, const std::function<void()>& advance,
-                  const std::function<bool()>& ready, std::int64_t wake_at) {
-  struct WakeLess {
-    std::int64_t& wake_at;
-    ~WakeLess() { wake_at = kEveryChange; }
-  } const until_here{wake_at_};
-  wake_at_ = wake_at;
+                  const std::function<bool()>& ready) {
   while (true) {
     if (error_) std::rethrow_exception(error_);
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return false;
@@ -98,11 +93,11 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
   }
 }
 
-bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
-                           const std::atomic<bool>* stop, const std::function<void()>& advance) {
-  if (tasks_ < most) return true;
-  const auto ready = [&] { return tasks_ <= most / 2; };
-  return wait(lock, WaitCause::kWorkers, stop, advance, ready, most / 2);
+bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
+                           const std::function<void()>& advance) {
+  if (tasks_ < tasks_at_once(workers_)) return true;
+  const auto ready = [this] { return tasks_ < tasks_at_once(workers_); };
+  return wait(lock, WaitCause::kWorkers, stop, advance, ready);
 }
 
 void Driver::drain() {

@@ -17,7 +17,6 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <mutex>
 
 #include "storage/block_file.h"
@@ -25,11 +24,13 @@
 
 namespace ooc {
 
-// Tasks that are handed out at once, about: enough that no worker waits for the driving thread to
-// wake up.
+// Tasks that are handed out at once, about.
 inline std::int64_t tasks_at_once(std::int64_t workers) {
   return std::max<std::int64_t>(32, 4 * workers);
 }
+// With more than these no worker waits for the driving thread, which may sleep on. What frees room
+// for transfers meanwhile wakes it itself.
+inline std::int64_t enough_tasks(std::int64_t workers) { return tasks_at_once(workers) / 2; }
 // How far a step of row-wise work, of so many tasks, may be ahead of the first one that isn't done:
 // a plan has memory for what is summed meanwhile.
 inline std::int64_t steps_ahead(std::int64_t workers, std::int64_t tasks) {
@@ -42,8 +43,6 @@ enum class Turn { kInOrder, kNext };
 
 class Driver {
  public:
-  static constexpr std::int64_t kEveryChange = std::numeric_limits<std::int64_t>::max();
-
   explicit Driver(std::int64_t workers);
   ~Driver();  // drains
   Driver(const Driver&) = delete;
@@ -66,14 +65,14 @@ class Driver {
 
   // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
   // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
-  // error of a task or a transfer. Ends of tasks wake it when there are `wake_at` left or fewer;
-  // wake(), with the lock held, at once.
+  // error of a task or a transfer. Ends of either wake it where no more than enough_tasks() are
+  // left; wake(), with the lock held, at once.
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
-            const std::function<void()>& advance, const std::function<bool()>& ready,
-            std::int64_t wake_at = kEveryChange);
-  // The same until fewer than `most` tasks are handed out: then at most half as many are.
-  bool wait_for_room(std::unique_lock<std::mutex>& lock, std::int64_t most,
-                     const std::atomic<bool>* stop, const std::function<void()>& advance);
+            const std::function<void()>& advance, const std::function<bool()>& ready);
+  // With tasks_at_once() handed out: the same until enough_tasks() are left, to which advance() may
+  // add.
+  bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
+                     const std::function<void()>& advance);
   void wake() { changed_.notify_all(); }
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
@@ -103,7 +102,6 @@ class Driver {
   std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock
   std::atomic<std::int64_t> transfers_{0};
   std::exception_ptr error_;
-  std::int64_t wake_at_ = kEveryChange;  // a task's end wakes the driving thread from so many on
   std::array<double, 3> wait_seconds_{};
   std::atomic<std::int64_t> compute_ns_{0};
 };

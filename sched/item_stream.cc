@@ -46,6 +46,8 @@ void ItemStream::came(std::int64_t index) {
   const auto arrive = [this, index] {
     loader_->arrived(index);
     at(index).there = true;
+    // With a place of its own it may let others be asked for.
+    if (at(index).slot == nullptr) driver_.wake();
   };
   if (!loader_->needs_check(index)) return arrive();
   // Others wait for it, the tasks in the queue for none.

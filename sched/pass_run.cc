@@ -104,15 +104,10 @@ bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::funct
   while (!done()) {
     const bool steps = !rows_.empty();
     const WaitCause cause = steps ? rows_wait_ : WaitCause::kWrites;
-    // With all tasks handed out that there may be, it looks again when half of them are done, or
-    // when reads may go on.
-    const std::int64_t most = most_tasks();
-    const bool full = steps && context_.driver.tasks() >= most;
     const auto ready = [&] {
-      return done() || rows_.empty() == steps || (steps && rows_wait_ != cause) ||
-             (full && context_.driver.tasks() < most);
+      return done() || rows_.empty() == steps || (steps && rows_wait_ != cause);
     };
-    if (!wait(lock, cause, ready, full ? most / 2 : Driver::kEveryChange)) return false;
+    if (!wait(lock, cause, ready)) return false;
   }
   return true;
 }
@@ -295,30 +290,30 @@ RowsPlace PassRun::part_place(const Part& part, const Use& use) const {
 }
 
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
-                   const std::function<bool()>& ready, std::int64_t wake_at) {
+                   const std::function<bool()>& ready) {
   return context_.driver.wait(
-      lock, cause, stop_, [this] { advance(); }, ready, wake_at);
+      lock, cause, stop_, [this] { advance(); }, ready);
 }
 
 bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  return context_.driver.wait_for_room(lock, tasks_at_once(context_.driver.workers()), stop_,
-                                       [this] { advance(); });
+  return context_.driver.wait_for_room(lock, stop_, [this] { advance(); });
 }
 
 // Reads are asked for an item a stream at a time, and storage does them in turn: what is needed
 // together comes together. What edges read comes before what steps do.
 void PassRun::advance() {
-  for (const bool rows : {false, true}) {
-    for (bool more = true; more;) {
-      more = !rows && edges_ && edges_->advance();
-      for (Use& use : uses_) {
-        if (rows != (use.planned->role == UseRole::kRows)) continue;
-        more |= use.stream && use.stream->advance();
-        for (PartRows& part : use.parts) more |= part.stream && part.stream->advance();
+  do {
+    for (const bool rows : {false, true}) {
+      for (bool more = true; more;) {
+        more = !rows && edges_ && edges_->advance();
+        for (Use& use : uses_) {
+          if (rows != (use.planned->role == UseRole::kRows)) continue;
+          more |= use.stream && use.stream->advance();
+          for (PartRows& part : use.parts) more |= part.stream && part.stream->advance();
+        }
       }
     }
-  }
-  advance_rows();
+  } while (advance_rows());
 }
 
 }  // namespace ooc

@@ -135,7 +135,7 @@ class PassRun {
   std::int64_t first_row(const Part& part) const;
   std::int64_t end_row(const Part& part) const;
   void begin_rows();
-  void advance_rows();
+  bool advance_rows();
   std::int64_t most_tasks() const;
   std::optional<WaitCause> lacks(const Part& part, std::int64_t row, std::int64_t end);
   void begin_step();
@@ -169,8 +169,8 @@ class PassRun {
   std::size_t fold_index(const Part& part, std::int64_t block, std::int64_t slice) const;
   bool folded(const Part& part, std::int64_t block) const;
 
-  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::function<bool()>& ready,
-            std::int64_t wake_at = Driver::kEveryChange);
+  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
+            const std::function<bool()>& ready);
   bool wait_for_room(std::unique_lock<std::mutex>& lock);
   void advance();
   std::byte* scratch() const;  // of the worker that asks

@@ -259,6 +259,8 @@ void PassRun::finish_task(const EdgeTask& task, std::int64_t slice) {
   for (const BlockEdges& edges_of : task.blocks) {
     ++group.part->folded[fold_index(*group.part, edges_of.block, slice)];
   }
+  const bool folded = group.index + 1 == groups_.count();
+  if (folded && pass_.steps.empty()) context_.driver.wake();  // the rows may go out
   const auto done = static_cast<std::int64_t>(task.blocks.size());
   if ((*task.panel_left -= done) == 0) {
     const std::int64_t spans = group.end_span - group.first_span;

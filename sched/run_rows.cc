@@ -39,8 +39,9 @@ void PassRun::begin_rows() {
   }
 }
 
-// Under the lock, each time that the driving thread looks.
-void PassRun::advance_rows() {
+// Under the lock, each time that the driving thread looks. Whether a step began.
+bool PassRun::advance_rows() {
+  bool began = false;
   while (!rows_.empty()) {
     Part& part = *rows_.front();
     if (part.rows_left == 0) {
@@ -54,10 +55,12 @@ void PassRun::advance_rows() {
       cause = lacks(part, row, std::min(row + pass_.step_rows, end_row(part)));
     if (cause) {
       rows_wait_ = *cause;
-      return;
+      break;
     }
     begin_step();
+    began = true;
   }
+  return began;
 }
 
 std::int64_t PassRun::item_rows(const Use& use) {
@@ -80,7 +83,7 @@ std::int64_t PassRun::most_tasks() const {
 // there. Nothing: they may begin.
 std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std::int64_t end) {
   const Driver& driver = context_.driver;
-  if (driver.tasks() >= most_tasks()) return WaitCause::kWorkers;
+  if (!pass_.steps.empty() && driver.tasks() > most_tasks()) return WaitCause::kWorkers;
   const bool in_window =
       rows_begun_.empty() || (row - *rows_begun_.begin()) / pass_.step_rows <=
                                  steps_ahead(driver.workers(), bound_.groups_per_step);
@@ -190,7 +193,7 @@ void PassRun::finish_step(const Step& step) {
     if (rows.writer) rows.writer->finish(step.row, step.end);
   }
   rows_begun_.erase(step.row);
-  step.part->rows_left -= step.end - step.row;
+  if ((step.part->rows_left -= step.end - step.row) == 0) context_.driver.wake();
 }
 
 // Inputs that are stored in another type than the steps read, into the worker's scratch.

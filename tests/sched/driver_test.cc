@@ -1,5 +1,6 @@
 #include "sched/driver.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <set>
 #include <stdexcept>
@@ -99,12 +100,52 @@ TEST_CASE("driver: a set stop ends a wait that nothing wakes") {
   CHECK(!driver.wait(lock, WaitCause::kReads, &stop, nothing, [] { return false; }));
 }
 
-TEST_CASE("driver: waiting for room lets workers go on until half of the tasks are left") {
+TEST_CASE("driver: a wait counts under its cause while a worker has nothing to do") {
+  Driver driver(1);
+  auto lock = driver.lock();
+  for (const WaitCause cause : {WaitCause::kReads, WaitCause::kWrites, WaitCause::kWorkers}) {
+    bool came = false;
+    std::atomic<bool> waits{false};
+    // Its completion takes the lock, which the driving thread gives up when it sleeps.
+    std::thread completer([&, done = driver.expect([&] { came = true; })] {
+      while (!waits) std::this_thread::yield();
+      done(nullptr);
+    });
+    CHECK(driver.wait(
+        lock, cause, nullptr, [&] { waits = true; }, [&] { return came; }));
+    completer.join();
+    lock.unlock();
+    for (const WaitCause other : {WaitCause::kReads, WaitCause::kWrites, WaitCause::kWorkers}) {
+      CHECK((driver.take_wait_seconds(other) > 0) == (other == cause));
+    }
+    CHECK(driver.take_wait_seconds(cause) == 0);
+    lock.lock();
+  }
+}
+
+TEST_CASE("driver: no wait counts while every worker has a task") {
+  Driver driver(1);
+  auto lock = driver.lock();
+  bool came = false;
+  std::atomic<bool> waits{false};
+  driver.run(
+      [&] {
+        while (!waits) std::this_thread::yield();
+      },
+      [&] { came = true; });
+  CHECK(driver.wait(
+      lock, WaitCause::kReads, nullptr, [&] { waits = true; }, [&] { return came; }));
+  lock.unlock();
+  CHECK(driver.take_wait_seconds(WaitCause::kReads) == 0);
+  CHECK(driver.take_compute_seconds() > 0);
+}
+
+TEST_CASE("driver: waiting for room lasts while all tasks that there may be are handed out") {
   Driver driver(2);
   auto lock = driver.lock();
   for (int i = 0; i < 100; ++i) driver.run(nothing, nothing);
-  CHECK(driver.wait_for_room(lock, 10, nullptr, nothing));
-  CHECK(driver.tasks() <= 5);
+  CHECK(driver.wait_for_room(lock, nullptr, nothing));
+  CHECK(driver.tasks() < tasks_at_once(2));
 }
 
 }  // namespace ooc
