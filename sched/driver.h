@@ -69,8 +69,8 @@ class Driver {
   // left; wake(), with the lock held, at once.
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
             const std::function<void()>& advance, const std::function<bool()>& ready);
-  // With tasks_at_once() handed out: the same until enough_tasks() are left, to which advance() may
-  // add.
+  // The same while tasks_at_once() are handed out, but for wake(), until enough_tasks() are left;
+  // advance() may add to them.
   bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
                      const std::function<void()>& advance);
   void wake() { changed_.notify_all(); }

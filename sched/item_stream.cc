@@ -35,6 +35,7 @@ void ItemStream::load(std::int64_t index) {
   item.pending = 1;  // this call
   loader_->load(index, item.data, [this, index] {
     ++at(index).pending;
+    at(index).was_read = true;
     return driver_.expect([this, index] { came(index); });
   });
   came(index);
@@ -45,9 +46,10 @@ void ItemStream::came(std::int64_t index) {
   if (--item.pending > 0) return;
   const auto arrive = [this, index] {
     loader_->arrived(index);
-    at(index).there = true;
+    Item& arrived = at(index);
+    arrived.there = true;
     // With a place of its own it may let others be asked for.
-    if (at(index).slot == nullptr) driver_.wake();
+    if (arrived.slot == nullptr && arrived.was_read) driver_.wake();
   };
   if (!loader_->needs_check(index)) return arrive();
   // Others wait for it, the tasks in the queue for none.

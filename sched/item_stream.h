@@ -61,6 +61,7 @@ class ItemStream {
     std::byte* slot = nullptr;
     std::int64_t pending = 0;  // transfers
     std::int64_t uses = 0;
+    bool was_read = false;  // not at hand before
     bool there = false;
   };
   Item& at(std::int64_t item) { return items_.at(item); }

@@ -89,9 +89,9 @@ class DpSearch {
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const auto tensor = static_cast<int>(t);
-      const int last = std::max(line.tail_pass, line.accesses.back().pass);
       const bool made = line.accesses.front().pass <= pass;
-      if (line.cyclic || (made && last > pass)) step.live |= bit(tensor);
+      const bool needed = line.accesses.back().pass > pass || line.tail_pass >= pass;
+      if (line.cyclic || (made && needed)) step.live |= bit(tensor);
       for (const Access& access : line.accesses) {
         if (access.pass != pass) continue;
         step.touched |= bit(tensor);

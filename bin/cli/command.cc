@@ -73,7 +73,7 @@ bool assign_path(std::string& path, const std::string& text) {
   return !path.empty();
 }
 
-// What of the path is there is a directory.
+// The last part of the path that is there is a directory.
 bool may_be_directory(std::string path) {
   while (!posix_file_system().exists(path)) path = parent_path(path);
   return posix_file_system().is_directory(path);

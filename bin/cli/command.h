@@ -52,7 +52,7 @@ class Command {
   // A file or directory, `placeholder` in --help; slashes at its end are dropped.
   void path(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& description);
-  // One that is there or can be made; none too.
+  // No file, nor what is below one; empty: none.
   void directory(const std::string& names, std::string& value, const std::string& description);
   // Any text, none too; `placeholder` in --help.
   void text(const std::string& names, std::string& value, const std::string& placeholder,
