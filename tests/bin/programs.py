@@ -1,6 +1,8 @@
 """What the tests of the programs share: running them, judging their errors, small graphs."""
 
 import ctypes
+import json
+import os
 import pathlib
 import resource
 import subprocess
@@ -12,6 +14,10 @@ import numpy as np
 
 # The folder of the programs is the first argument of every test.
 BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/bin").resolve()
+
+# In a second: bytes, elements of dropout, multiply-adds.
+RATES = {"storage_read": 2e9, "storage_write": 4.5e9, "storage_both": 2.9e9, "gather": 2.6e10,
+         "elementwise": 1.3e11, "dropout": 3.3e9, "multiply_adds": 1.1e11, "row_sums": 1.2e11}
 
 
 def write_graph(directory, vertices=60, classes=3, features=8, degree=4, seed=0):
@@ -85,6 +91,15 @@ class ProgramTest(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
 
         return "File too large", {"preexec_fn": limit}
+
+    def with_rates_of_a_machine(self, *command):
+        """The environment in which `command`, and whatever has as much memory, plans with the rates
+        of a certain machine, whatever this one's are."""
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.path / "cache")}
+        self.succeed(*command, env=environment)
+        (rates,) = (self.path / "cache" / "ooc").iterdir()
+        rates.write_text(json.dumps(RATES))
+        return environment
 
     def prepare(self, name="graph.ooc", **options):
         """A dataset made from write_graph()."""
