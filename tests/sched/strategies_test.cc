@@ -45,7 +45,7 @@ std::int64_t least_of_whole_tensors(const PlanProblem& problem) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   Kept kept = problem.nothing();
   const std::function<void(std::size_t)> choose = [&](std::size_t tensor) {
-    if (!problem.fits(kept)) return;  // nor with more
+    if (!problem.fits(kept)) return;  // nor with more: no ring is larger than its tensor
     if (tensor == problem.timelines().size()) {
       least = std::min(least, problem.bytes(kept));
       return;
