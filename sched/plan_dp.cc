@@ -257,7 +257,7 @@ class DpSearch {
     if (choices.sets.size() >= choices.most) return;
     if (smallest <= room - choices.rest[at]) return;  // it could be added at the end
     if (at == choices.of.size()) {
-      choices.sets.push_back(held);
+      if (room >= 0) choices.sets.push_back(held);  // else what must be there doesn't fit
       return;
     }
     const auto& [tensor, bytes] = choices.of[at];

@@ -29,19 +29,10 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
   int close = 0, near = 0, problems = 0;
   double chosen_bytes = 0, least_found = 0;
   for (int round = 0; round < 40; ++round) {
-    const Program program =
-        train_program(static_cast<int>(pick(1, 2)), pick(8, 200), pick(8, 100), pick(2, 60));
-    GraphCounts graph = graph_counts(pick(40'000, 120'000), 800'000, 16384);
-    graph.symmetric = pick(0, 1) == 0;
-    PlanOptions options;
-    options.memory_bytes = pick(16, 160) * kMiB;
-    const PassBuilder builder({&program}, graph, options);
-    const EdgeTable edges(graph);
-    std::vector<PassSplit> splits;
-    for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
-      splits.push_back({pick(0, 3), pick(0, 2)});
-    }
-    const PlanProblem problem(builder, edges, splits, 0);  // the smallest rings
+    const auto layers = static_cast<int>(pick(1, 2));
+    const std::int64_t features = pick(8, 200), hidden = pick(8, 100), classes = pick(2, 60);
+    SmallProblem small(train_program(layers, features, hidden, classes), 2, random);
+    const PlanProblem& problem = small.problem();
     const auto bound = least_bytes(problem);
     std::int64_t least = -1;
     for (int i = 0; i < 400; ++i) {

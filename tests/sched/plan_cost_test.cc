@@ -108,9 +108,6 @@ TEST_CASE("cost: what moves is counted in the phase in which its use needs it") 
 
 TEST_CASE("cost: what memory above leaves to the one below moves in the same phases") {
   std::mt19937 random(5);
-  const auto pick = [&](std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
-  };
   const Program program = train_program(2, 100, 200, 40);
   const GraphCounts graph = graph_counts(120'000, 800'000, 16384);
   PlanOptions options;
@@ -118,10 +115,7 @@ TEST_CASE("cost: what memory above leaves to the one below moves in the same pha
   const PassBuilder builder({&program}, graph, options);
   const EdgeTable edges(graph);
   for (int round = 0; round < 40; ++round) {
-    std::vector<PassSplit> splits;
-    for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
-      splits.push_back({pick(0, 3), pick(0, 2)});
-    }
+    const std::vector<PassSplit> splits = random_splits(program, 2, random);
     const PlanProblem problem(builder, edges, splits);
     const Kept kept = random_levels(problem, random);
     const PlanProblem below(problem, kept, 1);

@@ -1,13 +1,52 @@
 #include "tests/support/plan_levels.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ooc::test {
+namespace {
+
+std::int64_t pick_from(std::mt19937& random, std::int64_t least, std::int64_t most) {
+  return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+}
+
+GraphCounts small_graph(std::mt19937& random) {
+  GraphCounts graph = graph_counts(pick_from(random, 40'000, 120'000), 800'000, 16384);
+  graph.symmetric = pick_from(random, 0, 1) == 0;
+  return graph;
+}
+
+PlanOptions small_budget(std::mt19937& random) {
+  PlanOptions options;
+  options.memory_bytes = pick_from(random, 16, 160) << 20;
+  return options;
+}
+
+}  // namespace
+
+std::vector<PassSplit> random_splits(const Program& program, std::int64_t most_slices,
+                                     std::mt19937& random) {
+  std::vector<PassSplit> splits;
+  for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+    const std::int64_t blocks = pick_from(random, 0, 3);
+    splits.push_back({blocks, pick_from(random, 0, most_slices)});
+  }
+  return splits;
+}
+
+SmallProblem::SmallProblem(Program program, std::int64_t most_slices, std::mt19937& random)
+    : program_(std::move(program)),
+      graph_(small_graph(random)),
+      options_(small_budget(random)),
+      builder_({&program_}, graph_, options_),
+      edges_(graph_),
+      splits_(random_splits(program_, most_slices, random)),
+      problem_(builder_, edges_, splits_, 0) {}
 
 Kept random_levels(const PlanProblem& problem, std::mt19937& random) {
   Kept kept = problem.nothing();
   const auto pick = [&](std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+    return pick_from(random, least, most);
   };
   for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
     const Timeline& line = problem.timelines()[t];
