@@ -13,8 +13,11 @@ namespace ooc::cpu {
 namespace {
 
 constexpr std::int64_t kCacheLineBytes = 64;
+constexpr int kSecondLevel = 2;  // of caches, as __builtin_prefetch counts
 // Rows of sources are read at random, and in sparse tiles those of accumulators nearly so: the rows
 // of so many edges to come are asked for, 4 KiB on either side; 8 KiB where accumulators are near.
+// They are asked into the second-level cache: it has more misses on their way at once than the
+// first one, whose limit they would wait for.
 template <class T, int Width>
 constexpr std::uint32_t kEdgesAhead = 4096 / std::max<std::int64_t>(Width* std::int64_t{sizeof(T)},
                                                                     kCacheLineBytes);
@@ -23,7 +26,7 @@ template <class T, int Width>
 void prefetch_row(const T* row) {
   const auto* bytes = reinterpret_cast<const char*>(row);
   for (std::int64_t line = 0; line < Width * std::int64_t{sizeof(T)}; line += kCacheLineBytes) {
-    __builtin_prefetch(bytes + line);
+    __builtin_prefetch(bytes + line, 0, kSecondLevel);
   }
 }
 
