@@ -163,7 +163,7 @@ class Planner {
         pass.bytes_moved = static_cast<std::int64_t>(moved);
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
-        const PhaseSeconds compute = compute_seconds(builder_, draft, pass.span_group);
+        const PhaseSeconds compute = compute_seconds(builder_, draft);
         pass.transfer_seconds = transfers[index].sum();
         pass.compute_seconds = compute.sum();
         pass.seconds = overlapped_seconds(transfers[index], compute,
@@ -179,8 +179,7 @@ class Planner {
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {
     std::vector<double> seconds;
     for (const PassDraft& pass : problem.draft().passes) {
-      const std::int64_t most = most_in_group(builder_, problem.draft(), pass);
-      seconds.push_back(compute_seconds(builder_, pass, most).sum());
+      seconds.push_back(compute_seconds(builder_, pass).sum());
     }
     return seconds;
   }

@@ -92,14 +92,12 @@ class WorkingTierChoice {
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
         const PhaseSeconds transfers = transfer_seconds(traffic[i++], rates_below());
         if (!draft.edges) continue;
-        const std::int64_t most = most_in_group(builder_, problem.draft(), draft);
-        const PhaseSeconds compute = compute_seconds(builder_, draft, most);
+        const PhaseSeconds compute = compute_seconds(builder_, draft);
         const RingDepth deep{kNever, kNever};
         const double apart = overlapped_seconds(transfers, compute, deep);
         const double together = overlapped_seconds(transfers, compute, deep, kMany);
-        const double now =
-            overlapped_seconds(transfers, compute_seconds(builder_, draft, pass.span_group),
-                               ring_depth(best_->tier.plan, builder_.graph().edges, pass));
+        const double now = overlapped_seconds(
+            transfers, compute, ring_depth(best_->tier.plan, builder_.graph().edges, pass));
         const auto add = [&](double saved, std::int64_t at_once) {
           if (saved > kLeastSaved * least) gains.push_back({saved, &draft, at_once});
         };
@@ -204,8 +202,8 @@ class WorkingTierChoice {
         const auto at = static_cast<std::size_t>(index);
         const PassDraft& draft = problem.draft().passes[at];
         sum += overlapped_seconds(transfer_seconds(traffic[at], rates_below()),
-                                  compute_seconds(builder_, draft, pass.span_group),
-                                  depth(index, pass), pipelined_parts(draft));
+                                  compute_seconds(builder_, draft), depth(index, pass),
+                                  pipelined_parts(draft));
         ++index;
       }
     }

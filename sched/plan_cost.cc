@@ -22,27 +22,7 @@ double overlapped(double transfers, double compute, double depth) {
 
 }  // namespace
 
-std::int64_t most_in_group(const PassBuilder& builder, const Draft& draft, const PassDraft& pass) {
-  constexpr std::int64_t kCacheBytes = 32 << 20;
-  if (builder.options().span_group > 0) return builder.options().span_group;
-  const EdgeLayout& edges = builder.graph().edges;
-  const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
-  const std::int64_t by_slice = stage.pass.slice_local_cols;
-  std::int64_t row_bytes = 0;
-  for (const UseDraft& use : pass.uses) {
-    if (use.role != UseRole::kStreamed) continue;
-    const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
-    std::int64_t cols = tensor.layout.cols;
-    if (cols == by_slice) cols = std::min(cols, kSliceWidth);
-    row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
-  }
-  if (row_bytes == 0) return edges.span_count();
-  return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
-                                  std::max<std::int64_t>(1, edges.span_count()));
-}
-
-PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass,
-                             std::int64_t span_group) {
+PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass) {
   const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
   const MachineRates& rates = builder.options().rates;
   const GraphCounts& graph = builder.graph();
@@ -50,9 +30,8 @@ PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass,
   if (pass.edges) {
     const Propagation& propagation = stage.pass.propagation;
     const double edges = static_cast<double>(graph.edges.edges) * edge_share(propagation, graph);
-    const double fetched =
-        gather_bytes(builder.program(stage.section), stage.pass, graph, span_group);
-    seconds.edges = fetched / rates.gather + step_seconds(builder, stage, propagation.steps, edges);
+    seconds.edges =
+        stage.gather_bytes / rates.gather + step_seconds(builder, stage, propagation.steps, edges);
   }
   if (pass.rows) {
     seconds.rows =

@@ -20,14 +20,8 @@ struct RingDepth {
   double edges = 0, rows = 0;
 };
 
-// Spans of which what a task reads of the streamed tensors stays in the last-level cache, of which
-// 32 MiB are taken to be there: edges find their rows there. At least one. A pass' group of spans
-// is no larger; PlanOptions::span_group overrules it.
-std::int64_t most_in_group(const PassBuilder& builder, const Draft& draft, const PassDraft& pass);
-
-// Of all workers, with so many spans in a group.
-PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass,
-                             std::int64_t span_group);
+// Of all workers.
+PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass);
 
 // Bytes in a second to and from the memory below: read, written, and together, where both go on.
 struct TransferRates {

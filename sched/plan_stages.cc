@@ -198,23 +198,16 @@ std::int64_t bytes_of_edge(const Program& program, const Propagation& propagatio
   return fuse || is_plain_sum(edges) ? bytes : bytes + value_bytes_of_edge(edges);
 }
 
-double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph,
-                    std::int64_t span_group) {
+double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph) {
   constexpr std::int64_t kFetch = 64;  // a cache line
   const EdgeLayout& edges = graph.edges;
   const EdgeProgram bound = bind_edges(program, pass.propagation, 1, 0).program;
   const auto tiles = static_cast<double>(edges.block_count() * edges.span_count());
   const double taken = static_cast<double>(edges.edges) * edge_share(pass.propagation, graph);
-  // Sums take a group's tiles in strips of rows (kernels/gather_cpu.h), all else tile by tile.
-  const bool in_strips = is_plain_sum(bound) && bound.splits < 0;
-  const auto spans = static_cast<double>(
-      in_strips
-          ? std::clamp<std::int64_t>(span_group, 1, std::max<std::int64_t>(1, edges.span_count()))
-          : 1);
-  const double near_edges = std::max(1.0, taken / tiles * spans);
+  const double tile_edges = std::max(1.0, taken / tiles);
   const auto rows = static_cast<double>(edges.block_rows);
-  // A row that folds is fetched once for all of its edges in those.
-  const double folding = rows * (1 - std::exp(-near_edges / rows)) / near_edges;
+  // A row that folds is fetched once for all of its edges in a tile.
+  const double folding = rows * (1 - std::exp(-tile_edges / rows)) / tile_edges;
   const auto fetched = [](const EdgeProgram::Shape& shape) {
     return static_cast<double>(round_up(row_bytes(shape), kFetch));
   };

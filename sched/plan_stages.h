@@ -48,10 +48,8 @@ struct ProductWork {
   double sums = 0;  // over rows
 };
 ProductWork row_product_work(const Program& program, const std::vector<RowStep>& steps);
-// What a core fetches and puts back for all edges, if their ends are drawn evenly and a block takes
-// so many spans at once.
-double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph,
-                    std::int64_t span_group);
+// What a core fetches and puts back for all edges, if their ends are drawn evenly.
+double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph);
 // What a row takes in steps that are no matrix products: in bytes read and written, or, where that
 // isn't what counts, in elements of dropout (kernels/row_kernels.h).
 double row_dropout_elements(const Program& program, const std::vector<RowStep>& steps);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "sched/plan_cost.h"
 #include "sched/plan_dp.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_lru.h"
@@ -195,6 +194,26 @@ class TierPlanner {
     return plan;
   }
 
+  // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
+  // which 32 MiB are taken to be there: edges find their rows there. At least one.
+  std::int64_t cached_spans(const PassDraft& pass) const {
+    constexpr std::int64_t kCacheBytes = 32 << 20;
+    const EdgeLayout& edges = builder_.graph().edges;
+    const StageShape& stage = builder_.stages()[static_cast<std::size_t>(pass.stage)];
+    const std::int64_t by_slice = stage.pass.slice_local_cols;
+    std::int64_t row_bytes = 0;
+    for (const UseDraft& use : pass.uses) {
+      if (use.role != UseRole::kStreamed) continue;
+      const PlannedTensor& tensor = tensor_of(use);
+      std::int64_t cols = tensor.layout.cols;
+      if (cols == by_slice) cols = std::min(cols, kSliceWidth);
+      row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+    }
+    if (row_bytes == 0) return edges.span_count();
+    return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
+                                    std::max<std::int64_t>(1, edges.span_count()));
+  }
+
   void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem_.ring(index);
@@ -231,7 +250,7 @@ class TierPlanner {
       half = std::min(half, memory.slots / 2);
       all = std::min(all, memory.slots);
     }
-    const std::int64_t wanted = most_in_group(builder_, problem_.draft(), draft);
+    const std::int64_t wanted = options_.span_group > 0 ? options_.span_group : cached_spans(draft);
     pass.span_group =
         std::max<std::int64_t>(1, std::min(wanted, std::max(third, std::min(half, kFew))));
     // While a group is folded, the rings take in all of the last one.

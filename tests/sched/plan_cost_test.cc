@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <map>
 #include <random>
 
@@ -105,58 +104,6 @@ TEST_CASE("cost: what moves is counted in the phase in which its use needs it") 
   }
   CHECK(resident > 0);
   CHECK(apart > 0);
-}
-
-namespace {
-
-// Rows that some of so many edges fold into, an edge, where ends are drawn evenly.
-double folding_rows(std::int64_t block_rows, std::int64_t edges) {
-  std::minstd_rand random(1);
-  std::vector<bool> folds(static_cast<std::size_t>(block_rows));
-  for (std::int64_t edge = 0; edge < edges; ++edge) {
-    folds[random() % static_cast<std::uint64_t>(block_rows)] = true;
-  }
-  return static_cast<double>(std::count(folds.begin(), folds.end(), true)) /
-         static_cast<double>(edges);
-}
-
-}  // namespace
-
-TEST_CASE("cost: a row that sums is fetched once for all spans of a group") {
-  constexpr std::int64_t kCols = 128, kRowBytes = kCols * 4;
-  const Program program = train_program(2, kCols, kCols, 16);
-  const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
-  const EdgeLayout& edges = graph.edges;
-  const PassBuilder builder({&program}, graph, {});
-  const EdgeTable table(graph);
-  const PlanProblem problem(builder, table, std::vector<PassSplit>(program.stages.size()));
-  const auto all = static_cast<double>(edges.edges);
-  const double tile_edges = all / static_cast<double>(edges.block_count() * edges.span_count());
-  int sums = 0, scaled = 0;
-  for (const PassDraft& pass : problem.draft().passes) {
-    const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
-    if (!pass.edges || stage.pass.slice_local_cols != kCols) continue;
-    const auto seconds = [&](std::int64_t group) {
-      return compute_seconds(builder, pass, group).edges;
-    };
-    CHECK(most_in_group(builder, problem.draft(), pass) ==
-          (32 << 20) / (kSliceWidth * 4 * edges.span_rows));
-    if (!stage.resident.empty()) {  // scaled edge by edge, tile by tile
-      CHECK(seconds(1) == seconds(4));
-      ++scaled;
-      continue;
-    }
-    for (const std::int64_t group : {1, 2, 4, 16}) {
-      const double folding =
-          folding_rows(edges.block_rows, std::llround(tile_edges * static_cast<double>(group)));
-      CHECK(seconds(group) * builder.options().rates.gather ==
-            Approx(all * kRowBytes * (1 + 2 * folding)).epsilon(0.01));
-    }
-    CHECK(seconds(edges.span_count()) == seconds(edges.span_count() + 1));
-    ++sums;
-  }
-  CHECK(sums > 0);
-  CHECK(scaled > 0);
 }
 
 TEST_CASE("cost: what memory above leaves to the one below moves in the same phases") {
