@@ -23,7 +23,7 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
       index_(section.section->first_pass + static_cast<int>(pass)),
       state_(state),
       stop_(stop),
-      groups_(pass_, context.edges.span_count()) {
+      windows_(context.edges, pass_.group_blocks, pass_.span_group) {
   OOC_CHECK(pass_.parts_at_once <= static_cast<std::int64_t>(kMostParts));
   open_uses();
 }
@@ -260,14 +260,12 @@ void PassRun::open_edges() {
   std::vector<EdgeItem> items;
   for_each_part(pass_, edges.block_count(),
                 [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-                  return groups_.for_each_panel(
-                      first / edges.panel_blocks, ceil_div(end, edges.panel_blocks),
-                      [&](std::int64_t group, std::int64_t panel) {
-                        for (std::int64_t s = groups_.begin(group); s < groups_.end(group); ++s) {
-                          items.push_back({s, panel});
-                        }
-                        return true;
-                      });
+                  return windows_.for_each(first, end, [&](const SpanWindow& window) {
+                    for (std::int64_t span = window.new_span; span < window.end_span; ++span) {
+                      items.push_back({span, window.panel});
+                    }
+                    return true;
+                  });
                 });
   auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.bytes_in);
   edge_loader_ = loader.get();

@@ -22,7 +22,7 @@
 #include "sched/residency.h"
 #include "sched/rows_loader.h"
 #include "sched/rows_writer.h"
-#include "sched/span_groups.h"
+#include "sched/span_windows.h"
 
 namespace ooc {
 
@@ -98,18 +98,21 @@ class PassRun {
   struct Part {
     std::int64_t first_block = 0, end_block = 0;
     std::int64_t first_slice = 0, end_slice = 0;
-    std::int64_t sweep = 0;            // parts before it, in all groups of slices
-    std::size_t place = 0;             // in Use::parts
-    std::vector<std::int32_t> folded;  // span groups, by block and slice
+    std::int64_t sweep = 0;        // parts before it, in all groups of slices
+    std::size_t place = 0;         // in Use::parts
+    std::int64_t begun_spans = 0;  // that some group of blocks has taken
+    // Items of the edges, by panel and span.
+    std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> chunks;
+    std::vector<std::int32_t> folded;  // spans, by block and slice
     // By edge reduction and block: sums so far.
     std::vector<std::vector<ReductionTree::Partial>> partials;
     std::int64_t next_row = 0;   // of the steps, to be handed out
     std::int64_t rows_left = 0;  // to be finished by them
   };
   struct Step;        // rows of the row-wise steps, and where their operands lie
-  struct SpanGroup;   // spans whose tiles are folded at once
+  struct Window;      // spans whose tiles a group of blocks folds at once
   struct BlockEdges;  // a block, with what its edges read and fold into
-  struct EdgeTask;    // tiles of a few blocks and a span group, all slices or one
+  struct EdgeTask;    // tiles of a few blocks and a window, all slices or one
 
   // Streams, before the loops.
   void open_uses();
@@ -149,17 +152,18 @@ class PassRun {
   // Edges.
   bool propagate_part(const std::shared_ptr<Part>& part);
   bool load_resident(const Part& part);
-  std::shared_ptr<SpanGroup> begin_group(const std::shared_ptr<Part>& part, std::int64_t index);
-  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, SpanGroup& group);
-  bool fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel);
+  bool load_rows(Window& window);
+  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, Window& window);
+  bool load_edges(Window& window);
+  bool fold_window(const std::shared_ptr<Window>& window);
   std::int64_t blocks_a_task(const Part& part) const;
   bool has_memory(const Part& part, std::int64_t block, std::int64_t slice) const;
   bool hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
                 std::int64_t slice);
   void finish_task(const EdgeTask& task, std::int64_t slice);
-  std::shared_ptr<const BlockLoops> loops_of(const SpanGroup& group, std::int64_t block) const;
+  std::shared_ptr<const BlockLoops> loops_of(const Window& window, std::int64_t block) const;
   const Use& use_of(ValueId value, UseRole role) const;
-  BlockEdges bind_block(const SpanGroup& group, std::int64_t block) const;
+  BlockEdges bind_block(const Window& window, std::int64_t block) const;
   void zero_accumulators(const BlockEdges& block, std::int64_t rows, std::int64_t slice) const;
   std::vector<TileGroup::Entry> tiles_of(const EdgeTask& task, const BlockEdges& block) const;
   void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
@@ -182,7 +186,7 @@ class PassRun {
   int index_;  // of the pass, over all sections
   RunState state_;
   const std::atomic<bool>* stop_;
-  SpanGroups groups_;
+  SpanWindows windows_;
   std::vector<Use> uses_;
   EdgeStore* edge_store_ = nullptr;
   std::unique_ptr<ItemStream> edges_;

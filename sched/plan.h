@@ -151,7 +151,7 @@ struct Scratch {
 };
 
 // One streaming loop over chunks. A propagation runs for each group of slices, in it for each part,
-// in it for each group of spans, in it for each block of the part; behind a part's last span the
+// in it for each window of spans and group of blocks; behind a part's last span the
 // steps run over the part's blocks, perhaps beside the next part's spans. A row pass runs its steps
 // over all blocks.
 struct Pass {
@@ -165,8 +165,8 @@ struct Pass {
   // In memory: of two, one goes through the steps, or out, while the next one is folded.
   std::int64_t parts_at_once = 1;
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
-  std::int64_t span_group = 1;      // spans whose tiles a block takes at once
-  std::int64_t last_group = 1;      // as many at most of a part's last ones
+  std::int64_t span_group = 1;      // spans whose tiles a block takes at once (SpanWindows)
+  std::int64_t group_blocks = 0;    // blocks that take the same ones, of one panel
   Region edge_ring;                 // of edge chunks, in slots of the largest
   std::int64_t edge_slots = 0;      // 0: all of them are in memory
   std::int64_t batch_edges = 0;     // edges whose values are in a worker's scratch at once

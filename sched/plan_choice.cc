@@ -7,6 +7,7 @@
 
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
+#include "sched/span_windows.h"
 
 namespace ooc {
 namespace {
@@ -254,17 +255,19 @@ RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass
     if (use.role == UseRole::kStreamed) {
       const std::int64_t item_rows = streamed_blocks(edges, tensor) * tensor.layout.block_rows;
       const std::int64_t at_once = ceil_div(pass.span_group * edges.span_rows, item_rows);
-      depth.edges =
-          std::min(depth.edges, static_cast<double>(use.slots) / static_cast<double>(at_once));
+      const std::int64_t groups = ceil_div(pass.part_blocks, pass.group_blocks);
+      const auto step = static_cast<double>(SpanWindows::step(at_once, groups));
+      depth.edges = std::min(depth.edges, 1 + static_cast<double>(use.slots - at_once) / step);
     } else {
       depth.rows =
           std::min(depth.rows, grain.depth(tensor, use.slots / tensor.layout.slice_count()));
     }
   }
   if (pass.edge_slots == 0) return depth;
-  // A panel's chunks of a group are in use at once.
-  const double groups = static_cast<double>(pass.edge_slots) / static_cast<double>(pass.span_group);
-  depth.edges = std::min(depth.edges, std::max(1.0, groups));
+  // A panel's chunks of a window are in use at once.
+  const double windows =
+      static_cast<double>(pass.edge_slots) / static_cast<double>(pass.span_group);
+  depth.edges = std::min(depth.edges, std::max(1.0, windows));
   return depth;
 }
 

@@ -61,7 +61,7 @@ Json edges_to_json(const Program& program, const Pass& pass) {
   entry["parts_at_once"] = pass.parts_at_once;
   entry["slices_at_once"] = pass.slices_at_once;
   entry["span_group"] = pass.span_group;
-  entry["last_group"] = pass.last_group;
+  entry["group_blocks"] = pass.group_blocks;
   entry["edge_slots"] = pass.edge_slots;
   entry["edge_ring_bytes"] = pass.edge_ring.bytes;
   entry["batch_edges"] = pass.batch_edges;

@@ -35,7 +35,8 @@ EdgeRing::EdgeRing(const EdgeLayout& edges, std::int64_t part_blocks, std::int64
 }
 
 std::int64_t EdgeRing::slots(const RingSize& ring) const {
-  return std::max(1 + (ring.times - 1) * span_chunks, ceil_div(ring.edge_bytes, chunk_bytes));
+  return std::max(1 + (std::max(ring.times, ring.spans) - 1) * span_chunks,
+                  ceil_div(ring.edge_bytes, chunk_bytes));
 }
 
 double EdgeRing::spans(std::int64_t slots) const {

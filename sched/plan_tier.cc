@@ -6,13 +6,15 @@
 #include "sched/plan_dp.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_lru.h"
+#include "sched/span_windows.h"
 
 namespace ooc {
 namespace {
 
-// Groups of spans: while one is folded, others come in; two, where otherwise a group had fewer than
-// kFew spans. The last one is as large as so many at most.
-constexpr std::int64_t kGroupsInRing = 3, kFew = 4, kMostInLast = 3;
+// Rings hold the spans of a window and two steps to the next one; or one, where otherwise a window
+// had fewer than kFew spans.
+constexpr std::int64_t kStepsAhead = 2, kFew = 4;
+constexpr std::int64_t kGroups = 8;  // of a part's blocks, where rows come and go
 
 class TierPlanner {
  public:
@@ -217,10 +219,8 @@ class TierPlanner {
   void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem_.ring(index);
-    const std::int64_t span_count = builder_.graph().edges.span_count();
-    // Spans in the rings, and in a third and half of each: whole items; of edges, chunks of a
-    // panel.
-    std::int64_t all = (kMostInLast + 1) * span_count, third = span_count, half = span_count;
+    const EdgeLayout& edges = builder_.graph().edges;
+    std::int64_t row_spans = (kStepsAhead + 1) * edges.span_count();  // in rings
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       const UseDraft& use = draft.uses[i];
       const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
@@ -228,14 +228,11 @@ class TierPlanner {
       pass.uses[i].memory.bytes = memory.bytes;
       pass.uses[i].slots = memory.slots;
       if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
-      const EdgeLayout& edges = builder_.graph().edges;
       const std::int64_t spans =  // of an item
           streamed_blocks(edges, tensor_of(use)) * tensor_of(use).layout.block_rows /
           edges.span_rows;
-      third = std::min(third, memory.slots / kGroupsInRing * spans);
-      half = std::min(half, memory.slots / 2 * spans);
-      // Groups may begin and end within an item.
-      all = std::min(all, (memory.slots - (spans > 1 ? 1 : 0)) * spans);
+      // Windows may begin and end within an item.
+      row_spans = std::min(row_spans, (memory.slots - (spans > 1 ? 1 : 0)) * spans);
     }
     pass.worker_scratch.bytes = problem_.memory().worker_scratch(index);
     if (!draft.edges) return;
@@ -245,17 +242,34 @@ class TierPlanner {
         problem_.memory().edge_ring(index, residency.edge_chunks[direction], ring);
     pass.edge_ring.bytes = memory.bytes;
     pass.edge_slots = memory.slots;
-    if (memory.slots > 0) {
-      third = std::min(third, memory.slots / kGroupsInRing);
-      half = std::min(half, memory.slots / 2);
-      all = std::min(all, memory.slots);
+    choose_windows(draft, row_spans, memory.slots, pass);
+  }
+
+  // Of a pass whose rings hold rows of so many spans and so many chunks; 0: all are in memory.
+  void choose_windows(const PassDraft& draft, std::int64_t row_spans, std::int64_t chunks,
+                      Pass& pass) const {
+    const EdgeLayout& edges = builder_.graph().edges;
+    // Small groups take small steps. Where rows don't come and go, or there are several slices, of
+    // which each one's rows had better serve a whole panel while they are in cache: panels.
+    const std::int64_t slices = pass.slices_at_once > 0
+                                    ? pass.slices_at_once
+                                    : ceil_div(pass.slice_local_cols, kSliceWidth);
+    const bool small = row_spans <= kStepsAhead * edges.span_count() && slices <= 1;
+    const std::int64_t pieces =
+        small ? ceil_div(kGroups * edges.panel_blocks, pass.part_blocks) : 1;
+    pass.group_blocks = ceil_div(edges.panel_blocks, std::min(pieces, edges.panel_blocks));
+    const std::int64_t groups = ceil_div(pass.part_blocks, pass.group_blocks);
+    pass.span_group = options_.span_group > 0 ? options_.span_group : cached_spans(draft);
+    // A window's chunks are in use, the next one's come in; what groups of a panel are apart by is
+    // less than a window, of all panels together.
+    const auto fits = [&](std::int64_t steps) {
+      const std::int64_t ahead = steps * SpanWindows::step(pass.span_group, groups);
+      return pass.span_group + ahead <= row_spans &&
+             (chunks == 0 || (1 + steps) * pass.span_group <= chunks);
+    };
+    while (pass.span_group > 1 && !fits(kStepsAhead) && !(pass.span_group <= kFew && fits(1))) {
+      --pass.span_group;
     }
-    const std::int64_t wanted = options_.span_group > 0 ? options_.span_group : cached_spans(draft);
-    pass.span_group =
-        std::max<std::int64_t>(1, std::min(wanted, std::max(third, std::min(half, kFew))));
-    // While a group is folded, the rings take in all of the last one.
-    pass.last_group =
-        std::clamp<std::int64_t>(all / pass.span_group - 1, 1, kMostInLast) * pass.span_group;
   }
 
   const PlannedTensor& tensor_of(const UseDraft& use) const {

@@ -1,4 +1,4 @@
-// The edge work of a pass: for each group of spans, the blocks of the part at hand.
+// The edge work of a pass: one group of blocks after the other takes a window of spans.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -8,12 +8,14 @@
 
 namespace ooc {
 
-struct PassRun::SpanGroup {
+struct PassRun::Window : SpanWindow {
+  Window(const SpanWindow& spans, std::shared_ptr<Part> its_part)
+      : SpanWindow(spans), part(std::move(its_part)) {}
+
   std::shared_ptr<Part> part;
-  std::int64_t index = 0;
-  std::int64_t first_span = 0, end_span = 0;
   std::int64_t slices_left = 0;                             // under the driver's lock
-  std::vector<std::pair<ItemStream*, std::int64_t>> items;  // of streamed rows
+  std::vector<std::int64_t> chunks;                         // items of the edges, by span
+  std::vector<std::pair<ItemStream*, std::int64_t>> items;  // of streamed rows, by span
   // Slice pointers of the streamed tensors, by span, at its first row.
   std::vector<std::vector<const void*>> rows;
 };
@@ -28,9 +30,7 @@ struct PassRun::BlockEdges {
 
 // Beside each other in a panel.
 struct PassRun::EdgeTask {
-  std::shared_ptr<SpanGroup> group;
-  std::int64_t first_item = 0;               // of the edges: the panel's chunk of the first span
-  std::shared_ptr<std::int64_t> panel_left;  // blocks x slices, under the driver's lock
+  std::shared_ptr<Window> window;
   std::vector<BlockEdges> blocks;
 };
 
@@ -48,7 +48,7 @@ bool PassRun::folded(const Part& part, std::int64_t block) const {
   const auto first =
       part.folded.begin() + static_cast<std::ptrdiff_t>(fold_index(part, block, part.first_slice));
   return std::all_of(first, first + slices_per_block(part),
-                     [&](std::int32_t folded) { return folded == groups_.count(); });
+                     [&](std::int32_t folded) { return folded == context_.edges.span_count(); });
 }
 
 bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
@@ -68,17 +68,13 @@ bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
     OOC_CHECK(rows.writer->ready(first_row(*part), end_row(*part)));
   }
   if (!load_resident(*part)) return false;
-  const std::int64_t first_panel = part->first_block / edges.panel_blocks;
-  std::map<std::int64_t, std::shared_ptr<SpanGroup>> begun;
-  return groups_.for_each_panel(first_panel, ceil_div(part->end_block, edges.panel_blocks),
-                                [&](std::int64_t index, std::int64_t panel) {
-                                  if (panel == first_panel) {
-                                    begun[index] = begin_group(part, index);
-                                    if (begun[index] == nullptr) return false;
-                                    if (index + 1 == groups_.count()) take_up_rows(part);
-                                  }
-                                  return fold_panel(begun.at(index), panel);
-                                });
+  return windows_.for_each(part->first_block, part->end_block, [&](const SpanWindow& spans) {
+    const auto window = std::make_shared<Window>(spans, part);
+    if (!load_rows(*window)) return false;
+    const bool ends = window->end_span == edges.span_count();
+    if (ends && window->first_block == part->first_block) take_up_rows(part);
+    return load_edges(*window) && fold_window(window);
+  });
 }
 
 // Rows of the part's own vertices that edges read.
@@ -109,80 +105,83 @@ bool PassRun::load_resident(const Part& part) {
   return true;
 }
 
-// Waits for the group's rows. Null: `stop_` was set.
-std::shared_ptr<PassRun::SpanGroup> PassRun::begin_group(const std::shared_ptr<Part>& part,
-                                                         std::int64_t index) {
-  auto group = std::make_shared<SpanGroup>();
-  group->part = part;
-  group->index = index;
-  group->first_span = groups_.begin(index);
-  group->end_span = groups_.end(index);
-  group->slices_left = (part->end_block - part->first_block) * slices_per_block(*part);
-  group->rows.resize(static_cast<std::size_t>(group->end_span - group->first_span));
+// Waits for them. False: `stop_` was set.
+bool PassRun::load_rows(Window& window) {
+  window.rows.resize(static_cast<std::size_t>(window.end_span - window.first_span));
   auto lock = context_.driver.lock();
   for (const ValueId id : bound_.edges.streamed) {
     const auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& candidate) {
       return candidate.planned->role == UseRole::kStreamed && candidate.planned->value == id;
     });
     OOC_CHECK(use != uses_.end());
-    for (std::int64_t span = group->first_span; span < group->end_span; ++span) {
-      if (!add_span(lock, *use, span, *group)) return nullptr;
+    for (std::int64_t span = window.first_span; span < window.end_span; ++span) {
+      if (!add_span(lock, *use, span, window)) return false;
     }
   }
-  return group;
+  window.part->begun_spans = std::max(window.part->begun_spans, window.end_span);
+  return true;
 }
 
-// The rows of one span of a streamed tensor. An item may hold several spans; every group of spans
-// that touches it holds it.
+// The rows of one span of a streamed tensor. An item may hold several spans; every group of blocks
+// holds it for each of them.
 bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span,
-                       SpanGroup& group) {
+                       Window& window) {
   const EdgeLayout& edges = context_.edges;
+  const Part& part = *window.part;
   const TensorLayout& layout = use.access.tensor->layout;
   const std::int64_t span_blocks = edges.span_rows / layout.block_rows;
   const std::int64_t block = span * span_blocks;
   const std::int64_t items = ceil_div(layout.block_count(), use.item_blocks);
-  const std::int64_t item = group.part->sweep * items + block / use.item_blocks;
-  const std::pair<ItemStream*, std::int64_t> held{use.stream.get(), item};
-  if (group.items.empty() || group.items.back() != held) {
+  const std::int64_t item = part.sweep * items + block / use.item_blocks;
+  if (span >= part.begun_spans && block % use.item_blocks == 0) {
     if (!wait(lock, WaitCause::kReads, [&] { return use.stream->ready(item); })) return false;
-    if (block % use.item_blocks == 0) {
-      const std::int64_t end_span =
-          std::min(span + use.item_blocks / span_blocks, edges.span_count());
-      use.stream->hold(item, groups_.of(end_span - 1) - group.index + 1);
-    }
-    group.items.push_back(held);
+    const std::int64_t end_span =
+        std::min(span + use.item_blocks / span_blocks, edges.span_count());
+    use.stream->hold(item,
+                     (end_span - span) * windows_.group_count(part.first_block, part.end_block));
   }
-  auto& rows = group.rows[static_cast<std::size_t>(span - group.first_span)];
+  window.items.emplace_back(use.stream.get(), item);
+  auto& rows = window.rows[static_cast<std::size_t>(span - window.first_span)];
   const RowsPlace place = use.loader->rows(item, use.stream->data(item));
-  for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-    const bool at_hand = slice_begin(*group.part, use) <= s && s < slice_end(*group.part, use);
+  for (std::int64_t s = 0; s < layout.slice_count(); ++s) {
+    const bool at_hand = slice_begin(part, use) <= s && s < slice_end(part, use);
     rows.push_back(at_hand ? place.at(*use.access.tensor, span * edges.span_rows, s) : nullptr);
   }
   return true;
 }
 
-bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t panel) {
+// Waits for its chunks. False: `stop_` was set.
+bool PassRun::load_edges(Window& window) {
   const EdgeLayout& edges = context_.edges;
-  const Part& part = *group->part;
-  const std::int64_t first_item = edge_item_;
-  edge_item_ += group->end_span - group->first_span;
+  Part& part = *window.part;
+  const std::int64_t first = std::max(window.panel * edges.panel_blocks, part.first_block);
+  const std::int64_t end = std::min((window.panel + 1) * edges.panel_blocks, part.end_block);
+  std::map<std::int64_t, std::int64_t>& items = part.chunks[window.panel];
   auto lock = context_.driver.lock();
-  for (std::int64_t item = first_item; item < edge_item_; ++item) {
+  for (std::int64_t span = window.new_span; span < window.end_span; ++span) {
+    const std::int64_t item = items[span] = edge_item_++;
     if (!wait(lock, WaitCause::kReads, [&] { return edges_->ready(item); })) return false;
-    edges_->hold(item, 1);
+    edges_->hold(item, windows_.group_count(first, end));
   }
-  const std::int64_t first = std::max(panel * edges.panel_blocks, part.first_block);
-  const std::int64_t end = std::min((panel + 1) * edges.panel_blocks, part.end_block);
-  const auto left = std::make_shared<std::int64_t>((end - first) * slices_per_block(part));
+  items.erase(items.begin(), items.lower_bound(window.first_span));  // no group comes back
+  for (const auto& [span, item] : items) {
+    if (span < window.end_span) window.chunks.push_back(item);
+  }
+  return true;
+}
+
+bool PassRun::fold_window(const std::shared_ptr<Window>& window) {
+  const Part& part = *window->part;
+  const std::int64_t first = window->first_block, end = window->end_block;
+  auto lock = context_.driver.lock();
+  window->slices_left = (end - first) * slices_per_block(part);
   const std::int64_t a_task = blocks_a_task(part);
   std::vector<std::shared_ptr<EdgeTask>> tasks;
   for (std::int64_t block = first; block < end; block += a_task) {
     auto task = std::make_shared<EdgeTask>();
-    task->group = group;
-    task->first_item = first_item;
-    task->panel_left = left;
+    task->window = window;
     for (std::int64_t b = block; b < std::min(block + a_task, end); ++b) {
-      task->blocks.push_back(bind_block(*group, b));
+      task->blocks.push_back(bind_block(*window, b));
     }
     tasks.push_back(std::move(task));
   }
@@ -197,10 +196,10 @@ bool PassRun::fold_panel(const std::shared_ptr<SpanGroup>& group, std::int64_t p
 
 bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
                        std::int64_t slice) {
-  const Part& part = *task->group->part;
+  const Part& part = *task->window->part;
   const auto in_turn = [&] {
     return std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
-      return part.folded[fold_index(part, edges_of.block, slice)] == task->group->index;
+      return part.folded[fold_index(part, edges_of.block, slice)] == task->window->first_span;
     });
   };
   if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
@@ -210,9 +209,9 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
              return has_memory(part, edges_of.block, slice);
            });
   };
-  const bool steps = !rows_.empty() && rows_.front() != task->group->part;
+  const bool steps = !rows_.empty() && rows_.front() != task->window->part;
   const WaitCause cause = steps ? rows_wait_ : WaitCause::kWrites;
-  if (task->group->index == 0 && !wait(lock, cause, has_place)) return false;
+  if (task->window->first_span == 0 && !wait(lock, cause, has_place)) return false;
   context_.driver.run(
       [this, task, slice] {
         for (const BlockEdges& edges_of : task->blocks) fold(*task, edges_of, slice);
@@ -255,27 +254,25 @@ std::int64_t PassRun::blocks_a_task(const Part& part) const {
 }
 
 void PassRun::finish_task(const EdgeTask& task, std::int64_t slice) {
-  SpanGroup& group = *task.group;
+  Window& window = *task.window;
+  const std::int64_t spans = window.end_span - window.first_span;
   for (const BlockEdges& edges_of : task.blocks) {
-    ++group.part->folded[fold_index(*group.part, edges_of.block, slice)];
+    window.part->folded[fold_index(*window.part, edges_of.block, slice)] +=
+        static_cast<std::int32_t>(spans);
   }
-  const bool folded = group.index + 1 == groups_.count();
+  const bool folded = window.end_span == context_.edges.span_count();
   if (folded && pass_.steps.empty()) context_.driver.wake();  // the rows may go out
-  const auto done = static_cast<std::int64_t>(task.blocks.size());
-  if ((*task.panel_left -= done) == 0) {
-    const std::int64_t spans = group.end_span - group.first_span;
-    for (std::int64_t i = 0; i < spans; ++i) edges_->release(task.first_item + i);
-  }
-  if ((group.slices_left -= done) > 0) return;
-  for (const auto& [stream, item] : group.items) stream->release(item);
+  if ((window.slices_left -= static_cast<std::int64_t>(task.blocks.size())) > 0) return;
+  for (const std::int64_t item : window.chunks) edges_->release(item);
+  for (const auto& [stream, item] : window.items) stream->release(item);
 }
 
 // Where the block's own span is among those at hand.
-std::shared_ptr<const BlockLoops> PassRun::loops_of(const SpanGroup& group,
+std::shared_ptr<const BlockLoops> PassRun::loops_of(const Window& window,
                                                     std::int64_t block) const {
   if (!pass_.propagation.loops) return nullptr;
   const std::int64_t span = block * context_.edges.block_rows / context_.edges.span_rows;
-  if (span < group.first_span || span >= group.end_span) return nullptr;
+  if (span < window.first_span || span >= window.end_span) return nullptr;
   return std::make_shared<const BlockLoops>(context_.edges, bound_.edges.data, block,
                                             context_.self_loops);
 }
@@ -289,11 +286,11 @@ const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {
 }
 
 // Where the block's operands lie.
-PassRun::BlockEdges PassRun::bind_block(const SpanGroup& group, std::int64_t block) const {
-  const Part& part = *group.part;
+PassRun::BlockEdges PassRun::bind_block(const Window& window, std::int64_t block) const {
+  const Part& part = *window.part;
   BlockEdges bound;
   bound.block = block;
-  bound.loops = loops_of(group, block);
+  bound.loops = loops_of(window, block);
   const std::int64_t row = block * context_.edges.block_rows;
   const auto add = [&](const Use& use, std::vector<void*>& pointers) {
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
@@ -337,10 +334,12 @@ std::vector<TileGroup::Entry> PassRun::tiles_of(const EdgeTask& task,
   const EdgeLayout& edges = context_.edges;
   const std::int64_t own_span = block.block * edges.block_rows / edges.span_rows;
   std::vector<TileGroup::Entry> entries;
-  for (std::int64_t span = task.group->first_span; span < task.group->end_span; ++span) {
-    const std::int64_t at = span - task.group->first_span;
-    const void* const* rows = task.group->rows[static_cast<std::size_t>(at)].data();
-    const std::vector<PanelTile>& tiles = edge_loader_->tiles(task.first_item + at);
+  const Window& window = *task.window;
+  for (std::int64_t span = window.first_span; span < window.end_span; ++span) {
+    const std::int64_t at = span - window.first_span;
+    const void* const* rows = window.rows[static_cast<std::size_t>(at)].data();
+    const std::vector<PanelTile>& tiles =
+        edge_loader_->tiles(window.chunks[static_cast<std::size_t>(at)]);
     const auto tile = std::lower_bound(
         tiles.begin(), tiles.end(), block.block,
         [](const PanelTile& entry, std::int64_t wanted) { return entry.block < wanted; });
@@ -352,7 +351,7 @@ std::vector<TileGroup::Entry> PassRun::tiles_of(const EdgeTask& task,
 
 void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_t slice) {
   const EdgeLayout& edges = context_.edges;
-  Part& part = *task.group->part;
+  Part& part = *task.window->part;
   const auto block = static_cast<std::size_t>(edges_of.block - part.first_block);
   std::vector<void*> matrices = edges_of.matrices;
   auto sum = matrices.begin();
@@ -369,12 +368,12 @@ void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_
   group.resident = edges_of.resident.data();
   group.accumulators = edges_of.accumulators.data();
   group.matrices = matrices.data();
-  if (task.group->index == 0) zero_accumulators(edges_of, group.rows, slice);
+  if (task.window->first_span == 0) zero_accumulators(edges_of, group.rows, slice);
   const std::vector<TileGroup::Entry> entries = tiles_of(task, edges_of);
   group.entries = entries;
   group.scratch = scratch();
   bound_.edge_kernel->run(group);
-  if (task.group->end_span < edges.span_count()) return;
+  if (task.window->end_span < edges.span_count()) return;
   for (std::size_t i = 0; i < part.partials.size(); ++i) {
     section_.reductions.at(bound_.edges.reductions[i])
         ->add(edges_of.block, std::move(part.partials[i][block]));

@@ -46,14 +46,15 @@ class Ring {
 // One thread submits to the ring and reaps it. Others leave requests in `incoming_` and wake it
 // through an eventfd that the ring reads.
 //
-//   submit() -> incoming_ -> waiting_ (by kind) -> the ring (at most depth_ of a kind) ->
-//   complete()
+//   submit() -> incoming_ -> waiting_ (by kind) -> the ring (at most depth_ of a kind, and
+//   bytes_at_once_) -> complete()
 //                               ^------ cut short -----'
 class UringBlockIo final : public BlockIo {
  public:
   UringBlockIo(const BlockIoOptions& options, std::unique_ptr<Ring> ring, FileDescriptor wake)
       : files_(options.refuse_direct),
         depth_(options.depth),
+        bytes_at_once_(options.bytes_at_once),
         largest_call_(options.largest_call),
         ring_(std::move(ring)),
         wake_(std::move(wake)),
@@ -91,6 +92,7 @@ class UringBlockIo final : public BlockIo {
   struct Lane {
     std::deque<Transfer> waiting;
     unsigned in_ring = 0;
+    std::size_t bytes_in_ring = 0;
   };
 
   static std::size_t lane_of(const BlockTransfer& transfer) {
@@ -137,12 +139,13 @@ class UringBlockIo final : public BlockIo {
   }
 
   void fill(Lane& lane) {
-    while (!lane.waiting.empty() && lane.in_ring < depth_) {
+    while (!lane.waiting.empty() && lane.in_ring < depth_ && lane.bytes_in_ring < bytes_at_once_) {
       io_uring_sqe* const entry = io_uring_get_sqe(ring_->get());
       if (entry == nullptr) return;
       BlockTransfer* const transfer = lane.waiting.front().release();
       lane.waiting.pop_front();
       ++lane.in_ring;
+      lane.bytes_in_ring += transfer->bytes();
       prepare(entry, *transfer);
       io_uring_sqe_set_data(entry, transfer);
     }
@@ -184,6 +187,7 @@ class UringBlockIo final : public BlockIo {
   void finish_call(Transfer transfer, int result) {
     Lane& lane = lanes_[lane_of(*transfer)];
     --lane.in_ring;
+    lane.bytes_in_ring -= transfer->bytes();
     if (!transfer->advance(result)) {
       lane.waiting.push_front(std::move(transfer));
     } else {
@@ -193,6 +197,7 @@ class UringBlockIo final : public BlockIo {
 
   DirectFiles files_;
   const unsigned depth_;
+  const std::size_t bytes_at_once_;
   const std::size_t largest_call_;
   std::unique_ptr<Ring> ring_;
   FileDescriptor wake_;
