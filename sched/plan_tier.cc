@@ -220,7 +220,7 @@ class TierPlanner {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem_.ring(index);
     const EdgeLayout& edges = builder_.graph().edges;
-    std::int64_t row_spans = (kStepsAhead + 1) * edges.span_count();  // in rings
+    std::int64_t row_spans = 0;  // in rings; 0: all are in memory
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       const UseDraft& use = draft.uses[i];
       const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
@@ -232,7 +232,9 @@ class TierPlanner {
           streamed_blocks(edges, tensor_of(use)) * tensor_of(use).layout.block_rows /
           edges.span_rows;
       // Windows may begin and end within an item.
-      row_spans = std::min(row_spans, (memory.slots - (spans > 1 ? 1 : 0)) * spans);
+      const std::int64_t held =
+          std::max<std::int64_t>(1, memory.slots - (spans > 1 ? 1 : 0)) * spans;
+      row_spans = row_spans == 0 ? held : std::min(row_spans, held);
     }
     pass.worker_scratch.bytes = problem_.memory().worker_scratch(index);
     if (!draft.edges) return;
@@ -245,7 +247,8 @@ class TierPlanner {
     choose_windows(draft, row_spans, memory.slots, pass);
   }
 
-  // Of a pass whose rings hold rows of so many spans and so many chunks; 0: all are in memory.
+  // Of a pass whose rings hold rows of so many spans and so many chunks; 0: all of them are in
+  // memory.
   void choose_windows(const PassDraft& draft, std::int64_t row_spans, std::int64_t chunks,
                       Pass& pass) const {
     const EdgeLayout& edges = builder_.graph().edges;
@@ -254,7 +257,7 @@ class TierPlanner {
     const std::int64_t slices = pass.slices_at_once > 0
                                     ? pass.slices_at_once
                                     : ceil_div(pass.slice_local_cols, kSliceWidth);
-    const bool small = row_spans <= kStepsAhead * edges.span_count() && slices <= 1;
+    const bool small = row_spans > 0 && slices <= 1;
     const std::int64_t pieces =
         small ? ceil_div(kGroups * edges.panel_blocks, pass.part_blocks) : 1;
     pass.group_blocks = ceil_div(edges.panel_blocks, std::min(pieces, edges.panel_blocks));
@@ -264,7 +267,7 @@ class TierPlanner {
     // less than a window, of all panels together.
     const auto fits = [&](std::int64_t steps) {
       const std::int64_t ahead = steps * SpanWindows::step(pass.span_group, groups);
-      return pass.span_group + ahead <= row_spans &&
+      return (row_spans == 0 || pass.span_group + ahead <= row_spans) &&
              (chunks == 0 || (1 + steps) * pass.span_group <= chunks);
     };
     while (pass.span_group > 1 && !fits(kStepsAhead) && !(pass.span_group <= kFew && fits(1))) {

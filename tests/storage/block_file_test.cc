@@ -50,6 +50,9 @@ struct Best : OnDisk {  // io_uring, unless it is refused here
 struct BestOneByOne : OnDisk {
   BestOneByOne() : OnDisk({.depth = 1}) {}
 };
+struct BestFewBytes : OnDisk {  // two calls at once, or one
+  BestFewBytes() : OnDisk({.bytes_at_once = (64 << 10) + 1}) {}
+};
 struct Threads : OnDisk {
   Threads() : OnDisk({.kind = BlockIoKind::kThreads, .depth = 4}) {}
 };
@@ -82,8 +85,9 @@ struct Faultless {
   MemoryBlockIo base{memory};
   std::unique_ptr<BlockIo> io = std::make_unique<FaultyBlockIo>(base);
 };
-#define OOC_WRITING \
-  Best, BestOneByOne, Threads, Buffered, BufferedThreads, InMemory, ShortCalls, Faultless
+#define OOC_WRITING                                                                           \
+  Best, BestOneByOne, BestFewBytes, Threads, Buffered, BufferedThreads, InMemory, ShortCalls, \
+      Faultless
 
 constexpr auto kRead = BlockRequest::Kind::kRead;
 constexpr auto kWrite = BlockRequest::Kind::kWrite;

@@ -287,6 +287,21 @@ void check_edge_pieces(const Plan& plan, const GraphCounts& graph) {
   }
 }
 
+// Rings hold a window of spans, wherever it begins in an item, and two of a panel's chunks.
+void check_windows(const Plan& plan, const GraphCounts& graph, const Pass& pass) {
+  if (pass.kind != PassKind::kPropagate) return;
+  REQUIRE((pass.group_blocks >= 1 && pass.group_blocks <= graph.edges.panel_blocks));
+  if (pass.span_group == 1) return;
+  REQUIRE((pass.edge_slots == 0 || pass.edge_slots >= 2 * pass.span_group));
+  for (const TensorUse& use : pass.uses) {
+    if (use.role != UseRole::kStreamed || use.slots == 0) continue;
+    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
+    const std::int64_t item_spans =
+        streamed_blocks(graph.edges, tensor) * tensor.layout.block_rows / graph.edges.span_rows;
+    REQUIRE(use.slots >= 1 + ceil_div(pass.span_group - 1, item_spans));
+  }
+}
+
 void check_pieces(const Plan& plan, const std::vector<Piece>& pieces, int passes) {
   for (const Piece& piece : pieces) {
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
@@ -348,7 +363,10 @@ void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
   REQUIRE(plan.sections.size() == programs.size());
   REQUIRE(plan.host.has_value() == options.device);
   const std::vector<Located> passes = passes_of(plan);
-  for (const Located& at : passes) check_regions(plan, options, at.index, *at.pass);
+  for (const Located& at : passes) {
+    check_regions(plan, options, at.index, *at.pass);
+    check_windows(plan, graph, *at.pass);
+  }
   int index = 0;
   for (std::size_t section = 0; section < programs.size(); ++section) {
     for (const Pass& pass : plan.sections[section].passes) {
