@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -44,6 +46,12 @@ std::string processor() {
   return "";
 }
 
+// A home directory may be shared by machines.
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 std::string cache_path(const RateOptions& options, const std::string& cache) {
   constexpr int kMethod = 7;  // counts up with every change to what the rates mean
   struct stat status {};
@@ -51,8 +59,8 @@ std::string cache_path(const RateOptions& options, const std::string& cache) {
   // Little memory holds few requests and few rows: within a factor of two rates are the same.
   const auto memory = std::bit_width(static_cast<std::uint64_t>(options.memory_bytes));
   const std::string key =
-      fmt::format("{} {} {} {} {} {}", kMethod, processor(), blas_core(), options.workers, memory,
-                  static_cast<std::uint64_t>(status.st_dev));
+      fmt::format("{} {} {} {} {} {} {}", kMethod, host_name(), processor(), blas_core(),
+                  options.workers, memory, static_cast<std::uint64_t>(status.st_dev));
   return join_path(cache,
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
 }

@@ -1,8 +1,13 @@
 #include "engine/machine_rates.h"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <thread>
 
 #include "tests/support/fake_block_io.h"
 #include "tests/support/fake_file_system.h"
@@ -69,6 +74,29 @@ TEST_CASE("machine_rates: what little memory measured is not for more") {
   CHECK(rates(32 << 20) == 2);
   CHECK(rates(40 << 20) == 2);
   CHECK(rates(64 << 20) == 3);
+}
+
+TEST_CASE("machine_rates: of a machine with another name, which may share the cache") {
+  const Directory scratch, cache;
+  const auto io = make_block_io();
+  const auto measure = [&] {
+    machine_rates(posix_file_system(), *io, {scratch.path(), 1, 32 << 20, 0.01}, cache.path());
+  };
+  measure();
+  bool renamed = false;
+  std::thread elsewhere([&] {  // a thread alone can have another host's name
+    constexpr std::string_view kName = "another-host";
+    renamed = ::unshare(CLONE_NEWUTS) == 0 && ::sethostname(kName.data(), kName.size()) == 0;
+    if (renamed) measure();
+  });
+  elsewhere.join();
+  if (!renamed) {
+    WARN("skipped: giving the host another name needs root");
+    return;
+  }
+  CHECK(cache.files().size() == 2);
+  measure();
+  CHECK(cache.files().size() == 2);
 }
 
 TEST_CASE("machine_rates: rates of a storage that can't be measured are not kept") {
