@@ -122,7 +122,8 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
   };
   spdlog::info("run directory {}", run.path());
   RunResult result = run_training(run, trainer, &cli::stop_flag(), [&](const EpochRecord& record) {
-    bytes += record.counters.bytes_read + record.counters.bytes_written;
+    bytes += record.counters.bytes_read - record.counters.zeros_read;
+    bytes += record.counters.bytes_written - record.counters.zeros_written;
     std::string note = fmt::format("loss {:.4f}", record.loss);
     if (record.scores) note += fmt::format(", valid {:.4f}", record.scores->valid);
     show(record.epoch, note);

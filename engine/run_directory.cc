@@ -268,8 +268,10 @@ Json json_number(double value) { return std::isnan(value) ? Json(nullptr) : Json
 namespace {
 
 void add_counters(Json& to, const RunCounters& counters) {
-  to["bytes_read"] = counters.bytes_read;
-  to["bytes_written"] = counters.bytes_written;
+  to["bytes_read"] = counters.bytes_read - counters.zeros_read;
+  to["bytes_written"] = counters.bytes_written - counters.zeros_written;
+  to["zeros_read"] = counters.zeros_read;
+  to["zeros_written"] = counters.zeros_written;
   to["bytes_to_device"] = counters.bytes_to_device;
   to["bytes_from_device"] = counters.bytes_from_device;
 }

@@ -15,6 +15,8 @@ namespace ooc {
 RunCounters& RunCounters::operator+=(const RunCounters& other) {
   bytes_read += other.bytes_read;
   bytes_written += other.bytes_written;
+  zeros_read += other.zeros_read;
+  zeros_written += other.zeros_written;
   bytes_to_device += other.bytes_to_device;
   bytes_from_device += other.bytes_from_device;
   compute_seconds += other.compute_seconds;
@@ -205,8 +207,10 @@ void Executor::State::forget() {
 PassReport Executor::State::take_report() {
   PassReport report;
   RunCounters& took = report.counters;
-  took.bytes_read = context.bytes_in.exchange(0);
-  took.bytes_written = context.bytes_out.exchange(0);
+  took.bytes_read = context.moved.in.exchange(0);
+  took.bytes_written = context.moved.out.exchange(0);
+  took.zeros_read = context.moved.zeros_in.exchange(0);
+  took.zeros_written = context.moved.zeros_out.exchange(0);
   if (host) {
     took.bytes_to_device = std::exchange(took.bytes_read, host->take_bytes_read());
     took.bytes_from_device = std::exchange(took.bytes_written, host->take_bytes_written());

@@ -26,8 +26,12 @@ namespace ooc {
 
 // What happened since the counters were last taken.
 struct RunCounters {
-  std::int64_t bytes_read = 0;  // from storage
+  // From and to storage, as the plan counts them: with zeros that storage doesn't hold, which are
+  // not moved.
+  std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
+  std::int64_t zeros_read = 0;
+  std::int64_t zeros_written = 0;
   std::int64_t bytes_to_device = 0;  // over the link to a device with memory of its own
   std::int64_t bytes_from_device = 0;
   double compute_seconds = 0;  // summed over workers

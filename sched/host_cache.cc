@@ -31,28 +31,28 @@ class HostCache::Tensor final : public TensorStore {
       item.read = [stored = stored_, unit, slice](std::byte* to, BlockCompletion came) {
         stored->read(unit, slice, to, std::move(came));
       };
-      if (stored_->needs_verify(unit, slice)) {
-        item.check = [stored = stored_, unit, slice](const std::byte* rows) {
-          stored->verify(unit, slice, rows);
+      if (stored_->needs_settling(unit, slice)) {
+        item.settle = [stored = stored_, unit, slice](std::byte* rows) {
+          stored->settle(unit, slice, rows);
         };
       }
     }
     cache_.transfers_.to_device(std::move(item), cache_.place(index_, unit, slice), data,
                                 std::move(done));
   }
-  void write(std::int64_t unit, std::int64_t slice, std::byte* data,
+  void write(std::int64_t unit, std::int64_t slice, std::byte* data, std::int64_t,
              BlockCompletion done) override {
     HostItem item = this->item(unit, slice);
     if (is_stored(unit)) {
       item.write = [stored = stored_, unit, slice](std::byte* from, BlockCompletion went) {
-        stored->write(unit, slice, from, std::move(went));
+        stored->write(unit, slice, from, 0, std::move(went));
       };
     }
     cache_.transfers_.from_device(std::move(item), cache_.place(index_, unit, slice), data,
                                   std::move(done));
   }
-  bool needs_verify(std::int64_t, std::int64_t) const override { return false; }
-  void verify(std::int64_t, std::int64_t, const std::byte*) const override {}
+  bool needs_settling(std::int64_t, std::int64_t) const override { return false; }
+  void settle(std::int64_t, std::int64_t, std::byte*) const override {}
 
  private:
   HostItem item(std::int64_t unit, std::int64_t slice) const {
@@ -95,7 +95,7 @@ class HostCache::Edges final : public EdgeSource {
       stored_.read(chunk, to, std::move(came));
     };
     if (file().file().needs_verify(static_cast<std::uint64_t>(chunk))) {
-      item.check = [this, chunk, size = item.bytes](const std::byte* read) {
+      item.settle = [this, chunk, size = item.bytes](std::byte* read) {
         stored_.tiles(chunk, {read, size});
       };
     }

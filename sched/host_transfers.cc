@@ -75,15 +75,15 @@ void HostTransfers::from_device(HostItem item, const HostPlace& place, const std
 void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion then) {
   OOC_CHECK(item.read);
   bytes_read_ += static_cast<std::int64_t>(item.bytes);
-  if (!item.check) return item.read(data, std::move(then));
+  if (!item.settle) return item.read(data, std::move(then));
   item.read(data,
-            [this, check = item.check, data, then = std::move(then)](std::exception_ptr error) {
+            [this, settle = item.settle, data, then = std::move(then)](std::exception_ptr error) {
               if (error) return then(std::move(error));
               driver_.run(
-                  [check, data, then] {
+                  [settle, data, then] {
                     std::exception_ptr wrong;
                     try {
-                      check(data);
+                      settle(data);
                     } catch (...) {
                       wrong = std::current_exception();
                     }

@@ -1,7 +1,7 @@
 // Items on their way between a device and storage, through the host's memory: units of tensors and
 // edge chunks alike. An item has a place of its own there, where it stays, or takes a slot.
 //
-//   to the device: storage -> host memory -> checked, by a worker -> device
+//   to the device: storage -> host memory -> settled, by a worker -> device
 //   from it:       device -> host memory -> storage, where the plan stores it
 #pragma once
 
@@ -24,8 +24,8 @@ struct HostItem {
   std::size_t bytes = 0;  // unpadded
   // Submit the transfer between `data` and storage; empty: the item isn't there.
   std::function<void(std::byte*data, BlockCompletion done)> read, write;
-  // Looks at what was read, on a worker; empty: needless. DataError.
-  std::function<void(const std::byte* data)> check;
+  // Goes over what was read, on a worker; empty: needless. DataError.
+  std::function<void(std::byte* data)> settle;
 };
 
 // Where an item stays in the host's memory, and whether it is there; without data: nowhere.

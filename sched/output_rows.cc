@@ -68,10 +68,15 @@ RowsPlace OutputRows::from_storage(std::int64_t unit) {
   BlockWait wait;
   for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
     counters_.bytes_read += unit_payload(tensor_, unit, slice);
+    counters_.zeros_read += at_.stored->zeros(unit, slice);
     const std::int64_t row = to.first_block * tensor_.layout.block_rows;
     at_.stored->read(unit, slice, to.at(tensor_, row, slice), wait.completion());
   }
   wait.wait();
+  for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
+    const std::int64_t row = to.first_block * tensor_.layout.block_rows;
+    at_.stored->settle(unit, slice, to.at(tensor_, row, slice));
+  }
   return to;
 }
 

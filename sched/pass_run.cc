@@ -163,14 +163,8 @@ void PassRun::open_uses() {
     Use& use = uses_[i];
     const TensorUse& planned = pass_.uses[i];
     use.planned = &planned;
-    use.access = {nullptr,
-                  planned.tensor,
-                  nullptr,
-                  &context_.residency,
-                  index_,
-                  &context_.bytes_in,
-                  &context_.bytes_out,
-                  &context_.leaving};
+    use.access = {nullptr, planned.tensor,  nullptr,          &context_.residency,
+                  index_,  &context_.moved, &context_.leaving};
     if (planned.tensor >= 0) {
       use.access.tensor = &context_.plan.tensors[static_cast<std::size_t>(planned.tensor)];
       use.access.store = context_.stores[static_cast<std::size_t>(planned.tensor)];
@@ -267,7 +261,7 @@ void PassRun::open_edges() {
                     return true;
                   });
                 });
-  auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.bytes_in);
+  auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.moved.in);
   edge_loader_ = loader.get();
   edges_ = std::make_unique<ItemStream>(context_.driver, std::move(loader),
                                         slots(pass_.edge_ring, pass_.edge_slots));

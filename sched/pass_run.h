@@ -39,9 +39,7 @@ struct PassContext {
   EdgeStore& out;
   const SelfLoops& self_loops;
   HostCache* host = nullptr;  // below a device; null: the stores are storage's
-  // Into the arena and out of it, unpadded: over the link to a device, else to and from storage.
-  std::atomic<std::int64_t> bytes_in{0};
-  std::atomic<std::int64_t> bytes_out{0};
+  MovedBytes moved{};
   LeavingRows leaving{};
 };
 

@@ -94,7 +94,8 @@ void RowsLoader::load(std::int64_t index, std::byte* data,
     }
     OOC_CHECK(access_.store != nullptr);
     loaded_[index].emplace_back(unit, slice);
-    *access_.bytes_in += unit_payload(*access_.tensor, unit, slice);
+    access_.moved->in += unit_payload(*access_.tensor, unit, slice);
+    access_.moved->zeros_in += access_.store->zeros(unit, slice);
     access_.store->read(unit, slice, place.at(*access_.tensor, first_row(unit), slice),
                         completion());
   });
@@ -105,7 +106,7 @@ bool RowsLoader::needs_check(std::int64_t index) const {
   const auto loaded = loaded_.find(index);
   if (loaded == loaded_.end()) return false;
   return std::any_of(loaded->second.begin(), loaded->second.end(), [&](const auto& unit) {
-    return access_.store->needs_verify(unit.first, unit.second);
+    return access_.store->needs_settling(unit.first, unit.second);
   });
 }
 
@@ -117,7 +118,7 @@ void RowsLoader::check(std::int64_t index, const std::byte* data) {
     loaded = loaded_.at(index);
   }
   for (const auto& [unit, slice] : loaded) {
-    access_.store->verify(unit, slice, place.at(*access_.tensor, first_row(unit), slice));
+    access_.store->settle(unit, slice, place.at(*access_.tensor, first_row(unit), slice));
   }
 }
 

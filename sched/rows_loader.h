@@ -2,6 +2,7 @@
 // piece that holds them, once.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -37,15 +38,21 @@ struct RowsItems {
   RowsItem at(std::int64_t item) const;
 };
 
+// Into the arena and out of it, unpadded: over the link to a device, else to and from storage. The
+// zeros that storage doesn't hold are counted there, too.
+struct MovedBytes {
+  std::atomic<std::int64_t> in{0}, out{0};
+  std::atomic<std::int64_t> zeros_in{0}, zeros_out{0};
+};
+
 // What every use of a tensor in a pass needs to know of it.
 struct TensorAccess {
   const PlannedTensor* tensor = nullptr;
   int index = -1;                // of the plan's tensors; -1: in no piece and no store
   TensorStore* store = nullptr;  // null: in none
   Residency* residency = nullptr;
-  int pass = 0;                                    // counted over all sections
-  std::atomic<std::int64_t>* bytes_in = nullptr;   // into the arena
-  std::atomic<std::int64_t>* bytes_out = nullptr;  // and out of it
+  int pass = 0;  // counted over all sections
+  MovedBytes* moved = nullptr;
   LeavingRows* leaving = nullptr;
 
   // Of the piece that holds the block; -1: none.

@@ -117,15 +117,39 @@ void RowsWriter::write(std::int64_t index) {
   OOC_CHECK(access_.store != nullptr);
   units_.at(index).writes = end_slice_ - first_slice_;
   writes_ += end_slice_ - first_slice_;
+  // What a piece holds is used as it is.
+  const bool packs =
+      access_.store->packs() && access_.piece(index * access_.tensor->unit_blocks) < 0;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    *access_.bytes_out += unit_payload(*access_.tensor, index, slice);
+    access_.moved->out += unit_payload(*access_.tensor, index, slice);
     std::byte* const rows = at(index * unit_rows(), slice);
     const auto bytes = static_cast<std::size_t>(unit_bytes(*access_.tensor, index, slice));
     access_.leaving->add({access_.index, index, slice}, {rows, bytes});
-    access_.store->write(
-        index, slice, rows,
-        driver_.expect([self = shared_from_this(), index, slice] { self->wrote(index, slice); }));
+    if (packs) {
+      pack(index, slice, rows);
+    } else {
+      submit(index, slice, rows, 0);
+    }
   }
+}
+
+// Other rows may wait for the memory, the tasks in the queue for none.
+void RowsWriter::pack(std::int64_t index, std::int64_t slice, std::byte* rows) {
+  const auto zeros = std::make_shared<std::int64_t>(0);
+  driver_.run([store = access_.store, index, slice, rows,
+               zeros] { *zeros = store->pack(index, slice, rows); },
+              [self = shared_from_this(), index, slice, rows, zeros] {
+                self->submit(index, slice, rows, *zeros);
+              },
+              Turn::kNext);
+}
+
+void RowsWriter::submit(std::int64_t index, std::int64_t slice, std::byte* rows,
+                        std::int64_t zeros) {
+  access_.moved->zeros_out += zeros;
+  access_.store->write(
+      index, slice, rows, zeros,
+      driver_.expect([self = shared_from_this(), index, slice] { self->wrote(index, slice); }));
 }
 
 void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {

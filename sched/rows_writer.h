@@ -47,6 +47,8 @@ class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
   void for_each_slice_in_part(std::int64_t unit, Visit&& visit) const;
   void finish_unit(std::int64_t unit);
   void write(std::int64_t unit);
+  void pack(std::int64_t index, std::int64_t slice, std::byte* rows);
+  void submit(std::int64_t index, std::int64_t slice, std::byte* rows, std::int64_t zeros);
   void wrote(std::int64_t unit, std::int64_t slice);
   void close(std::int64_t unit);
   std::int64_t unit_rows() const {

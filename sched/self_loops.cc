@@ -47,7 +47,7 @@ bool SelfLoops::read(const TensorStore& degrees, const std::atomic<bool>* stop) 
     }
     wait.wait();
     for (std::int64_t unit = first; unit < end; ++unit) {
-      if (degrees.needs_verify(unit, 0)) degrees.verify(unit, 0, data(unit));
+      if (degrees.needs_settling(unit, 0)) degrees.settle(unit, 0, data(unit));
       const std::int64_t row = unit * unit_rows;
       add(reinterpret_cast<const std::int32_t*>(data(unit)), row,
           std::min(unit_rows, layout.rows - row), words);

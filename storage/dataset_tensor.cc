@@ -20,15 +20,15 @@ void DatasetTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
   chunks_.read(chunk(unit, slice), data, std::move(done));
 }
 
-void DatasetTensor::write(std::int64_t, std::int64_t, std::byte*, BlockCompletion) {
+void DatasetTensor::write(std::int64_t, std::int64_t, std::byte*, std::int64_t, BlockCompletion) {
   OOC_CHECK(!"a dataset is never written");
 }
 
-bool DatasetTensor::needs_verify(std::int64_t unit, std::int64_t slice) const {
+bool DatasetTensor::needs_settling(std::int64_t unit, std::int64_t slice) const {
   return file_.file().needs_verify(chunk(unit, slice));
 }
 
-void DatasetTensor::verify(std::int64_t unit, std::int64_t slice, const std::byte* data) const {
+void DatasetTensor::settle(std::int64_t unit, std::int64_t slice, std::byte* data) const {
   const std::uint64_t index = chunk(unit, slice);
   chunks_.payload(index, data);
 }

@@ -18,9 +18,10 @@ class DatasetTensor final : public TensorStore {
   void read(std::int64_t unit, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override;
   // A programmer's mistake.
-  void write(std::int64_t unit, std::int64_t slice, std::byte* data, BlockCompletion done) override;
-  bool needs_verify(std::int64_t unit, std::int64_t slice) const override;
-  void verify(std::int64_t unit, std::int64_t slice, const std::byte* data) const override;
+  void write(std::int64_t unit, std::int64_t slice, std::byte* data, std::int64_t zeros,
+             BlockCompletion done) override;
+  bool needs_settling(std::int64_t unit, std::int64_t slice) const override;
+  void settle(std::int64_t unit, std::int64_t slice, std::byte* data) const override;
 
  private:
   std::uint64_t chunk(std::int64_t unit, std::int64_t slice) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "storage/errors.h"
+#include "storage/zero_packing.h"
 
 namespace ooc {
 namespace {
@@ -40,29 +41,40 @@ std::uint64_t unit_payload_bytes(const TensorLayout& layout, DType dtype, std::i
 
 ScratchTensor::ScratchTensor(BlockIo& io, const std::string& directory, DType dtype,
                              const TensorLayout& layout)
-    : io_(io), dtype_(dtype), layout_(layout), unit_blocks_(scratch_unit_blocks(layout, dtype)) {
-  const std::int64_t units = ceil_div(layout.block_count(), unit_blocks_);
+    : io_(io),
+      dtype_(dtype),
+      layout_(layout),
+      unit_blocks_(scratch_unit_blocks(layout, dtype)),
+      units_(ceil_div(layout.block_count(), unit_blocks_)),
+      zeros_(static_cast<std::size_t>(units_ * layout.slice_count())) {
   std::uint64_t end = 0;
   for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
     slice_offsets_.push_back(end);
-    for (std::int64_t unit = 0; unit < units; ++unit) {
-      end += io_aligned(unit_payload_bytes(layout, dtype, unit_blocks_, unit, slice));
+    for (std::int64_t unit = 0; unit < units_; ++unit) {
+      end += io_aligned(unit_payload_bytes(layout, dtype_, unit_blocks_, unit, slice));
     }
   }
   file_ = io.create_temporary(directory, end);
 }
 
+std::span<std::byte> ScratchTensor::rows(std::int64_t unit, std::int64_t slice,
+                                         std::byte* data) const {
+  return {data, unit_payload_bytes(layout_, dtype_, unit_blocks_, unit, slice)};
+}
+
 BlockRequest ScratchTensor::request(BlockRequest::Kind kind, std::int64_t unit, std::int64_t slice,
                                     std::byte* data, BlockCompletion done) const {
-  OOC_CHECK(unit >= 0 && unit * unit_blocks_ < layout_.block_count());
+  OOC_CHECK(unit >= 0 && unit < units_);
   const auto whole = io_aligned(unit_payload_bytes(layout_, dtype_, unit_blocks_, 0, slice));
-  return {
-      kind,
-      file_.get(),
-      slice_offsets_[static_cast<std::size_t>(slice)] + static_cast<std::uint64_t>(unit) * whole,
-      data,
-      unit_payload_bytes(layout_, dtype_, unit_blocks_, unit, slice),
-      std::move(done)};
+  const auto left_out = static_cast<std::uint64_t>(zeros(unit, slice));
+  const std::uint64_t begin =
+      slice_offsets_[static_cast<std::size_t>(slice)] + static_cast<std::uint64_t>(unit) * whole;
+  return {kind,
+          file_.get(),
+          begin + left_out,
+          data + left_out,
+          rows(unit, slice, data).size() - left_out,
+          std::move(done)};
 }
 
 void ScratchTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
@@ -70,8 +82,18 @@ void ScratchTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
   io_.submit(request(BlockRequest::Kind::kRead, unit, slice, data, std::move(done)));
 }
 
+void ScratchTensor::settle(std::int64_t unit, std::int64_t slice, std::byte* data) const {
+  if (zeros(unit, slice) == 0) return;
+  unpack_zeros(rows(unit, slice, data), static_cast<std::size_t>(zeros(unit, slice)));
+}
+
+std::int64_t ScratchTensor::pack(std::int64_t unit, std::int64_t slice, std::byte* data) {
+  return packs() ? static_cast<std::int64_t>(pack_zeros(rows(unit, slice, data))) : 0;
+}
+
 void ScratchTensor::write(std::int64_t unit, std::int64_t slice, std::byte* data,
-                          BlockCompletion done) {
+                          std::int64_t zeros, BlockCompletion done) {
+  zeros_[index(unit, slice)] = zeros;
   io_.submit(request(BlockRequest::Kind::kWrite, unit, slice, data, std::move(done)));
 }
 

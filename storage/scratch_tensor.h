@@ -1,11 +1,13 @@
 // A vertex tensor that is written and rewritten: what a run makes and doesn't fit memory. Its units
 // have no checksums and lie in a temporary file that is gone with the object, however the process
-// ends.
+// ends. The file has room for all of them as they are; what is packed (zero_packing.h) leaves the
+// beginning of its unit's place alone.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,19 +26,33 @@ class ScratchTensor final : public TensorStore {
   std::int64_t unit_blocks() const override { return unit_blocks_; }
   void read(std::int64_t unit, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override;
-  void write(std::int64_t unit, std::int64_t slice, std::byte* data, BlockCompletion done) override;
-  bool needs_verify(std::int64_t, std::int64_t) const override { return false; }
-  void verify(std::int64_t, std::int64_t, const std::byte*) const override {}
+  bool needs_settling(std::int64_t unit, std::int64_t slice) const override {
+    return zeros(unit, slice) > 0;
+  }
+  void settle(std::int64_t unit, std::int64_t slice, std::byte* data) const override;
+  std::int64_t zeros(std::int64_t unit, std::int64_t slice) const override {
+    return zeros_[index(unit, slice)];
+  }
+  bool packs() const override { return dtype_ == DType::kF32; }
+  std::int64_t pack(std::int64_t unit, std::int64_t slice, std::byte* data) override;
+  void write(std::int64_t unit, std::int64_t slice, std::byte* data, std::int64_t zeros,
+             BlockCompletion done) override;
 
  private:
+  std::size_t index(std::int64_t unit, std::int64_t slice) const {
+    return static_cast<std::size_t>(slice * units_ + unit);
+  }
+  // The unit's, at `data`.
+  std::span<std::byte> rows(std::int64_t unit, std::int64_t slice, std::byte* data) const;
   BlockRequest request(BlockRequest::Kind kind, std::int64_t unit, std::int64_t slice,
                        std::byte* data, BlockCompletion done) const;
 
   BlockIo& io_;
   DType dtype_;
   TensorLayout layout_;
-  std::int64_t unit_blocks_;
+  std::int64_t unit_blocks_, units_;
   std::vector<std::uint64_t> slice_offsets_;
+  std::vector<std::int64_t> zeros_;  // bytes, by unit and slice
   std::unique_ptr<BlockFile> file_;
 };
 

@@ -25,12 +25,24 @@ class TensorStore {
   // slice_stride() elements.
   virtual void read(std::int64_t unit, std::int64_t slice, std::byte* data,
                     BlockCompletion done) const = 0;
-  virtual void write(std::int64_t unit, std::int64_t slice, std::byte* data,
+  // Whether what was read has to be gone over before it is used: a checksum to be compared, which
+  // is DataError where it differs, zeros to be put back. settle() does it. Takes time: not for
+  // completions.
+  virtual bool needs_settling(std::int64_t unit, std::int64_t slice) const = 0;
+  virtual void settle(std::int64_t unit, std::int64_t slice, std::byte* data) const = 0;
+  // The bytes of the unit's slice that read() doesn't move: zeros.
+  virtual std::int64_t zeros(std::int64_t /*unit*/, std::int64_t /*slice*/) const { return 0; }
+
+  // Whether pack() may be of use.
+  virtual bool packs() const { return false; }
+  // Leaves the zeros out, in place, before write(); returns the bytes that are left out, at the
+  // beginning. The rows can't be used any more, unless that is 0. Takes time: not for completions.
+  virtual std::int64_t pack(std::int64_t /*unit*/, std::int64_t /*slice*/, std::byte* /*data*/) {
+    return 0;
+  }
+  // Submits; `zeros`: what pack() left out, 0 for rows as they are.
+  virtual void write(std::int64_t unit, std::int64_t slice, std::byte* data, std::int64_t zeros,
                      BlockCompletion done) = 0;
-  // Whether what was read has a checksum to be compared; verify() does it: DataError. Takes time:
-  // not for completions.
-  virtual bool needs_verify(std::int64_t unit, std::int64_t slice) const = 0;
-  virtual void verify(std::int64_t unit, std::int64_t slice, const std::byte* data) const = 0;
 };
 
 }  // namespace ooc

@@ -39,9 +39,11 @@ class Degrees final : public TensorStore {
     }
     done(nullptr);
   }
-  void write(std::int64_t, std::int64_t, std::byte*, BlockCompletion) override { FAIL(); }
-  bool needs_verify(std::int64_t unit, std::int64_t) const override { return unit % 2 == 1; }
-  void verify(std::int64_t unit, std::int64_t, const std::byte*) const override {
+  void write(std::int64_t, std::int64_t, std::byte*, std::int64_t, BlockCompletion) override {
+    FAIL();
+  }
+  bool needs_settling(std::int64_t unit, std::int64_t) const override { return unit % 2 == 1; }
+  void settle(std::int64_t unit, std::int64_t, std::byte*) const override {
     CHECK(unit % 2 == 1);
     ++verified;
   }

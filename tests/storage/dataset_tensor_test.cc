@@ -44,10 +44,10 @@ TEST_CASE("dataset_tensor: units are the file's chunks, verified once") {
         const std::int64_t rows = (end - block) * layout.block_rows + layout.rows_of(end);
         const std::size_t bytes = static_cast<std::size_t>(rows * layout.slice_stride(slice)) *
                                   dtype_bytes(tensor.dtype());
-        CHECK(tensor.needs_verify(unit, slice));
+        CHECK(tensor.needs_settling(unit, slice));
         const AlignedBuffer buffer = read(tensor, unit, slice, bytes);
-        tensor.verify(unit, slice, buffer.data());
-        CHECK(!tensor.needs_verify(unit, slice));
+        tensor.settle(unit, slice, buffer.data());
+        CHECK(!tensor.needs_settling(unit, slice));
         CHECK(std::memcmp(buffer.data(), file.chunk(block, slice), bytes) == 0);
       }
     }
@@ -61,8 +61,8 @@ TEST_CASE("dataset_tensor: a changed byte is an error of the data") {
   const DatasetTensor tensor(io, *dataset.tensor("features"));
   AlignedBuffer buffer = read(tensor, 0, 0, 60 * 5 * 4);
   buffer.data()[17] ^= std::byte{1};
-  CHECK_THROWS_AS(tensor.verify(0, 0, buffer.data()), DataError);
-  CHECK(tensor.needs_verify(0, 0));
+  CHECK_THROWS_AS(tensor.settle(0, 0, buffer.data()), DataError);
+  CHECK(tensor.needs_settling(0, 0));
 }
 
 }  // namespace ooc

@@ -59,7 +59,7 @@ void write_all(ScratchTensor& tensor, std::uint64_t version) {
   for_each_unit(tensor, [&](std::int64_t unit, std::int64_t slice, std::uint64_t number) {
     AlignedBuffer& buffer = buffers.emplace_back(bytes_of(tensor, unit, slice));
     fill_pattern({buffer.data(), buffer.size()}, number, version);
-    tensor.write(unit, slice, buffer.data(), wait.completion());
+    tensor.write(unit, slice, buffer.data(), 0, wait.completion());
   });
   wait.wait();
 }
@@ -88,7 +88,7 @@ TEMPLATE_TEST_CASE("scratch_tensor: units are zero, written, rewritten and read 
   AlignedBuffer buffer(bytes_of(tensor, 1, 1));
   fill_pattern({buffer.data(), buffer.size()}, 9, 2);
   BlockWait wait;
-  tensor.write(1, 1, buffer.data(), wait.completion());
+  tensor.write(1, 1, buffer.data(), 0, wait.completion());
   wait.wait();
   for_each_unit(tensor, [&](std::int64_t unit, std::int64_t slice, std::uint64_t number) {
     const std::size_t bytes = bytes_of(tensor, unit, slice);
@@ -116,6 +116,48 @@ TEST_CASE("scratch_tensor: no space is one clear error before anything is writte
   // What another gives back can be had.
   const TensorLayout fits{2048, 64, 1024};
   for (int i = 0; i < 5; ++i) ScratchTensor(*f.io, f.root, DType::kF32, fits);
+}
+
+TEST_CASE("scratch_tensor: units without their zeros, and whole ones again") {
+  InMemory f;
+  const TensorLayout layout{1000, 64, 128};
+  ScratchTensor tensor(*f.io, f.root, DType::kF32, layout);
+  REQUIRE(tensor.packs());
+  const auto write = [&](std::int64_t unit, float step) {
+    AlignedBuffer buffer(bytes_of(tensor, unit, 1));
+    auto* rows = reinterpret_cast<float*>(buffer.data());
+    for (std::size_t i = 0; i < buffer.size() / sizeof(float); ++i) {
+      rows[i] = i % 4 == 0 || step == 0 ? 1 + static_cast<float>(i) * step : 0;
+    }
+    const std::int64_t zeros = tensor.pack(unit, 1, buffer.data());
+    BlockWait wait;
+    tensor.write(unit, 1, buffer.data(), zeros, wait.completion());
+    wait.wait();
+    CHECK(tensor.zeros(unit, 1) == zeros);
+    CHECK(tensor.needs_settling(unit, 1) == (zeros > 0));
+    return zeros;
+  };
+  const auto check = [&](std::int64_t unit, float step) {
+    AlignedBuffer back = read(tensor, unit, 1);
+    tensor.settle(unit, 1, back.data());
+    const auto* rows = reinterpret_cast<const float*>(back.data());
+    bool same = true;
+    for (std::size_t i = 0; i < bytes_of(tensor, unit, 1) / sizeof(float); ++i) {
+      same &= rows[i] == (i % 4 == 0 || step == 0 ? 1 + static_cast<float>(i) * step : 0);
+    }
+    CHECK(same);
+  };
+  CHECK(write(2, 1) == 8192);  // of 16,384 bytes 4,096 are values, 512 bits of a mask
+  CHECK(write(3, 0) == 0);
+  CHECK(write(7, 2) > 0);  // a unit that is no whole one
+  CHECK(tensor.zeros(2, 0) == 0);
+  check(2, 1);
+  check(3, 0);
+  check(7, 2);
+  CHECK(write(2, 0) == 0);
+  CHECK(write(3, 3) == 8192);
+  check(2, 0);
+  check(3, 3);
 }
 
 TEST_CASE("scratch_tensor: a failing write is reported, torn ones too") {

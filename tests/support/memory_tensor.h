@@ -50,7 +50,7 @@ class MemoryTensor final : public AnyMemoryTensor {
                   static_cast<std::size_t>(layout_.slice_cols(slice)) * sizeof(T));
     }
     BlockWait wait;
-    store_->write(first / (store_->unit_blocks() * layout_.block_rows), slice, buffer.data(),
+    store_->write(first / (store_->unit_blocks() * layout_.block_rows), slice, buffer.data(), 0,
                   wait.completion());
     wait.wait();
   }
