@@ -241,6 +241,9 @@ TEST_CASE("executor: however long rows are on their way to storage, nothing over
         check_same(result, expected);
         check_bytes(result);
         CHECK(result.plan.bytes_written > 0);
+        if (strategy != Strategy::kNone) continue;  // which keeps nothing
+        CHECK(result.runs.back().zeros_written > 0);
+        CHECK(result.runs.back().zeros_read >= result.runs.back().zeros_written);
       }
     }
   }
