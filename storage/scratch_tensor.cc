@@ -45,8 +45,11 @@ ScratchTensor::ScratchTensor(BlockIo& io, const std::string& directory, DType dt
       dtype_(dtype),
       layout_(layout),
       unit_blocks_(scratch_unit_blocks(layout, dtype)),
-      units_(ceil_div(layout.block_count(), unit_blocks_)),
-      zeros_(static_cast<std::size_t>(units_ * layout.slice_count())) {
+      units_(ceil_div(layout.block_count(), unit_blocks_)) {
+  // Of a page nothing can be left out.
+  if (dtype == DType::kF32 && rows(0, 0, nullptr).size() > kIoAlignment) {
+    zeros_.resize(static_cast<std::size_t>(units_ * layout.slice_count()));
+  }
   std::uint64_t end = 0;
   for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
     slice_offsets_.push_back(end);
@@ -83,8 +86,10 @@ void ScratchTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
 }
 
 void ScratchTensor::settle(std::int64_t unit, std::int64_t slice, std::byte* data) const {
-  if (zeros(unit, slice) == 0) return;
-  unpack_zeros(rows(unit, slice, data), static_cast<std::size_t>(zeros(unit, slice)));
+  const auto begin = static_cast<std::size_t>(zeros(unit, slice));
+  if (begin == 0 || unpack_zeros(rows(unit, slice, data), begin)) return;
+  throw DataError("what was written came back as something else", file_->path(),
+                  "the disk may be failing: use another one for scratch");
 }
 
 std::int64_t ScratchTensor::pack(std::int64_t unit, std::int64_t slice, std::byte* data) {
@@ -93,7 +98,7 @@ std::int64_t ScratchTensor::pack(std::int64_t unit, std::int64_t slice, std::byt
 
 void ScratchTensor::write(std::int64_t unit, std::int64_t slice, std::byte* data,
                           std::int64_t zeros, BlockCompletion done) {
-  zeros_[index(unit, slice)] = zeros;
+  if (packs()) zeros_[index(unit, slice)] = zeros;
   io_.submit(request(BlockRequest::Kind::kWrite, unit, slice, data, std::move(done)));
 }
 

@@ -31,9 +31,9 @@ class ScratchTensor final : public TensorStore {
   }
   void settle(std::int64_t unit, std::int64_t slice, std::byte* data) const override;
   std::int64_t zeros(std::int64_t unit, std::int64_t slice) const override {
-    return zeros_[index(unit, slice)];
+    return packs() ? zeros_[index(unit, slice)] : 0;
   }
-  bool packs() const override { return dtype_ == DType::kF32; }
+  bool packs() const override { return !zeros_.empty(); }
   std::int64_t pack(std::int64_t unit, std::int64_t slice, std::byte* data) override;
   void write(std::int64_t unit, std::int64_t slice, std::byte* data, std::int64_t zeros,
              BlockCompletion done) override;
@@ -52,7 +52,7 @@ class ScratchTensor final : public TensorStore {
   TensorLayout layout_;
   std::int64_t unit_blocks_, units_;
   std::vector<std::uint64_t> slice_offsets_;
-  std::vector<std::int64_t> zeros_;  // bytes, by unit and slice
+  std::vector<std::int64_t> zeros_;  // bytes, by unit and slice; empty: never packed
   std::unique_ptr<BlockFile> file_;
 };
 

@@ -11,14 +11,13 @@
 #include <vector>
 
 #include "storage/block_file.h"
-#include "storage/errors.h"
 
 namespace ooc {
 namespace {
 
 // Elements that are packed at once: a byte of the mask.
 constexpr std::size_t kGroup = 8;
-using Group [[gnu::vector_size(kGroup * sizeof(std::int32_t))]] = std::int32_t;
+typedef std::int32_t Group __attribute__((vector_size(kGroup * sizeof(std::int32_t))));
 constexpr std::size_t kGroupBytes = sizeof(Group);
 // Of the bytes, what must be left out to be worth it; the first ones tell of the others.
 constexpr std::size_t kWorthwhile = 8, kFirst = 16;
@@ -43,11 +42,17 @@ constexpr Moves make_moves() {
 }
 constexpr Moves kMoves = make_moves();
 
-Group indices(const std::array<std::uint8_t, kGroup>& moves) {
-  using Bytes [[gnu::vector_size(kGroup)]] = std::uint8_t;
-  Bytes bytes;
-  std::memcpy(&bytes, moves.data(), sizeof bytes);
-  return __builtin_convertvector(bytes, Group);
+// Each place's element from where `moves` says.
+Group moved(const Group& group, const std::array<std::uint8_t, kGroup>& moves) {
+#ifdef __AVX2__
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(moves.data()));
+  return reinterpret_cast<Group>(
+      _mm256_permutevar8x32_epi32(reinterpret_cast<__m256i>(group), _mm256_cvtepu8_epi32(bytes)));
+#else
+  Group out{};
+  for (std::size_t place = 0; place < kGroup; ++place) out[place] = group[moves[place]];
+  return out;
+#endif
 }
 
 Group load(const std::byte* from) {
@@ -63,11 +68,12 @@ std::uint8_t mask_of(Group group) {
   const __m256i zeros =
       _mm256_cmpeq_epi32(reinterpret_cast<__m256i>(group), _mm256_setzero_si256());
   return static_cast<std::uint8_t>(~_mm256_movemask_ps(_mm256_castsi256_ps(zeros)));
-#endif
+#else
   const Group bits = (group != 0) & kBits;
   std::int32_t mask = 0;
   for (std::size_t place = 0; place < kGroup; ++place) mask |= bits[place];
   return static_cast<std::uint8_t>(mask);
+#endif
 }
 
 // Of a worker's own.
@@ -103,22 +109,21 @@ std::size_t pack_zeros(std::span<std::byte> rows) {
   std::byte* to = rows.data() + rows.size();
   for (std::size_t i = groups; i-- > 0;) {
     const Group group = load(rows.data() + i * kGroupBytes);
-    const Group moved = __builtin_shuffle(group, indices(kMoves.pack[masks[i]]));
-    std::memcpy(to - kGroupBytes, &moved, sizeof moved);
+    const Group packed_group = moved(group, kMoves.pack[masks[i]]);
+    std::memcpy(to - kGroupBytes, &packed_group, sizeof packed_group);
     to -= bytes_of(masks[i]);
   }
   std::memcpy(rows.data() + begin, masks.data(), groups);
   return begin;
 }
 
-void unpack_zeros(std::span<std::byte> rows, std::size_t begin) {
+bool unpack_zeros(std::span<std::byte> rows, std::size_t begin) {
   const std::size_t groups = rows.size() / kGroupBytes;
-  OOC_CHECK(rows.size() % kGroupBytes == 0 && begin + groups <= rows.size());
   std::vector<std::uint8_t>& masks = masks_of(groups);
   std::memcpy(masks.data(), rows.data() + begin, groups);
   std::size_t values = 0;
   for (const std::uint8_t mask : masks) values += bytes_of(mask);
-  OOC_CHECK(begin + groups + values <= rows.size());
+  if (begin + groups + values > rows.size()) return false;
   const std::byte* from = rows.data() + rows.size() - values;
   const std::byte* const end = rows.data() + rows.size();
   for (std::size_t i = 0; i < groups; ++i) {
@@ -128,11 +133,11 @@ void unpack_zeros(std::span<std::byte> rows, std::size_t begin) {
     } else {
       std::memcpy(&group, from, static_cast<std::size_t>(end - from));
     }
-    const Group moved = __builtin_shuffle(group, indices(kMoves.unpack[masks[i]]));
-    const Group kept = ((kBits & masks[i]) != 0) & moved;
+    const Group kept = ((kBits & masks[i]) != 0) & moved(group, kMoves.unpack[masks[i]]);
     std::memcpy(rows.data() + i * kGroupBytes, &kept, sizeof kept);
     from += bytes_of(masks[i]);
   }
+  return true;
 }
 
 }  // namespace ooc

@@ -15,7 +15,7 @@ namespace ooc {
 // Packs, and returns where what is left begins, at a multiple of kIoAlignment; 0, and nothing has
 // changed, where an eighth of the bytes or less would be left out, or the first rows look like it.
 std::size_t pack_zeros(std::span<std::byte> rows);
-// The rows that pack_zeros() left from `begin` on.
-void unpack_zeros(std::span<std::byte> rows, std::size_t begin);
+// The rows that pack_zeros() left from `begin` on; false where it can't have left what is there.
+bool unpack_zeros(std::span<std::byte> rows, std::size_t begin);
 
 }  // namespace ooc

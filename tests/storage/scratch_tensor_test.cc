@@ -1,6 +1,7 @@
 #include "storage/scratch_tensor.h"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <vector>
 
 #include "storage/vertex_tensor.h"
@@ -158,6 +159,10 @@ TEST_CASE("scratch_tensor: units without their zeros, and whole ones again") {
   CHECK(write(3, 3) == 8192);
   check(2, 0);
   check(3, 3);
+  AlignedBuffer damaged(bytes_of(tensor, 3, 1));
+  std::memset(damaged.data(), 0xff, damaged.size());
+  CHECK_THAT(error_of<DataError>([&] { tensor.settle(3, 1, damaged.data()); }),
+             Catch::Matchers::StartsWith("what was written came back as something else"));
 }
 
 TEST_CASE("scratch_tensor: a failing write is reported, torn ones too") {

@@ -45,7 +45,7 @@ std::size_t round_trip(const std::vector<float>& elements) {
   CHECK(begin % kIoAlignment == 0);
   if (begin > 0) {
     std::memset(rows.data(), 0xff, begin);
-    unpack_zeros(rows, begin);
+    CHECK(unpack_zeros(rows, begin));
   }
   CHECK(std::memcmp(rows.data(), elements.data(), rows.size()) == 0);
   return begin;
@@ -100,6 +100,15 @@ TEST_CASE("zero_packing: all that is no +0 is kept, to the bit") {
   for (std::size_t i = 0; i < std::size(odd); ++i) rows[i * 1001] = odd[i];
   CHECK(values_in(rows) == std::size(odd));
   CHECK(round_trip(rows) > 0);
+}
+
+TEST_CASE("zero_packing: what can't have been packed is not unpacked") {
+  test::AlignedBuffer buffer(16 * kIoAlignment);
+  std::memset(buffer.data(), 0, buffer.size());
+  const std::size_t begin = pack_zeros({buffer.data(), buffer.size()});
+  CHECK(begin == 15 * kIoAlignment);
+  std::memset(buffer.data() + begin, 0xff, kIoAlignment);  // a mask that knows no zeros
+  CHECK(!unpack_zeros({buffer.data(), buffer.size()}, begin));
 }
 
 }  // namespace ooc
