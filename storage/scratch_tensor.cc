@@ -88,8 +88,8 @@ void ScratchTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
 void ScratchTensor::settle(std::int64_t unit, std::int64_t slice, std::byte* data) const {
   const auto begin = static_cast<std::size_t>(zeros(unit, slice));
   if (begin == 0 || unpack_zeros(rows(unit, slice, data), begin)) return;
-  throw DataError("what was written came back as something else", file_->path(),
-                  "the disk may be failing: use another one for scratch");
+  throw IoError("what was written came back as something else", file_->path(),
+                "the disk may be failing: use another one for scratch");
 }
 
 std::int64_t ScratchTensor::pack(std::int64_t unit, std::int64_t slice, std::byte* data) {

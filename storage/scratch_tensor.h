@@ -29,6 +29,7 @@ class ScratchTensor final : public TensorStore {
   bool needs_settling(std::int64_t unit, std::int64_t slice) const override {
     return zeros(unit, slice) > 0;
   }
+  // IoError where what is there can't be what was written.
   void settle(std::int64_t unit, std::int64_t slice, std::byte* data) const override;
   std::int64_t zeros(std::int64_t unit, std::int64_t slice) const override {
     return packs() ? zeros_[index(unit, slice)] : 0;

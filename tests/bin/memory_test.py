@@ -8,12 +8,10 @@ import re
 import numpy as np
 
 import programs
-from programs import ProgramTest
+from programs import MOVED, ZEROS, ProgramTest
 from train_test import curve, metrics
 
 MIB = 1 << 20
-# What moved, and what storage doesn't hold: together what a plan counts.
-MOVED, ZEROS = ("bytes_read", "bytes_written"), ("zeros_read", "zeros_written")
 
 
 class MemoryTest(ProgramTest):

@@ -15,12 +15,10 @@ import time
 
 import numpy as np
 import programs
-from programs import ProgramTest
+from programs import MOVED, ZEROS, ProgramTest
 
 VERTICES, FEATURES, CLASSES, DEGREE = 32_000, 96, 8, 8
 MIB = 1 << 20
-# What moved, and what storage doesn't hold: together what a plan counts.
-MOVED, ZEROS = ("bytes_read", "bytes_written"), ("zeros_read", "zeros_written")
 KILLS = 20
 OTHER_MODELS = {
     "sage": ("--model", "sage", "--layers", 2, "--hidden", 64),

@@ -15,6 +15,9 @@ import numpy as np
 # The folder of the programs is the first argument of every test.
 BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/bin").resolve()
 
+# Of metrics.jsonl: what moved, and what needn't. Together what a plan counts.
+MOVED, ZEROS = ("bytes_read", "bytes_written"), ("zeros_read", "zeros_written")
+
 # In a second: bytes, elements of dropout, multiply-adds.
 RATES = {"storage_read": 2e9, "storage_write": 4.5e9, "storage_both": 2.9e9, "gather": 2.6e10,
          "elementwise": 1.3e11, "dropout": 3.3e9, "multiply_adds": 1.1e11, "row_sums": 1.2e11}

@@ -161,7 +161,7 @@ TEST_CASE("scratch_tensor: units without their zeros, and whole ones again") {
   check(3, 3);
   AlignedBuffer damaged(bytes_of(tensor, 3, 1));
   std::memset(damaged.data(), 0xff, damaged.size());
-  CHECK_THAT(error_of<DataError>([&] { tensor.settle(3, 1, damaged.data()); }),
+  CHECK_THAT(error_of<IoError>([&] { tensor.settle(3, 1, damaged.data()); }),
              Catch::Matchers::StartsWith("what was written came back as something else"));
 }
 

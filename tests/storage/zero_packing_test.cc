@@ -65,8 +65,10 @@ TEST_CASE("zero_packing: rows come back bit by bit, in as few pages as they need
 }
 
 TEST_CASE("zero_packing: dense rows stay as they are") {
-  for (const double zeros : {0.0, 0.05, 0.12})
+  for (const double zeros : {0.0, 0.05, 0.12}) {
+    INFO("zeros " << zeros);
     CHECK(round_trip(elements(64 * kPage, zeros, 2)) == 0);
+  }
   std::vector<float> late(64 * kPage);  // zeros, but not in the first rows
   std::fill_n(late.begin(), 8 * kPage, 1.0f);
   CHECK(round_trip(late) == 0);
