@@ -158,6 +158,28 @@ void softmax_cross_entropy_gradient(GradientBuilder& builder, const Operation& o
               builder.graph().apply("softmax_cross_entropy_gradient", op.inputs, op.attributes));
 }
 
+// Shares of elements that aren't zero (OperatorDef::density). Operands count as independent, and
+// either sign as as likely.
+using Shares = std::vector<double>;
+
+double first_share(const Attributes& attributes, const Shares& operands) {
+  return attributes.shift == 0 ? operands[0] : 1;
+}
+
+double half_of_first(const Attributes&, const Shares& operands) { return operands[0] / 2; }
+
+double share_left(const Attributes& attributes, const Shares& operands) {
+  return (1 - attributes.value) * operands[0];
+}
+
+double share_of_both(const Attributes&, const Shares& operands) {
+  return operands[0] * operands[1];
+}
+
+double share_of_either(const Attributes&, const Shares& operands) {
+  return 1 - (1 - operands[0]) * (1 - operands[1]);
+}
+
 using Table = std::map<std::string, OperatorDef, std::less<>>;
 
 Table built_in_operators() {
@@ -194,6 +216,14 @@ Table built_in_operators() {
   for (const OperatorDef& entry : entries) table.emplace(entry.name, entry);
   for (const OperatorDef& entry : edge_operators()) table.emplace(entry.name, entry);
   for (const OperatorDef& entry : row_operators()) table.emplace(entry.name, entry);
+  const std::pair<const char*, decltype(OperatorDef::density)> densities[] = {
+      {"relu", half_of_first},      {"positive_bits", first_share},   {"dropout", share_left},
+      {"keep_bits", share_of_both}, {"relu_gradient", share_of_both}, {"mul", share_of_both},
+      {"add", share_of_either},     {"sub", share_of_either},         {"copy", first_share},
+      {"affine", first_share},      {"scale_by", first_share},        {"scale_rows", first_share},
+      {"columns", first_share},
+  };
+  for (const auto& [name, density] : densities) table.at(name).density = density;
   return table;
 }
 

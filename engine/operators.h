@@ -60,6 +60,9 @@ struct OperatorDef {
   // Whether it may be done for vertices that no edge asks it of: its result is finite where its
   // operands are. A gradient of 0 would not stay 0 beside an infinite value.
   bool moves = true;
+  // The share of the output's elements that is expected not to be zero, from the operands' shares.
+  // Null: all of them.
+  double (*density)(const Attributes& attributes, const std::vector<double>& operands) = nullptr;
 };
 
 // Adds an entry; built-in operators are there already. Not thread-safe: call it at start-up.

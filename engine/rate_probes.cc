@@ -2,6 +2,9 @@
 
 #include <time.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -69,8 +72,11 @@ class Workers {
   std::int64_t count() const { return count_; }
 
   // What `work` does in a second on all workers together, each with a processor of its own as far
-  // as there are any: it is called again and again and returns how much it did.
-  double rate(double seconds, const std::function<double(std::int64_t worker)>& work) const {
+  // as there are any: it is called again and again and returns how much it did. `before` is called
+  // before each time, and doesn't count.
+  double rate(
+      double seconds, const std::function<double(std::int64_t worker)>& work,
+      const std::function<void(std::int64_t worker)>& before = [](std::int64_t) {}) const {
     std::vector<double> rates(static_cast<std::size_t>(count_));
     std::vector<std::thread> threads;
     for (std::size_t worker = 0; worker < rates.size(); ++worker) {
@@ -78,11 +84,14 @@ class Workers {
         const auto id = static_cast<std::int64_t>(worker);
         work(id);  // touches its memory
         const auto begin = Clock::now();
-        const double before = thread_seconds();
-        double done = 0;
-        do done += work(id);
-        while (seconds_since(begin) < seconds);
-        rates[worker] = done / (thread_seconds() - before);
+        double done = 0, taken = 0;
+        do {
+          before(id);
+          taken -= thread_seconds();
+          done += work(id);
+          taken += thread_seconds();
+        } while (seconds_since(begin) < seconds);
+        rates[worker] = done / taken;
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -132,6 +141,7 @@ class GatherProbe {
   static constexpr std::int64_t kSpanRows = 65536, kBlockRows = 4096, kEdges = 2048;
   static constexpr std::int64_t kRowBytes = kSliceWidth * std::int64_t{sizeof(float)};
   static constexpr std::int64_t kBlockBytes = kBlockRows * kRowBytes, kMostBlocks = 256;
+  static constexpr std::int64_t kCacheLine = 64;
   // A prime: a block takes another tile each time, or its folding rows alone would stay in cache.
   static constexpr std::size_t kTiles = 61;
 
@@ -156,6 +166,17 @@ class GatherProbe {
       tiles_[tile] = encode_tile(edges, bytes_[tile]);
       attach_tile(tiles_[tile], bytes_[tile].data());
     }
+  }
+
+  // Takes a worker's blocks out of all caches: a server's may hold more than there is memory for
+  // here, but not the sums of millions of rows beside what streams in.
+  void evict([[maybe_unused]] std::int64_t worker) {
+#ifdef __x86_64__
+    const auto* bytes = reinterpret_cast<const std::byte*>(
+        accumulators_ + worker * blocks_ * kBlockRows * kSliceWidth);
+    for (std::int64_t at = 0; at < blocks_ * kBlockBytes; at += kCacheLine) _mm_clflush(bytes + at);
+    _mm_mfence();
+#endif
   }
 
   // All blocks of a worker, once.
@@ -323,7 +344,8 @@ void RateProbes::measure(double seconds, MachineRates& rates) {
     rates.storage_both = state.storage.both(seconds);
   }
   rates.gather = state.edge_workers.rate(
-      seconds, [&](std::int64_t worker) { return state.gather.sum(worker); });
+      seconds, [&](std::int64_t worker) { return state.gather.sum(worker); },
+      [&](std::int64_t worker) { state.gather.evict(worker); });
   const auto rate = [&](double (RowProbe::*work)()) {
     return state.row_workers.rate(seconds,
                                   [&](std::int64_t worker) { return (probe(worker).*work)(); });

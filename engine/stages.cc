@@ -200,8 +200,8 @@ class Sinking {
   std::vector<int> next_;
 };
 
-// Which edges the propagations may pass over.
-void find_splits(const TensorGraph& graph, StagedGraph& staged) {
+// And which edges the propagations may pass over for them.
+void find_zero_rows(const TensorGraph& graph, StagedGraph& staged) {
   Program& program = staged.program;
   std::vector<ValueId> zero(program.values.size(), -1);
   const std::vector<TensorId> tensors = zero_outside_train(graph);
@@ -209,11 +209,21 @@ void find_splits(const TensorGraph& graph, StagedGraph& staged) {
     const ValueId value = staged.values[tensor];
     if (value < 0 || tensors[tensor] < 0) continue;
     zero[static_cast<std::size_t>(value)] = staged.value(tensors[tensor]);
+    program.values[static_cast<std::size_t>(value)].train_only = true;
   }
   for (Stage& stage : program.stages) {
     if (stage.propagation) {
       stage.propagation->splits = splits_of_edges(program, *stage.propagation, zero);
     }
+  }
+}
+
+void expect_zeros(const TensorGraph& graph, StagedGraph& staged) {
+  const std::vector<double> densities = expected_densities(graph);
+  for (std::size_t tensor = 0; tensor < densities.size(); ++tensor) {
+    const ValueId value = staged.values[tensor];
+    if (value < 0) continue;
+    staged.program.values[static_cast<std::size_t>(value)].density = densities[tensor];
   }
 }
 
@@ -223,7 +233,8 @@ StagedGraph make_stages(const TensorGraph& graph, const std::string& name,
                         const std::vector<TensorId>& roots, const StageOptions& options,
                         const std::vector<TensorId>& beside) {
   StagedGraph staged = Sinking(graph, name, {roots, beside, options, {}, {}}).run();
-  if (options.zeros) find_splits(graph, staged);
+  if (options.zeros) find_zero_rows(graph, staged);
+  expect_zeros(graph, staged);
   return staged;
 }
 

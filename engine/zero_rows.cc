@@ -28,10 +28,10 @@ int made_of(ZeroRows rule, const Attributes& attributes, const std::vector<int>&
   return -1;
 }
 
-template <class Ids>
-std::vector<int> known(const Ids& ids, const std::vector<int>& zero) {
-  std::vector<int> operands;
-  for (const int id : ids) operands.push_back(zero[static_cast<std::size_t>(id)]);
+template <class Known>
+std::vector<Known> known(const std::vector<int>& ids, const std::vector<Known>& of_all) {
+  std::vector<Known> operands;
+  for (const int id : ids) operands.push_back(of_all[static_cast<std::size_t>(id)]);
   return operands;
 }
 
@@ -48,6 +48,16 @@ std::vector<TensorId> zero_outside_train(const TensorGraph& graph) {
             : made_of(rule, operation.attributes, known(operation.inputs, zero));
   }
   return zero;
+}
+
+std::vector<double> expected_densities(const TensorGraph& graph) {
+  std::vector<double> densities(graph.tensors().size(), 1);
+  for (const Operation& operation : graph.operations()) {
+    if (operation.def->density == nullptr) continue;
+    densities[static_cast<std::size_t>(operation.output)] =
+        operation.def->density(operation.attributes, known(operation.inputs, densities));
+  }
+  return densities;
 }
 
 ValueId splits_of_edges(const Program& program, const Propagation& work,

@@ -141,7 +141,7 @@ class Planner {
   static std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
                                                 const TransferRates& rates) {
     std::vector<PhaseSeconds> seconds;
-    for (const Traffic& pass : problem.traffic(kept)) {
+    for (const Traffic& pass : problem.traffic(kept, Zeros::kLeftOut)) {
       seconds.push_back(transfer_seconds(pass, rates));
     }
     return seconds;

@@ -71,6 +71,9 @@ struct PlannedTensor {
   DType dtype = DType::kF32;     // as stored
   bool input = false;            // there before the epoch
   std::int64_t unit_blocks = 1;  // blocks of a unit: what one transfer of a slice moves
+  // What storage is expected to hold of its bytes: rows that no piece holds when they are made are
+  // written without their zeros (storage/zero_packing.h).
+  double packed = 1;
   // Of a produced tensor: blocks from here on leave the arena, for the host's memory where there is
   // a HostTier, else for storage; those before it never do, since they stay until their last use. A
   // multiple of unit_blocks, or block_count.

@@ -58,18 +58,35 @@ bool is_output(const PassBuilder& builder, const Draft& draft, int section, int 
                      [&](ValueId id) { return tensors[static_cast<std::size_t>(id)] == tensor; });
 }
 
-// Of the units in [first_block, end_block) that lie across the border of two parts.
-std::int64_t straddling_bytes(const PlannedTensor& tensor, std::int64_t part_blocks,
-                              std::int64_t first_block, std::int64_t end_block) {
-  if (part_blocks % tensor.unit_blocks == 0) return 0;
-  std::int64_t bytes = 0;
-  for (std::int64_t at = part_blocks; at < end_block; at += part_blocks) {
-    const std::int64_t unit = at / tensor.unit_blocks * tensor.unit_blocks;
-    if (unit == at || unit < first_block) continue;
-    bytes += payload_bytes(tensor, unit, unit + tensor.unit_blocks);
+// What moves of a tensor's rows: `packed` of the bytes of those from a block on.
+class RowBytes {
+ public:
+  RowBytes(const PlannedTensor& tensor, double packed, std::int64_t packed_from)
+      : tensor_(tensor), left_out_(1 - packed), packed_from_(packed_from) {}
+
+  std::int64_t of(std::int64_t first, std::int64_t end) const {
+    const std::int64_t from = std::max(first, packed_from_);
+    const auto packed = static_cast<double>(from < end ? payload_bytes(tensor_, from, end) : 0);
+    return payload_bytes(tensor_, first, end) - static_cast<std::int64_t>(left_out_ * packed);
   }
-  return bytes;
-}
+
+  // Of the units in [first, end) that lie across the border of two parts.
+  std::int64_t straddling(std::int64_t part_blocks, std::int64_t first, std::int64_t end) const {
+    if (part_blocks % tensor_.unit_blocks == 0) return 0;
+    std::int64_t bytes = 0;
+    for (std::int64_t at = part_blocks; at < end; at += part_blocks) {
+      const std::int64_t unit = at / tensor_.unit_blocks * tensor_.unit_blocks;
+      if (unit == at || unit < first) continue;
+      bytes += of(unit, unit + tensor_.unit_blocks);
+    }
+    return bytes;
+  }
+
+ private:
+  const PlannedTensor& tensor_;
+  double left_out_;
+  std::int64_t packed_from_;
+};
 
 }  // namespace
 
@@ -338,7 +355,7 @@ std::int64_t EdgeTable::sweep_bytes(Direction direction, std::int64_t part_block
 
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
                                 const Draft& draft, const std::vector<Timeline>& timelines,
-                                const Kept& residency) {
+                                const Kept& residency, Zeros zeros) {
   std::vector<Traffic> traffic(draft.passes.size());
   const std::vector<std::int64_t> stored = stored_from(draft, timelines, residency);
   for (std::size_t t = 0; t < timelines.size(); ++t) {
@@ -346,21 +363,22 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
     const Levels& levels = residency.tensors[t];
     const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
     const std::int64_t end = timeline.end_block;
+    const RowBytes bytes(tensor, zeros == Zeros::kLeftOut ? tensor.packed : 1, levels.during[0]);
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
       const Access& access = timeline.accesses[i];
       Traffic& out = traffic[static_cast<std::size_t>(access.pass)];
       if (access.makes) {
         const std::int64_t from = stored[static_cast<std::size_t>(timeline.tensor)];
-        out.written += payload_bytes(tensor, std::max(timeline.first_block, from), end);
+        out.written += bytes.of(std::max(timeline.first_block, from), end);
         continue;
       }
       const std::int64_t before = i > 0 ? levels.keep[i - 1] : levels.keep.back();
       const std::int64_t during = levels.during[i];
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
       const std::int64_t part = pass.part_blocks * blocks_in(builder.graph().edges, tensor);
-      const std::int64_t again = payload_bytes(tensor, during, end);
+      const std::int64_t again = bytes.of(during, end);
       const std::int64_t part_again =
-          again + (access.straddles ? straddling_bytes(tensor, part, during, end) : 0);
+          again + (access.straddles ? bytes.straddling(part, during, end) : 0);
       const std::int64_t rows = access.sweeps - access.resident - access.streamed;
       out.resident += access.resident * part_again;
       out.edges += access.streamed * again;
@@ -368,7 +386,7 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       std::int64_t& first = access.resident > 0   ? out.resident
                             : access.streamed > 0 ? out.edges
                                                   : out.rows;
-      first += payload_bytes(tensor, before, end) - again;
+      first += bytes.of(before, end) - again;
     }
   }
   for (std::size_t p = 0; p < draft.passes.size(); ++p) {

@@ -118,10 +118,13 @@ struct Traffic {
 
   std::int64_t read() const { return resident + edges + rows; }
 };
+// Whether zeros move as other elements do, which is the most that can be, or are left out as far as
+// is expected.
+enum class Zeros { kMoved, kLeftOut };
 // By pass, of an epoch behind the first.
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
                                 const Draft& draft, const std::vector<Timeline>& timelines,
-                                const Kept& residency);
+                                const Kept& residency, Zeros zeros);
 
 // Of a tensor's blocks [first, end): rows unpadded.
 std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end);

@@ -85,7 +85,7 @@ class WorkingTierChoice {
 
   std::vector<Gain> gains_of_parts(const PlanProblem& problem, double least) const {
     std::vector<Gain> gains;
-    const std::vector<Traffic> traffic = problem.traffic(best_->tier.kept);
+    const std::vector<Traffic> traffic = problem.traffic(best_->tier.kept, Zeros::kLeftOut);
     std::size_t i = 0;
     for (const Section& section : best_->tier.plan.sections) {
       for (const Pass& pass : section.passes) {
@@ -195,7 +195,7 @@ class WorkingTierChoice {
   // Predicted.
   double seconds(const PlanProblem& problem, const TierPlan& tier,
                  const std::function<RingDepth(int, const Pass&)>& depth) const {
-    const std::vector<Traffic> traffic = problem.traffic(tier.kept);
+    const std::vector<Traffic> traffic = problem.traffic(tier.kept, Zeros::kLeftOut);
     double sum = 0;
     int index = 0;
     for (const Section& section : tier.plan.sections) {

@@ -1,15 +1,11 @@
 #include "sched/plan_passes.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "sched/driver.h"
-#include "sched/plan_access.h"
 #include "sched/plan_stages.h"
 #include "sched/reduction_tree.h"
 #include "storage/errors.h"
-#include "storage/scratch_tensor.h"
-#include "storage/vertex_tensor.h"
 
 namespace ooc {
 namespace {
@@ -258,65 +254,6 @@ void PassBuilder::add_row_uses(Draft& draft, const StageShape& stage, PassDraft&
   for (const ValueId id : stage.made_in_part) {
     pass.uses.push_back({UseRole::kOutput, id, kept_tensor_of(draft, stage.section, id), false});
   }
-}
-
-namespace {
-
-// Into halves until all slices of one together take few bytes: what the row-wise steps hold of the
-// tensor at a time, and the grain in which it stays in memory. Never smaller than a row group, nor
-// than what is worth a transfer.
-void cut_blocks(PlannedTensor& tensor) {
-  constexpr std::int64_t kBlockBytes = 4 << 20;
-  std::int64_t& rows = tensor.layout.block_rows;
-  if (!std::has_single_bit(static_cast<std::uint64_t>(rows))) return;
-  while (rows > kMaxGroupRows && payload_bytes(tensor, 0, 1) > kBlockBytes) rows /= 2;
-}
-
-}  // namespace
-
-PlannedTensor PassBuilder::describe_tensor(int section, ValueId id) const {
-  const Value& value = program(section).values[static_cast<std::size_t>(id)];
-  PlannedTensor tensor;
-  tensor.name = value.name;
-  tensor.dtype = stored_dtype(value, graph_);
-  tensor.layout = {graph_.edges.vertices, value.cols, graph_.edges.block_rows};
-  tensor.input = value.kind == ValueKind::kInput;
-  const bool file = tensor.input && !graph_.produced_inputs.contains(tensor.name);
-  const bool read_by_host =
-      !tensor.input && !options_.store_outputs && contains(program(section).outputs, id);
-  if (!file && !read_by_host) cut_blocks(tensor);
-  tensor.unit_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
-                            : scratch_unit_blocks(tensor.layout, tensor.dtype);
-  return tensor;
-}
-
-int PassBuilder::kept_tensor_of(Draft& draft, int section, ValueId made) const {
-  int& known =
-      draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(made)];
-  if (known >= 0) return known;
-  PlannedTensor tensor = describe_tensor(section, made);
-  tensor.kept = kept_[static_cast<std::size_t>(section)];
-  tensor.layout.rows = tensor.kept.index(tensor.layout.rows);
-  tensor.unit_blocks = scratch_unit_blocks(tensor.layout, tensor.dtype);
-  draft.tensors.push_back(std::move(tensor));
-  return known = static_cast<int>(draft.tensors.size()) - 1;
-}
-
-int PassBuilder::tensor_of(Draft& draft, int section, ValueId id) const {
-  int& known = draft.value_tensors[static_cast<std::size_t>(section)][static_cast<std::size_t>(id)];
-  if (known >= 0) return known;
-  PlannedTensor tensor = describe_tensor(section, id);
-  std::size_t at = draft.tensors.size();
-  for (std::size_t i = 0; i < draft.tensors.size() && tensor.input; ++i) {
-    if (draft.tensors[i].input && draft.tensors[i].name == tensor.name) at = i;
-  }
-  if (at == draft.tensors.size()) {
-    draft.tensors.push_back(std::move(tensor));
-  } else {
-    OOC_CHECK(draft.tensors[at].layout.cols == tensor.layout.cols &&
-              draft.tensors[at].dtype == tensor.dtype);
-  }
-  return known = static_cast<int>(at);
 }
 
 std::vector<Section> PassBuilder::sections(const Draft& draft) const {

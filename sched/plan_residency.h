@@ -57,8 +57,8 @@ class PlanProblem {
   // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
   std::vector<std::int64_t> free(const Kept& residency) const;
   bool fits(const Kept& residency) const;
-  std::vector<Traffic> traffic(const Kept& residency) const {
-    return traffic_of(builder_, edges_, draft_, timelines_, residency);
+  std::vector<Traffic> traffic(const Kept& residency, Zeros zeros = Zeros::kMoved) const {
+    return traffic_of(builder_, edges_, draft_, timelines_, residency, zeros);
   }
   std::int64_t bytes(const Kept& residency) const;  // read and written, of an epoch
 

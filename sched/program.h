@@ -29,6 +29,9 @@ struct Value {
   std::int64_t rows = 0;  // parameters and reductions; vertex tensors have a row a vertex
   std::int64_t cols = 0;
   DType dtype = DType::kF32;
+  // Expected: the share of its elements that aren't zero, but for rows that are known to be.
+  double density = 1;
+  bool train_only = false;  // rows outside the train split are zero
 };
 
 // One operator on rows. Its operands, in the order its kernel documents (kernels/row_kernels.h).

@@ -249,6 +249,40 @@ TEST_CASE("executor: however long rows are on their way to storage, nothing over
   }
 }
 
+TEST_CASE("executor: as many zeros are left out as plans expect") {
+  TinyDataset spec = small_blocks();
+  spec.vertices = 20000;
+  spec.block_rows = 2048;
+  spec.span_rows = 4096;
+  spec.edges = random_edges(spec.vertices, 200000, 8);
+  double others = 0;  // that relu leaves
+  for (std::int64_t v = 0; v < spec.vertices; ++v) {
+    for (std::int64_t col = 0; col < kCols; ++col) others += tiny_feature(spec, v, col) > 0;
+  }
+  TwoHops hops(kCols);
+  for (const ValueId id : {hops.a, hops.d}) {  // d is a's times something
+    hops.program.values[static_cast<std::size_t>(id)].density =
+        others / static_cast<double>(spec.vertices * kCols);
+  }
+  Harness harness(spec, hops);
+  MachineRates byte_a_second;
+  byte_a_second.storage_read = byte_a_second.storage_write = byte_a_second.storage_both = 1;
+  for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
+    for (const std::int64_t budget : {6 << 20, 4 << 20}) {
+      INFO("strategy " << static_cast<int>(strategy) << ", budget " << budget);
+      const Result result = harness.run(
+          {.strategy = strategy, .memory_bytes = budget, .workers = 2, .rates = byte_a_second});
+      double expected = 0;
+      for (const Pass& pass : result.plan.sections[0].passes) expected += pass.transfer_seconds;
+      const RunCounters& run = result.runs.back();
+      const std::int64_t most = run.bytes_read + run.bytes_written;
+      const std::int64_t zeros = run.zeros_read + run.zeros_written;
+      CHECK(static_cast<double>(most - zeros) == Approx(expected).epsilon(0.01));
+      if (strategy == Strategy::kNone) CHECK(zeros > most / 20);
+    }
+  }
+}
+
 // In a first run: later ones would find the same rows there.
 TEST_CASE("executor: rows are read only when all of them are in storage") {
   TinyDataset spec = small_blocks();
