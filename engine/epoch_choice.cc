@@ -13,6 +13,12 @@ constexpr double kHardlyMore = 1.03, kHardlyMoreOfShares = 1.02;
 
 }  // namespace
 
+double PlannedEpoch::cost() const {
+  const bool fewest = plan.strategy == Strategy::kLp;
+  const std::int64_t bytes = fewest ? plan.bytes_read + plan.bytes_written : 0;
+  return candidate->steps * (static_cast<double>(bytes) + plan.seconds);
+}
+
 double PlannedEpoch::transfer_seconds() const {
   double sum = 0;
   for (const Section& section : plan.sections) {
@@ -32,11 +38,11 @@ std::optional<PlannedEpoch> plan_share(Candidate& candidate,
     options.kept_quarters = quarters;
     std::optional<Plan> plan = try_plan(programs, counts, options, Bounds::kLeftOut);
     if (!plan) continue;
-    least = std::min(least, plan->seconds);
     shares.push_back({&candidate, quarters, std::move(*plan)});
+    least = std::min(least, shares.back().cost());
   }
   for (PlannedEpoch& share : shares) {
-    if (share.plan.seconds <= kHardlyMoreOfShares * least) return std::move(share);
+    if (share.cost() <= kHardlyMoreOfShares * least) return std::move(share);
   }
   return std::nullopt;
 }
@@ -51,12 +57,12 @@ PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs) {
     }
     return best;
   };
-  PlannedEpoch* fastest = least(&PlannedEpoch::seconds, [](const PlannedEpoch&) { return true; });
-  if (fastest == nullptr) return nullptr;
+  PlannedEpoch* best = least(&PlannedEpoch::cost, [](const PlannedEpoch&) { return true; });
+  if (best == nullptr) return nullptr;
   PlannedEpoch* fewest = least(&PlannedEpoch::transfer_seconds, [&](const PlannedEpoch& each) {
-    return each.seconds() <= kHardlyMore * fastest->seconds();
+    return each.cost() <= kHardlyMore * best->cost();
   });
-  return fewest->transfer_seconds() < kGoodDeal * fastest->transfer_seconds() ? fewest : fastest;
+  return fewest->transfer_seconds() < kGoodDeal * best->transfer_seconds() ? fewest : best;
 }
 
 }  // namespace ooc

@@ -24,19 +24,21 @@ struct PlannedEpoch {
   std::int64_t kept_quarters = 0;
   Plan plan;
 
-  double seconds() const { return candidate->steps * plan.seconds; }
+  // What is to be little: predicted seconds; with `lp` the bytes to and from storage, which it is
+  // there for, and seconds where nothing moves.
+  double cost() const;
   // That something is transferred: bytes, by what each of them takes.
   double transfer_seconds() const;
 };
 
 // What the program computes again may be kept in part: a pass that waits for its workers then
-// computes less and reads more. As little of it as takes hardly more time than the best share.
+// computes less and reads more. As little of it as costs hardly more than the best share.
 // Not with `none` and `lru`, which are there for comparison. Nothing: none fits.
 std::optional<PlannedEpoch> plan_share(Candidate& candidate,
                                        const std::vector<const Program*>& programs,
                                        const GraphCounts& counts, PlanOptions options);
 
-// The one that is predicted to take the least time; of those that take hardly more, the one that
+// The one that costs the least; of those that cost hardly more, the one that
 // transfers the least, if that is a good deal less. Null: there is none.
 PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs);
 

@@ -61,10 +61,9 @@ ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
 ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
                            const ProgramOptions& how)
     : precomputed_(1), model_(rewrite_model(std::move(model), how.rewrites, precomputed_[0])) {
-  if (wanted.gradients) {
-    gradients_ = add_gradients(model_.graph, {model_.loss, -1});
-    if (how.rewrites.common) merge_common_operators();
-  }
+  if (wanted.gradients) gradients_ = add_gradients(model_.graph, {model_.loss, -1});
+  if (how.rewrites.order) model_ = gather_sparse_rows(std::move(model_), gradients_);
+  if (how.rewrites.common) merge_common_operators();
   std::vector<TensorId> roots = gradient_roots();
   if (wanted.loss) roots.insert(roots.begin(), model_.loss);
   if (wanted.logits) roots.push_back(model_.logits);
@@ -76,8 +75,13 @@ ModelProgram::ModelProgram(Model training, Model evaluation, Wanted wanted,
                            const ProgramOptions& how)
     : precomputed_(2), model_(rewrite_model(std::move(training), how.rewrites, precomputed_[0])) {
   gradients_ = add_gradients(model_.graph, {model_.loss, -1});
-  model_ = with_evaluation(std::move(model_),
-                           rewrite_model(std::move(evaluation), how.rewrites, precomputed_[1]));
+  evaluation = rewrite_model(std::move(evaluation), how.rewrites, precomputed_[1]);
+  if (how.rewrites.order) {
+    model_ = gather_sparse_rows(std::move(model_), gradients_);
+    Gradients none;
+    evaluation = gather_sparse_rows(std::move(evaluation), none);
+  }
+  model_ = with_evaluation(std::move(model_), evaluation);
   if (how.rewrites.common) merge_common_operators();
   std::vector<TensorId> roots = gradient_roots(), evaluated;
   roots.insert(roots.begin(), model_.loss);
@@ -89,12 +93,7 @@ ModelProgram::ModelProgram(Model training, Model evaluation, Wanted wanted,
 // Backward says some things twice, such as an output's gradient at the edges.
 void ModelProgram::merge_common_operators() {
   Rewritten merged = merge_common(model_.graph);
-  Gradients gradients;
-  for (const auto& [tensor, parts] : gradients_) {
-    for (const TensorId part : parts) gradients[merged.at(tensor)].push_back(merged.at(part));
-  }
-  gradients_ = std::move(gradients);
-  model_ = rewritten(std::move(model_), std::move(merged));
+  model_ = rewritten(std::move(model_), gradients_, std::move(merged));
 }
 
 std::vector<TensorId> ModelProgram::gradient_roots() const {

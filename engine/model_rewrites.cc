@@ -28,7 +28,15 @@ void make_results(Model& model) {
 
 }  // namespace
 
-Model rewritten(Model model, Rewritten graph) {
+Model rewritten(Model model, Gradients& gradients, Rewritten graph) {
+  Gradients rebuilt;
+  for (const auto& [tensor, parts] : gradients) {
+    const TensorId of = graph.at(tensor);
+    for (const TensorId part : parts) {
+      if (of >= 0 && graph.at(part) >= 0) rebuilt[of].push_back(graph.at(part));
+    }
+  }
+  gradients = std::move(rebuilt);
   for (ModelParameter& parameter : model.parameters) parameter.tensor = graph.at(parameter.tensor);
   for (BatchStatistics& statistics : model.batch_statistics) {
     statistics.sums = graph.at(statistics.sums);
@@ -43,8 +51,9 @@ Model rewritten(Model model, Rewritten graph) {
 
 Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precomputed,
                     const RewriteObserver& observer) {
+  Gradients none;
   const auto apply = [&](Rewritten graph) {
-    model = rewritten(std::move(model), std::move(graph));
+    model = rewritten(std::move(model), none, std::move(graph));
   };
   const auto did = [&](const char* name) {
     if (observer) observer(name, model);
@@ -73,6 +82,18 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
   }
   make_results(model);
   return model;
+}
+
+Model gather_sparse_rows(Model model, Gradients& gradients) {
+  std::vector<TensorId> roots = roots_of(model);
+  for (const ModelParameter& parameter : model.parameters) {
+    const auto parts = gradients.find(parameter.tensor);
+    if (parts != gradients.end()) {
+      roots.insert(roots.end(), parts->second.begin(), parts->second.end());
+    }
+  }
+  Rewritten graph = gather_sparse_rows(model.graph, roots);
+  return rewritten(std::move(model), gradients, std::move(graph));
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/gradients.h"
 #include "engine/model.h"
 #include "engine/rewrites.h"
 
@@ -18,8 +19,8 @@ struct Precomputed {
   std::vector<Hoisted> tensors;              // of `graph`
 };
 
-// The model over a graph rebuilt from its own.
-Model rewritten(Model model, Rewritten graph);
+// The model, and of its gradients those that are left, over a graph rebuilt from its own.
+Model rewritten(Model model, Gradients& gradients, Rewritten graph);
 
 // Called with the name of a rewrite, and the model behind it.
 using RewriteObserver = std::function<void(const std::string& name, const Model& model)>;
@@ -27,6 +28,9 @@ using RewriteObserver = std::function<void(const std::string& name, const Model&
 // Parameters, statistics, embedding, logits and loss of the result are those of the model.
 Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precomputed,
                     const RewriteObserver& observer = nullptr);
+
+// gather_sparse_rows(), behind gradients, if there are any.
+Model gather_sparse_rows(Model model, Gradients& gradients);
 
 // A model that is trained, whose graph evaluates the same parameters behind what it did before:
 // `evaluated`. Equal operators aren't merged yet.

@@ -1,12 +1,14 @@
 // Transform first or aggregate first: a matmul and a propagation commute where everything between
 // them is linear and works column by column.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "engine/graph_rebuilder.h"
 #include "engine/rewrites.h"
+#include "engine/zero_rows.h"
 
 namespace ooc {
 namespace {
@@ -127,7 +129,11 @@ class Regions {
 class Reorder {
  public:
   Reorder(const TensorGraph& graph, bool can_hoist)
-      : graph_(graph), can_hoist_(can_hoist), constants_(graph), regions_(graph) {}
+      : graph_(graph),
+        can_hoist_(can_hoist),
+        constants_(graph),
+        densities_(expected_densities(graph)),
+        regions_(graph) {}
 
   std::optional<Rewritten> once() const {
     for (const Operation& matmul : graph_.operations()) {
@@ -138,14 +144,50 @@ class Reorder {
         return aggregate_first(matmul, *behind);
       }
       const auto before = regions_.up_to(matmul.inputs[0]);
-      if (before && transforming(matmul) < aggregating(*before, before->begin)) {
-        return transform_first(matmul, *before);
-      }
+      if (before && is_better_first(matmul, *before)) return transform_first(matmul, *before);
+    }
+    return std::nullopt;
+  }
+
+  // Where no more columns are propagated then, and fewer elements that aren't zero.
+  std::optional<Rewritten> once_for_zeros() const {
+    const auto others = [&](TensorId id) {
+      return static_cast<double>(graph_.shape(id).cols) * density(id);
+    };
+    for (const Operation& matmul : graph_.operations()) {
+      if (matmul.def->name != "matmul") continue;
+      if (graph_.shape(matmul.output).space != Space::kVertex) continue;
+      const TensorId rows = matmul.inputs[0];
+      if (graph_.shape(rows).cols > graph_.shape(matmul.output).cols) continue;
+      if (others(rows) >= others(matmul.output)) continue;
+      const auto behind = regions_.from(matmul.output);
+      if (behind) return aggregate_first(matmul, *behind);
     }
     return std::nullopt;
   }
 
  private:
+  // With as many columns either way it is first behind an activation: the gradient of the product,
+  // which backward propagates then, likely comes out of one, too, while that of its operand has no
+  // zeros. Forward is decided behind that (gather_sparse_rows()).
+  bool is_better_first(const Operation& matmul, const Region& before) const {
+    const double last = aggregating(before, before.begin);
+    if (transforming(matmul) != last) return transforming(matmul) < last;
+    return graph_.tensor(before.begin).needs_gradient && !is_factor_trained(before) &&
+           density(before.begin) < 1;
+  }
+
+  double density(TensorId id) const { return densities_[static_cast<std::size_t>(id)]; }
+
+  bool is_factor_trained(const Region& region) const {
+    return std::any_of(
+        region.operations.begin(), region.operations.end(), [&](const Operation* operation) {
+          return std::any_of(operation->inputs.begin() + operation->def->linear,
+                             operation->inputs.end(),
+                             [&](TensorId factor) { return graph_.tensor(factor).needs_gradient; });
+        });
+  }
+
   // Columns propagated in an epoch, forward and backward, with the matmul first: the gradient of
   // its weights wants the propagation's.
   double transforming(const Operation& matmul) const {
@@ -214,21 +256,25 @@ class Reorder {
   const TensorGraph& graph_;
   bool can_hoist_;
   Constants constants_;
+  std::vector<double> densities_;
   Regions regions_;
 };
 
 }  // namespace
 
-Rewritten order_matmuls(const TensorGraph& graph, const std::vector<TensorId>& roots,
-                        bool can_hoist) {
+namespace {
+
+// Step by step, as long as there is one; each makes less of something, so this ends. The bound
+// keeps a mistake from looping.
+Rewritten reorder(const TensorGraph& graph, const std::vector<TensorId>& roots,
+                  const std::function<std::optional<Rewritten>(const TensorGraph&)>& once) {
   Rewritten result = drop_dead(graph, roots);
   const auto then = [&](Rewritten next) {
     for (TensorId& id : result.tensors) id = next.at(id);
     result.graph = std::move(next.graph);
   };
-  // Each step propagates fewer columns, so this ends; the bound keeps a mistake from looping.
   for (std::size_t step = 0; step < graph.operations().size(); ++step) {
-    std::optional<Rewritten> next = Reorder(result.graph, can_hoist).once();
+    std::optional<Rewritten> next = once(result.graph);
     if (!next) break;
     then(std::move(*next));
     std::vector<TensorId> wanted;
@@ -236,6 +282,19 @@ Rewritten order_matmuls(const TensorGraph& graph, const std::vector<TensorId>& r
     then(drop_dead(result.graph, wanted));
   }
   return result;
+}
+
+}  // namespace
+
+Rewritten order_matmuls(const TensorGraph& graph, const std::vector<TensorId>& roots,
+                        bool can_hoist) {
+  return reorder(graph, roots,
+                 [&](const TensorGraph& of) { return Reorder(of, can_hoist).once(); });
+}
+
+Rewritten gather_sparse_rows(const TensorGraph& graph, const std::vector<TensorId>& roots) {
+  return reorder(graph, roots,
+                 [](const TensorGraph& of) { return Reorder(of, false).once_for_zeros(); });
 }
 
 }  // namespace ooc

@@ -55,6 +55,12 @@ Rewritten drop_dead(const TensorGraph& graph, const std::vector<TensorId>& roots
 Rewritten order_matmuls(const TensorGraph& graph, const std::vector<TensorId>& roots,
                         bool can_hoist);
 
+// Behind gradients, forward and backward each by itself: a matmul before a propagation goes behind
+// it where what it reads has more zeros and no more columns. So with as many columns on both sides
+// both ways propagate what comes out of activations, and not products: forward A X, backward A' dY.
+// Part of `order`.
+Rewritten gather_sparse_rows(const TensorGraph& graph, const std::vector<TensorId>& roots);
+
 // What hoisting takes out of a graph: a vertex tensor of it, and the input that replaces it. Equal
 // tensors of two graphs get equal names.
 struct Hoisted {

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "sched/edge_table.h"
 #include "sched/plan_passes.h"
 
 namespace ooc {
@@ -80,35 +81,6 @@ void drop_idle(const std::vector<Timeline>& timelines, Kept& residency);
 // By tensor: where it begins to be stored, if passes make it.
 std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
                                       const Kept& residency);
-
-// The edge chunks of both directions.
-class EdgeTable {
- public:
-  explicit EdgeTable(const GraphCounts& graph);
-  std::int64_t chunk_count() const { return layout_.chunk_count(); }
-  // Of the chunks from `first` on.
-  std::int64_t largest(Direction direction, std::int64_t first) const;
-  // What the first ones take in memory.
-  std::int64_t memory(Direction direction, std::int64_t end_chunk) const;
-  // The most of the first ones that so much memory takes.
-  std::int64_t chunks_within(Direction direction, std::int64_t bytes) const;
-  // What one sweep over all parts reads of the chunks from `first` on.
-  std::int64_t sweep_bytes(Direction direction, std::int64_t part_blocks, std::int64_t first) const;
-  // Of the chunks from `first` on.
-  std::int64_t bytes(Direction direction, std::int64_t first) const;
-
- private:
-  struct Side {
-    std::vector<std::int64_t> bytes, memory, largest;  // by chunk; of those before; from it on
-  };
-  const Side& side(Direction direction) const {
-    return sides_[static_cast<std::size_t>(direction)];
-  }
-  static Side make_side(const EdgeBytes& counts, std::int64_t chunks);
-
-  const EdgeLayout& layout_;
-  std::array<Side, 2> sides_;
-};
 
 // Of a pass, by what goes on meanwhile: rows that edges read as kResident come in before the first
 // edge; then edges are folded; then come the row-wise steps, and what is made goes out.

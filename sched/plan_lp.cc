@@ -94,7 +94,7 @@ std::optional<double> likely_bytes(const PlanProblem& problem) {
 
 double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds,
                      const TransferRates& rates) {
-  ResidencyLp lp(problem, ResidencyLp::Rings::kLeast);
+  ResidencyLp lp(problem, ResidencyLp::Rings::kLeast, Zeros::kLeftOut);
   lp.minimise_seconds(compute_seconds, rates);
   return lp.solve({}) ? lp.cost() : 0;
 }

@@ -31,8 +31,8 @@ void lower_keep(const Timeline& line, Levels& levels) {
 
 }  // namespace
 
-ResidencyLp::ResidencyLp(const PlanProblem& problem, Rings rings)
-    : problem_(problem), size_(rings) {
+ResidencyLp::ResidencyLp(const PlanProblem& problem, Rings rings, Zeros zeros)
+    : problem_(problem), size_(rings), zeros_(zeros) {
   const auto passes = static_cast<std::size_t>(problem.draft().pass_count());
   memory_.resize(passes);
   used_.resize(passes);
@@ -178,8 +178,9 @@ int ResidencyLp::add_share(int timeline) {
 
 void ResidencyLp::add_tensor(int t) {
   const Timeline& line = problem_.timelines()[static_cast<std::size_t>(t)];
-  const double bytes =
-      scaled(payload_bytes(problem_.tensor(line), line.first_block, line.end_block));
+  const PlannedTensor& tensor = problem_.tensor(line);
+  const double bytes = scaled(payload_bytes(tensor, line.first_block, line.end_block)) *
+                       (zeros_ == Zeros::kLeftOut ? tensor.packed : 1);
   const double memory = scaled(memory_of(problem_, line, line.end_block));
   std::vector<int>& keep = keep_.emplace_back();
   std::vector<int>& during = during_.emplace_back();

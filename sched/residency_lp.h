@@ -19,8 +19,8 @@ class ResidencyLp {
   // what the problem gives them.
   enum class Rings { kLeast, kPlanned };
 
-  // The problem must outlive it.
-  ResidencyLp(const PlanProblem& problem, Rings rings);
+  // The problem must outlive it. kLeftOut: all zeros that are expected, also those of pieces.
+  ResidencyLp(const PlanProblem& problem, Rings rings, Zeros zeros = Zeros::kMoved);
 
   // The costs, before solve(): MiB that passes read and write; or seconds, where a pass takes as
   // long as its transfers or its compute, whichever is longer.
@@ -79,6 +79,7 @@ class ResidencyLp {
 
   const PlanProblem& problem_;
   Rings size_;
+  Zeros zeros_;
   LinearProgram program_;
   std::vector<std::vector<int>> keep_, during_;  // variables by timeline
   std::array<int, 2> edges_ = {}, edge_rings_ = {-1, -1};

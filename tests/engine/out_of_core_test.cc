@@ -135,7 +135,7 @@ TEST_CASE("out of core: splits, spans and workers change nothing but the bytes")
   }
 }
 
-// Products take about as long as reading and writing what they make.
+// With products that take about as long as reading and writing what they make.
 TEST_CASE("out of core: what is kept in part and computed again in part gives the same") {
   TinyDataset spec = test::graph_of_three_spans();
   spec.vertices = 6000;
@@ -144,20 +144,21 @@ TEST_CASE("out of core: what is kept in part and computed again in part gives th
   struct Case {
     const char* model;
     std::int64_t layers, bytes;
-    double rate;
   };
-  for (const auto& [model, layers, bytes, rate] : {Case{"gcn", 2, 2000 << 10, 5e10},
-                                                   {"gcn", 3, 1260 << 10, 2e10},
-                                                   {"sage", 2, 1600 << 10, 5e10},
-                                                   {"sage", 3, 3072 << 10, 5e10}}) {
+  for (const auto& [model, layers, bytes] : {Case{"gcn", 2, 2500 << 10},
+                                             {"gcn", 3, 4000 << 10},
+                                             {"sage", 2, 2500 << 10}}) {
     INFO(model << ", layers " << layers);
     RunConfig config = config_of(model);
     config.model.hidden = 40;
     config.model.layers = layers;
     PlanOptions options;
     options.memory_bytes = bytes;
-    options.rates.multiply_adds = options.rates.row_sums = rate;
-    const Curve curve = train(training, config, options);
+    Curve curve;
+    for (double rate = 5e9; !curve.in_part && rate < 1e12; rate *= 1.35) {
+      options.rates.multiply_adds = options.rates.row_sums = rate;
+      curve = train(training, config, options);
+    }
     CHECK(curve.in_part);
     check_same(curve, train(training, config));
   }

@@ -151,6 +151,71 @@ TEST_CASE("rewrites: a wide mean is transformed before it is propagated") {
   check_same(harness, graph, ordered, sum);
 }
 
+namespace {
+
+// By gather, in order: what makes the rows that its edges bring, copies and factors left out.
+std::vector<std::string> gathered(const TensorGraph& graph) {
+  std::vector<std::string> makers;
+  for (const Operation& gather : graph.operations()) {
+    if (gather.def->name != "gather_sum") continue;
+    const Operation* maker = &gather;
+    do {
+      const int producer = graph.tensor(maker->inputs[0]).producer;
+      REQUIRE(producer >= 0);
+      maker = &graph.operations()[static_cast<std::size_t>(producer)];
+    } while (maker->def->linear == 1);
+    makers.push_back(maker->def->name);
+  }
+  return makers;
+}
+
+}  // namespace
+
+// Layers of as many columns on both sides, either way round, behind an activation.
+TEST_CASE("rewrites: with as many columns, forward and backward propagate what has zeros") {
+  GraphHarness harness(directed_graph());
+  harness.add_input("x", 9);
+  for (const char* activation : {"relu", "tanh"}) {
+    for (const bool transforms : {true, false}) {
+      for (const bool trains_factor : {true, false}) {
+        INFO(activation << ", the product is " << (transforms ? "first" : "last")
+                        << ", a factor is trained: " << trains_factor);
+        TensorGraph graph(DType::kF64);
+        const TensorId first = graph.parameter("first", 9, 9), w = graph.parameter("w", 9, 9);
+        const TensorId x = graph.apply(
+            activation, {graph.apply("matmul", {graph.input("x", 9, DType::kF64), first})});
+        const auto mean = [&](TensorId of) {
+          const TensorId rows = gather_mean(graph, graph.source(of));
+          return trains_factor ? graph.apply("scale_by", {rows, graph.parameter("eps", 1, 1)})
+                               : rows;
+        };
+        const TensorId product =
+            transforms ? mean(graph.apply("matmul", {x, w})) : graph.apply("matmul", {mean(x), w});
+        const TensorId hidden = graph.apply(activation, {product});
+        const TensorId loss = graph.apply(
+            "softmax_cross_entropy",
+            {hidden, graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)},
+            {.count = 20});
+        Rewritten ordered = order_matmuls(graph, {loss}, true);
+        const Gradients gradients = add_gradients(ordered.graph, {ordered.at(loss), -1});
+        std::vector<TensorId> roots{ordered.at(loss)};
+        for (const auto& [tensor, parts] : gradients) {
+          const bool parameter = ordered.graph.shape(tensor).space == Space::kParameter;
+          if (parameter) roots.push_back(parts[0]);
+        }
+        const Rewritten sparse = gather_sparse_rows(ordered.graph, roots);
+        const bool zeros = std::string(activation) == "relu";
+        const std::string backward = zeros ? "keep_bits" : "tanh_gradient";
+        std::vector<std::string> makers{activation, "matmul"};
+        if (transforms) makers = {"matmul", backward};
+        if (zeros && !trains_factor) makers = {activation, backward};
+        CHECK(gathered(sparse.graph) == makers);
+        for (const TensorId root : roots) check_same(harness, ordered.graph, sparse, root);
+      }
+    }
+  }
+}
+
 TEST_CASE("rewrites: a matmul behind a gather of what both ends feed stays at the vertices") {
   TensorGraph graph(DType::kF64);
   const TensorId x = graph.input("x", 40, DType::kF64, true);
