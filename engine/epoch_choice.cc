@@ -15,8 +15,9 @@ constexpr double kHardlyMore = 1.03, kHardlyMoreOfShares = 1.02;
 
 double PlannedEpoch::cost() const {
   const bool fewest = plan.strategy == Strategy::kLp;
-  const std::int64_t bytes = fewest ? plan.bytes_read + plan.bytes_written : 0;
-  return candidate->steps * (static_cast<double>(bytes) + plan.seconds);
+  const std::int64_t bytes =
+      plan.bytes_read + plan.bytes_written + plan.bytes_to_device + plan.bytes_from_device;
+  return candidate->steps * (static_cast<double>(fewest ? bytes : 0) + plan.seconds);
 }
 
 double PlannedEpoch::transfer_seconds() const {

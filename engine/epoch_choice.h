@@ -24,8 +24,8 @@ struct PlannedEpoch {
   std::int64_t kept_quarters = 0;
   Plan plan;
 
-  // What is to be little: predicted seconds; with `lp` the bytes to and from storage, which it is
-  // there for, and seconds where nothing moves.
+  // What is to be little: predicted seconds; with `lp` the bytes that move, which it is there
+  // for, and seconds where none do.
   double cost() const;
   // That something is transferred: bytes, by what each of them takes.
   double transfer_seconds() const;

@@ -1,6 +1,5 @@
 #include "engine/model_program.h"
 
-#include <set>
 #include <utility>
 
 namespace ooc {
@@ -35,24 +34,6 @@ GraphCounts counts_of(const Dataset& dataset) {
   return counts;
 }
 
-namespace {
-
-// What operations make and no other reads.
-std::vector<TensorId> unread_results(const TensorGraph& graph) {
-  std::set<TensorId> read;
-  for (const Operation& operation : graph.operations()) {
-    read.insert(operation.inputs.begin(), operation.inputs.end());
-  }
-  std::vector<TensorId> unread;
-  for (const Operation& operation : graph.operations()) {
-    const bool on_edges = graph.shape(operation.output).space == Space::kEdge;
-    if (!on_edges && !read.contains(operation.output)) unread.push_back(operation.output);
-  }
-  return unread;
-}
-
-}  // namespace
-
 ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode,
                            Wanted wanted, DType real, const ProgramOptions& how)
     : ModelProgram(build_model(options, facts, mode, real),
@@ -62,7 +43,7 @@ ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
                            const ProgramOptions& how)
     : precomputed_(1), model_(rewrite_model(std::move(model), how.rewrites, precomputed_[0])) {
   if (wanted.gradients) gradients_ = add_gradients(model_.graph, {model_.loss, -1});
-  if (how.rewrites.order) model_ = gather_sparse_rows(std::move(model_), gradients_);
+  if (how.rewrites.order) model_ = gather_sparse_rows(std::move(model_), gradients_, how.rewrites);
   if (how.rewrites.common) merge_common_operators();
   std::vector<TensorId> roots = gradient_roots();
   if (wanted.loss) roots.insert(roots.begin(), model_.loss);
@@ -77,9 +58,9 @@ ModelProgram::ModelProgram(Model training, Model evaluation, Wanted wanted,
   gradients_ = add_gradients(model_.graph, {model_.loss, -1});
   evaluation = rewrite_model(std::move(evaluation), how.rewrites, precomputed_[1]);
   if (how.rewrites.order) {
-    model_ = gather_sparse_rows(std::move(model_), gradients_);
+    model_ = gather_sparse_rows(std::move(model_), gradients_, how.rewrites);
     Gradients none;
-    evaluation = gather_sparse_rows(std::move(evaluation), none);
+    evaluation = gather_sparse_rows(std::move(evaluation), none, how.rewrites);
   }
   model_ = with_evaluation(std::move(model_), evaluation);
   if (how.rewrites.common) merge_common_operators();

@@ -1,6 +1,7 @@
 #include "engine/model_rewrites.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "engine/operators.h"
@@ -84,8 +85,25 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
   return model;
 }
 
-Model gather_sparse_rows(Model model, Gradients& gradients) {
+std::vector<TensorId> unread_results(const TensorGraph& graph) {
+  std::set<TensorId> read;
+  for (const Operation& operation : graph.operations()) {
+    read.insert(operation.inputs.begin(), operation.inputs.end());
+  }
+  std::vector<TensorId> unread;
+  for (const Operation& operation : graph.operations()) {
+    const bool on_edges = graph.shape(operation.output).space == Space::kEdge;
+    if (!on_edges && !read.contains(operation.output)) unread.push_back(operation.output);
+  }
+  return unread;
+}
+
+Model gather_sparse_rows(Model model, Gradients& gradients, const Rewrites& rewrites) {
   std::vector<TensorId> roots = roots_of(model);
+  if (!rewrites.dead) {
+    const std::vector<TensorId> unread = unread_results(model.graph);
+    roots.insert(roots.end(), unread.begin(), unread.end());
+  }
   for (const ModelParameter& parameter : model.parameters) {
     const auto parts = gradients.find(parameter.tensor);
     if (parts != gradients.end()) {

@@ -29,8 +29,10 @@ using RewriteObserver = std::function<void(const std::string& name, const Model&
 Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precomputed,
                     const RewriteObserver& observer = nullptr);
 
+// What operations make and no other reads, edges' values left out.
+std::vector<TensorId> unread_results(const TensorGraph& graph);
 // gather_sparse_rows(), behind gradients, if there are any.
-Model gather_sparse_rows(Model model, Gradients& gradients);
+Model gather_sparse_rows(Model model, Gradients& gradients, const Rewrites& rewrites);
 
 // A model that is trained, whose graph evaluates the same parameters behind what it did before:
 // `evaluated`. Equal operators aren't merged yet.

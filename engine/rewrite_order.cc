@@ -125,7 +125,7 @@ class Regions {
   std::vector<std::vector<const Operation*>> readers_;
 };
 
-// Moves one matmul across one region where that propagates fewer columns.
+// Moves one matmul across one region where that propagates less.
 class Reorder {
  public:
   Reorder(const TensorGraph& graph, bool can_hoist)
@@ -149,7 +149,8 @@ class Reorder {
     return std::nullopt;
   }
 
-  // Where no more columns are propagated then, and fewer elements that aren't zero.
+  // Where no more columns are propagated then, and fewer elements that aren't zero. Not where a
+  // factor is trained: backward reads what lies between, evaluation doesn't, and both go one way.
   std::optional<Rewritten> once_for_zeros() const {
     const auto others = [&](TensorId id) {
       return static_cast<double>(graph_.shape(id).cols) * density(id);
@@ -161,7 +162,7 @@ class Reorder {
       if (graph_.shape(rows).cols > graph_.shape(matmul.output).cols) continue;
       if (others(rows) >= others(matmul.output)) continue;
       const auto behind = regions_.from(matmul.output);
-      if (behind) return aggregate_first(matmul, *behind);
+      if (behind && !is_factor_trained(*behind)) return aggregate_first(matmul, *behind);
     }
     return std::nullopt;
   }

@@ -1,6 +1,7 @@
 // Rewrites of the tensor graph: each computes the same in another, cheaper way, before gradients
-// are derived, so that backward gains as well. What they decide depends on the graph, the dataset's
-// counts and the options, never on a budget: results are the same under every plan.
+// are derived, so that backward gains as well (one part of `order` comes behind them). What they
+// decide depends on the graph, the dataset's counts and the options, never on a budget: results are
+// the same under every plan.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@ struct Rewrites {
   // Equal operators on equal operands are done once.
   bool common = true;
   // A matmul before or behind a propagation that it commutes with goes where fewer columns are
-  // propagated, forward and backward together.
+  // propagated, forward and backward together; of as many, those with zeros, each way by itself.
   bool order = true;
   // What depends on inputs alone, such as A X of the first layer, is computed once a run.
   bool hoisting = true;
@@ -56,9 +57,9 @@ Rewritten order_matmuls(const TensorGraph& graph, const std::vector<TensorId>& r
                         bool can_hoist);
 
 // Behind gradients, forward and backward each by itself: a matmul before a propagation goes behind
-// it where what it reads has more zeros and no more columns. So with as many columns on both sides
-// both ways propagate what comes out of activations, and not products: forward A X, backward A' dY.
-// Part of `order`.
+// it where what it reads has no more columns and fewer elements that aren't zero. So with as many
+// columns on both sides both ways propagate what comes out of activations, and not products:
+// forward A X, backward A' dY. Part of `order`.
 Rewritten gather_sparse_rows(const TensorGraph& graph, const std::vector<TensorId>& roots);
 
 // What hoisting takes out of a graph: a vertex tensor of it, and the input that replaces it. Equal

@@ -48,6 +48,7 @@ TEST_CASE("densities: as many elements are zero as the operator table expects") 
   apply("affine", {half}, {.value = 2, .shift = 1});
   apply("scale_rows", {half, factor}, {});
   apply("columns", {half}, {.begin = 4, .cols = 12});
+  apply("scale_cols", {half, graph.parameter("scales", 1, kCols)}, {});
   apply("tanh", {y}, {});
   const GraphHarness::Result result = harness.run(graph, made);
   const std::vector<double> expected = expected_densities(graph);
@@ -58,7 +59,6 @@ TEST_CASE("densities: as many elements are zero as the operator table expects") 
   }
 }
 
-// 2 layers, dropout 0.5, a third of the vertices trains.
 TEST_CASE("densities: stages know what is expected of their values") {
   TensorGraph graph(DType::kF32);
   const TensorId x = graph.input("x", 8, DType::kF32);

@@ -210,6 +210,9 @@ TEST_CASE("rewrites: with as many columns, forward and backward propagate what h
         if (transforms) makers = {"matmul", backward};
         if (zeros && !trains_factor) makers = {activation, backward};
         CHECK(gathered(sparse.graph) == makers);
+        const Rewritten forward = order_matmuls(graph, {loss}, true);
+        const Rewritten evaluation = gather_sparse_rows(forward.graph, {forward.at(loss)});
+        CHECK(gathered(evaluation.graph) == std::vector<std::string>{makers[0]});
         for (const TensorId root : roots) check_same(harness, ordered.graph, sparse, root);
       }
     }

@@ -48,6 +48,31 @@ TEST_CASE("training plan: of epochs that take about as long the one that moves f
   CHECK(moved(plan(slow_edges)) <= least * 101 / 100);
 }
 
+TEST_CASE("training plan: lp computes again whatever moves more bytes, dp what takes longer") {
+  const GraphCounts counts = test::graph_counts(4'000'000, 120'000'000);
+  GraphFacts facts;
+  facts.vertices = counts.edges.vertices;
+  facts.feature_cols = 128;
+  facts.classes = 16;
+  facts.train_vertices = facts.vertices / 2;
+  RunConfig config;
+  config.model.model = "gcn";
+  config.model.hidden = 128;
+  config.epochs = 3;
+  RunBudget budget;
+  budget.host_bytes = 256 << 20;
+  const auto bytes = [&](Strategy strategy, double products) {
+    config.cache_policy = strategy;
+    budget.plan.rates.multiply_adds = budget.plan.rates.row_sums = products;
+    return moved(TrainingPlan(config, facts, counts, DType::kF32, budget));
+  };
+  constexpr double kSlow = 1e9, kFast = 1e15;
+  CHECK(bytes(Strategy::kDp, kSlow) > bytes(Strategy::kDp, kFast) * 11 / 10);
+  const std::int64_t fewest = bytes(Strategy::kDp, kFast) * 103 / 100;
+  CHECK(bytes(Strategy::kLp, kSlow) <= fewest);
+  CHECK(bytes(Strategy::kLp, kFast) <= fewest);
+}
+
 // Of features alone, aggregated once, and of epochs behind that: each is planned by itself.
 TEST_CASE("training plan: what a larger budget would do is said of what needs the most") {
   const GraphCounts counts = test::graph_counts(400'000, 4'000'000);
