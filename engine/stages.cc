@@ -200,7 +200,8 @@ class Sinking {
   std::vector<int> next_;
 };
 
-// And which edges the propagations may pass over for them.
+// Which values' rows are zero outside the train split, and which edges the propagations may pass
+// over for it.
 void find_zero_rows(const TensorGraph& graph, StagedGraph& staged) {
   Program& program = staged.program;
   std::vector<ValueId> zero(program.values.size(), -1);
@@ -218,6 +219,7 @@ void find_zero_rows(const TensorGraph& graph, StagedGraph& staged) {
   }
 }
 
+// Which share of each value is likely zero, for plans.
 void expect_zeros(const TensorGraph& graph, StagedGraph& staged) {
   const std::vector<double> densities = expected_densities(graph);
   for (std::size_t tensor = 0; tensor < densities.size(); ++tensor) {
