@@ -180,13 +180,18 @@ class Reorder {
 
   double density(TensorId id) const { return densities_[static_cast<std::size_t>(id)]; }
 
+  // Whether some factor that the region multiplies by is such.
+  template <class Is>
+  static bool has_factor(const Region& region, Is&& is) {
+    return std::any_of(region.operations.begin(), region.operations.end(),
+                       [&](const Operation* operation) {
+                         return std::any_of(operation->inputs.begin() + operation->def->linear,
+                                            operation->inputs.end(), is);
+                       });
+  }
   bool is_factor_trained(const Region& region) const {
-    return std::any_of(
-        region.operations.begin(), region.operations.end(), [&](const Operation* operation) {
-          return std::any_of(operation->inputs.begin() + operation->def->linear,
-                             operation->inputs.end(),
-                             [&](TensorId factor) { return graph_.tensor(factor).needs_gradient; });
-        });
+    return has_factor(region,
+                      [&](TensorId factor) { return graph_.tensor(factor).needs_gradient; });
   }
 
   // Columns propagated in an epoch, forward and backward, with the matmul first: the gradient of
@@ -199,15 +204,10 @@ class Reorder {
   // epochs as a short run has.
   double aggregating(const Region& region, TensorId begin) const {
     constexpr double kEpochs = 100;
-    bool once = can_hoist_ && constants_.contains(begin);
-    bool backward = graph_.tensor(begin).needs_gradient;
-    for (const Operation* operation : region.operations) {
-      for (std::size_t i = static_cast<std::size_t>(operation->def->linear);
-           i < operation->inputs.size(); ++i) {
-        once = once && constants_.contains(operation->inputs[i]);
-        backward = backward || graph_.tensor(operation->inputs[i]).needs_gradient;
-      }
-    }
+    const bool once =
+        can_hoist_ && constants_.contains(begin) &&
+        !has_factor(region, [&](TensorId factor) { return !constants_.contains(factor); });
+    const bool backward = graph_.tensor(begin).needs_gradient || is_factor_trained(region);
     return static_cast<double>(graph_.shape(begin).cols) *
            ((once ? 1 / kEpochs : 1) + (backward ? 1 : 0));
   }
