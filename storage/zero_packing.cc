@@ -21,6 +21,14 @@ typedef std::int32_t Group __attribute__((vector_size(kGroup * sizeof(std::int32
 constexpr std::size_t kGroupBytes = sizeof(Group);
 // Of the bytes, what must be left out to be worth it; the first ones tell of the others.
 constexpr std::size_t kWorthwhile = 8, kFirst = 16;
+// How far ahead of its use memory is asked for: rows come from storage, or from other processors.
+constexpr std::size_t kAhead = 2048;
+
+// Once a cache line.
+template <int write>
+void prefetch(const std::byte* at, std::size_t group) {
+  if (group % (64 / kGroupBytes) == 0) __builtin_prefetch(at + kAhead, write);
+}
 
 // By mask, for each place of a group, from where it comes: in a group whose last elements are the
 // values, of the group; in the group, of one that begins with its values.
@@ -96,6 +104,7 @@ std::size_t pack_zeros(std::span<std::byte> rows) {
   std::size_t values = 0, seen = 0;
   const auto look = [&](std::size_t end) {
     for (; seen < end; ++seen) {
+      prefetch<0>(rows.data() + seen * kGroupBytes, seen);
       masks[seen] = mask_of(load(rows.data() + seen * kGroupBytes));
       values += bytes_of(masks[seen]);
     }
@@ -127,6 +136,8 @@ bool unpack_zeros(std::span<std::byte> rows, std::size_t begin) {
   const std::byte* from = rows.data() + rows.size() - values;
   const std::byte* const end = rows.data() + rows.size();
   for (std::size_t i = 0; i < groups; ++i) {
+    prefetch<1>(rows.data() + i * kGroupBytes, i);
+    prefetch<0>(from, i);
     Group group{};
     if (end - from >= static_cast<std::ptrdiff_t>(kGroupBytes)) {
       group = load(from);
