@@ -35,7 +35,13 @@ void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending
   }
   then = nullptr;
   --pending;
-  if (error || tasks_ <= enough_tasks(workers_)) changed_.notify_all();
+  if (error || should_wake()) changed_.notify_all();
+}
+
+// On a machine with as many workers as processors the driving thread takes one of them a processor.
+bool Driver::should_wake() const {
+  if (tasks_ > enough_tasks(workers_)) return false;
+  return tasks_ < workers_ || !wakes_ || wakes_();
 }
 
 // TBB takes what is enqueued in an order of its own: it gets as many turns as there are tasks.
@@ -77,7 +83,7 @@ BlockCompletion Driver::expect(std::function<void()> then) {
 
 bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                   const std::atomic<bool>* stop, const std::function<void()>& advance,
-                  const std::function<bool()>& ready) {
+                  const std::function<bool()>& ready, const std::function<bool()>& may_advance) {
   while (true) {
     if (error_) std::rethrow_exception(error_);
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return false;
@@ -85,7 +91,9 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
     if (ready()) return true;
     const bool idle = tasks_ < workers_;
     const auto begin = Clock::now();
+    wakes_ = [&] { return ready() || may_advance(); };
     changed_.wait_for(lock, kStopPoll);
+    wakes_ = nullptr;
     if (idle) {
       wait_seconds_[static_cast<std::size_t>(cause)] +=
           std::chrono::duration<double>(Clock::now() - begin).count();
@@ -94,10 +102,11 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
 }
 
 bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
-                           const std::function<void()>& advance) {
+                           const std::function<void()>& advance,
+                           const std::function<bool()>& may_advance) {
   if (tasks_ < tasks_at_once(workers_)) return true;
   const auto ready = [this] { return tasks_ < tasks_at_once(workers_); };
-  return wait(lock, WaitCause::kWorkers, stop, advance, ready);
+  return wait(lock, WaitCause::kWorkers, stop, advance, ready, may_advance);
 }
 
 void Driver::drain() {

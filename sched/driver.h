@@ -65,14 +65,19 @@ class Driver {
 
   // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
   // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
-  // error of a task or a transfer. Ends of either wake it where no more than enough_tasks() are
-  // left; wake(), with the lock held, at once.
-  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
-            const std::function<void()>& advance, const std::function<bool()>& ready);
+  // error of a task or a transfer. Where no more than enough_tasks() are left, the end of either
+  // wakes it if ready() or may_advance(), which any thread may ask with the lock held, or if a
+  // worker has nothing to do; wake(), with the lock held, does so at once.
+  bool wait(
+      std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
+      const std::function<void()>& advance, const std::function<bool()>& ready,
+      const std::function<bool()>& may_advance = [] { return false; });
   // The same while tasks_at_once() are handed out, but for wake(), until enough_tasks() are left;
   // advance() may add to them.
-  bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
-                     const std::function<void()>& advance);
+  bool wait_for_room(
+      std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
+      const std::function<void()>& advance,
+      const std::function<bool()>& may_advance = [] { return false; });
   void wake() { changed_.notify_all(); }
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
@@ -88,6 +93,7 @@ class Driver {
   };
 
   void run_next();
+  bool should_wake() const;
   // What `then` holds is given back before the count goes down: behind drain() nothing is left.
   void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
               std::function<void()>& then);
@@ -99,6 +105,7 @@ class Driver {
   std::deque<Task> next_, queue_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::function<bool()> wakes_;  // in wait(): whether its thread has something to do; else empty
   std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock
   std::atomic<std::int64_t> transfers_{0};
   std::exception_ptr error_;

@@ -284,11 +284,12 @@ RowsPlace PassRun::part_place(const Part& part, const Use& use) const {
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                    const std::function<bool()>& ready) {
   return context_.driver.wait(
-      lock, cause, stop_, [this] { advance(); }, ready);
+      lock, cause, stop_, [this] { advance(); }, ready, [this] { return may_step(); });
 }
 
 bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  return context_.driver.wait_for_room(lock, stop_, [this] { advance(); });
+  return context_.driver.wait_for_room(
+      lock, stop_, [this] { advance(); }, [this] { return may_step(); });
 }
 
 // Reads are asked for an item a stream at a time, and storage does them in turn: what is needed

@@ -137,7 +137,9 @@ class PassRun {
   std::int64_t end_row(const Part& part) const;
   void begin_rows();
   bool advance_rows();
+  bool may_step();
   std::int64_t most_tasks() const;
+  std::optional<WaitCause> next_lacks(const Part& part);
   std::optional<WaitCause> lacks(const Part& part, std::int64_t row, std::int64_t end);
   void begin_step();
   void find_operands(Step& step);

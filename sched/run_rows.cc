@@ -49,11 +49,7 @@ bool PassRun::advance_rows() {
       if (!rows_.empty()) begin_rows();
       continue;
     }
-    std::optional<WaitCause> cause = WaitCause::kWorkers;
-    const std::int64_t row = part.next_row;
-    if (row < end_row(part))
-      cause = lacks(part, row, std::min(row + pass_.step_rows, end_row(part)));
-    if (cause) {
+    if (const std::optional<WaitCause> cause = next_lacks(part)) {
       rows_wait_ = *cause;
       break;
     }
@@ -61,6 +57,14 @@ bool PassRun::advance_rows() {
     began = true;
   }
   return began;
+}
+
+bool PassRun::may_step() { return !rows_.empty() && !next_lacks(*rows_.front()); }
+
+// What the next step of a part waits for.
+std::optional<WaitCause> PassRun::next_lacks(const Part& part) {
+  const std::int64_t row = part.next_row, end = std::min(row + pass_.step_rows, end_row(part));
+  return row < end ? lacks(part, row, end) : WaitCause::kWorkers;
 }
 
 std::int64_t PassRun::item_rows(const Use& use) {
