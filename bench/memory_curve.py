@@ -7,7 +7,7 @@
 Generates planted-class graphs of equal degree whose vertex tensors (all that the plan names)
 together are from 0.5 to 8 times --host-memory, and trains on each: within --host-memory, then
 without a limit. Prints seconds and bytes an epoch for each graph, and their ratio to the bound: the
-larger of bytes / fio's rate at the run's mix of reads and writes, and the epoch without a limit.
+larger of what fio takes for as many bytes at the run's mix, and the epoch without a limit.
 The curve follows bytes where that ratio stays the same from graph to graph: a step by more than
 1.5 times is a cliff, and exit code 1.
 
@@ -73,8 +73,8 @@ def measure(options, dataset, arguments, limit_bytes=None):
     if result["exit_code"] != 0:
         sys.exit(f"{dataset.name}: exit code {result['exit_code']}: {result['error']}")
     if result["bytes_read"] + result["bytes_written"] > 0:
-        result["disk_bytes_per_second"] = training.disk_rate(
-            options, result["bytes_read"], result["bytes_written"])
+        result["disk_seconds"] = training.disk_seconds(
+            options, result["bytes_read"], result["bytes_written"], result["input_bytes"])
     return result
 
 
@@ -86,11 +86,6 @@ def measure_once(results, name, settings, run):
     return result
 
 
-def storage_seconds(result):
-    moved = result["bytes_read"] + result["bytes_written"]
-    return moved / result["disk_bytes_per_second"] if moved else 0.0
-
-
 def print_header():
     print("| tensors / memory | vertices | epoch, s | without a limit, s | bytes / fio, s "
           "| GB read | GB written | predicted, s | peak, MiB | to bound |")
@@ -98,7 +93,7 @@ def print_header():
 
 
 def print_case(label, limited, in_memory_seconds):
-    storage = storage_seconds(limited)
+    storage = limited.get("disk_seconds", 0.0)
     to_bound = limited["epoch_seconds"] / max(storage, in_memory_seconds)
     print(f"| {label} | {limited['vertices']:,} | {limited['epoch_seconds']:.2f} "
           f"| {in_memory_seconds:.2f} | {storage:.2f} | {limited['bytes_read'] / 1e9:.2f} "

@@ -6,13 +6,14 @@
 Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it with each
 `--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit beside
 it, turn by turn: an epoch of one while the other stands still; both are told to go on for 100.
-Behind each pair of epochs fio measures the disk at the mix of reads and writes that the run had,
-past the page cache, 2 MiB a request, 16 at once, in huge pages; then it moves the run's bytes
-while an epoch in memory goes on: what both take at once, with nothing to wait for, is the least
-this machine needs. Epochs are whole, evaluation included; the first one warms up. For each case:
+Behind each pair of epochs fio moves as many bytes as the run did, at its mix of reads and writes,
+past the page cache, 2 MiB a request, 16 at once, in huge pages, in a file as large as all that the
+run has on the disk; then it does so while an epoch in memory goes on: what both take at once, with
+nothing to wait for, is the least this machine needs. Epochs are whole, evaluation included; the
+first one warms up, and then turns go on for a minute, and two at least. For each case:
 
 - the losses and metrics of all epochs are bit-equal to those of the run without a limit;
-- seconds an epoch over the larger of bytes / fio's rate and the epoch in memory: 1.25 at most;
+- seconds an epoch over the larger of fio's and the epoch in memory: 1.25 at most;
 - bytes moved over the plan's: 1.05 at most;
 - predicted over measured seconds: 0.8 to 1.2;
 - the peak resident set is within --host-memory, and nothing was killed.
@@ -25,6 +26,7 @@ take about 50 minutes on two cores. Nothing else should run.
 
 import statistics
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import training
@@ -33,39 +35,49 @@ from turns import Run
 
 MODELS = ["gcn", "sage"]
 LAYERS = [2, 3]
-TURNS = training.WARM_UP + 2
+LEAST_TURNS, LEAST_SECONDS = 2, 60  # behind the warm-up, of all that a turn has
 CGROUP = 1.5
 GOALS = {"time": 1.25, "bytes": 1.05, "prediction": 0.2}
 
 
 def measure_case(options, dataset, arguments, budget):
     limit = int(CGROUP * parse_size(budget))
-    rates, at_once = [], []
+    disk, at_once = [], []
     with Run(options, dataset, "unlimited", arguments) as unlimited, \
             Run(options, dataset, "limited", [*arguments, "--host-memory", budget],
                 limit) as limited:
-        for _ in range(TURNS):
+        for _ in turns():
             run_unlimited(unlimited)
             if not limited.epoch():
                 return limited.result()
-            moved = limited.moved()
-            if sum(moved) > 0:
-                rates.append(training.disk_rate(options, *moved))
+            if len(limited.seconds) <= training.WARM_UP:
+                continue
+            moved = (*limited.moved(), limited.input_bytes())
+            disk.append(training.disk_seconds(options, *moved) if sum(moved[:2]) > 0 else 0)
             at_once.append(seconds_beside_disk(options, unlimited, moved))
         result, in_memory = limited.result(), unlimited.result()
     if in_memory["bytes_read"] + in_memory["bytes_written"] > 0:
         print("without a limit bytes moved, too: there is too little memory to compare with",
               file=sys.stderr)
-    steady = slice(training.WARM_UP, None)
-    in_memory["curve"] = in_memory["curve"][:TURNS]
-    in_memory["epoch_seconds"] = statistics.mean(unlimited.seconds[::2][steady])
+    in_memory["curve"] = in_memory["curve"][:len(result["curve"])]
+    in_memory["epoch_seconds"] = statistics.mean(unlimited.seconds[training.WARM_UP::2])
     result["unlimited"] = in_memory
     result["in_memory_seconds"] = in_memory["epoch_seconds"]
-    result["disk_bytes_per_second"] = statistics.harmonic_mean(rates[steady]) if rates else None
-    result["at_once_seconds"] = statistics.mean(at_once[steady])
+    result["disk_seconds"] = statistics.mean(disk)
+    result["at_once_seconds"] = statistics.mean(at_once)
+    result["turns"] = {"epoch": limited.seconds, "disk": disk, "at_once": at_once}
     figures, missed = judge(result, in_memory, parse_size(budget))
     result.update(figures=figures, missed=missed)
     return result
+
+
+def turns():
+    """The warm-up, and as many as it takes: short epochs tell less of a disk that changes."""
+    yield
+    begin, count = time.monotonic(), 0
+    while count < LEAST_TURNS or time.monotonic() - begin < LEAST_SECONDS:
+        yield
+        count += 1
 
 
 def run_unlimited(run):
@@ -76,11 +88,11 @@ def run_unlimited(run):
 def seconds_beside_disk(options, unlimited, moved):
     """Of an epoch in memory or of fio, which moves as many bytes as the run: begun at once, the
     longer one counts."""
-    if sum(moved) == 0:
+    if sum(moved[:2]) == 0:
         run_unlimited(unlimited)
         return unlimited.seconds[-1]
     with ThreadPoolExecutor() as pool:
-        disk = pool.submit(training.seconds_of_moving, options, *moved)
+        disk = pool.submit(training.disk_seconds, options, *moved)
         run_unlimited(unlimited)
         return max(unlimited.seconds[-1], disk.result())
 
@@ -88,11 +100,9 @@ def seconds_beside_disk(options, unlimited, moved):
 def judge(result, in_memory, budget_bytes):
     """The figures that the goals are about, and the names of the goals that are missed."""
     moved = result["bytes_read"] + result["bytes_written"]
-    storage = moved / result["disk_bytes_per_second"] if moved else 0
-    bound = max(storage, result["in_memory_seconds"])
+    bound = max(result["disk_seconds"], result["in_memory_seconds"])
     predicted = result["plan_predicted_bytes"]
     figures = {
-        "storage_seconds": storage,
         "time": result["epoch_seconds"] / bound,
         "bytes": result["most_bytes"] / predicted if predicted else float(bool(moved)),
         "prediction": result["plan_predicted_seconds"] / result["epoch_seconds"],
@@ -120,7 +130,7 @@ def print_case(name, result):
         return False
     figures, missed = result["figures"], result["missed"]
     print(f"| {name} | {result['epoch_seconds']:.2f} | {result['in_memory_seconds']:.2f} "
-          f"| {figures['storage_seconds']:.2f} | {result['at_once_seconds']:.2f} "
+          f"| {result['disk_seconds']:.2f} | {result['at_once_seconds']:.2f} "
           f"| {figures['time']:.2f} "
           f"| {result['bytes_read'] / 1e9:.2f} | {result['bytes_written'] / 1e9:.2f} "
           f"| {figures['bytes']:.3f} | {figures['prediction']:.2f} "

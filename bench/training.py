@@ -18,7 +18,6 @@ from memory_limit import MemoryCgroup, parse_size  # noqa: E402, F401
 MIB = 1 << 20
 # The first epoch warms up: what stays in memory comes in.
 WARM_UP = 1
-DISK_SECONDS = 4  # that fio measures
 WAITS = ("compute_busy", "read_wait_seconds", "write_wait_seconds", "compute_wait_seconds")
 
 
@@ -164,6 +163,7 @@ def plan_figures(document):
         "plan_remark": epoch.get("remark"),
         "blas_core": document["blas_core"],
         "vertex_tensor_bytes": sum(tensor["bytes"] for tensor in epoch["tensors"]),
+        "input_bytes": sum(tensor["bytes"] for tensor in epoch["tensors"] if tensor["input"]),
     }
 
 
@@ -191,39 +191,28 @@ class HugePages:
             self.PATH.write_text(str(self.before))
 
 
-def run_fio(options, bytes_read, bytes_written, *how):
-    """fio's report on moving bytes past the page cache at this mix: 2 MiB a request, 16 at once,
-    from and into huge pages as ooc's are where there are any: with small ones this disk is a third
-    slower."""
-    share = round(100 * bytes_read / (bytes_read + bytes_written))
+def disk_seconds(options, bytes_read, bytes_written, input_bytes):
+    """What fio takes to move as many bytes past the page cache at this mix, by its own clock: 2 MiB
+    a request, 16 at once, from and into huge pages as ooc's are where there are any: with small
+    ones this disk is a third slower. Its file is as large as all that a run touches which writes so
+    much and has so much to read besides: of a small one a cache below the disk would hold more.
+    Blocks that were never written would be read or written at other rates."""
+    moved = bytes_read + bytes_written
+    share = round(100 * bytes_read / moved)
     mix = {100: ["--rw=read"], 0: ["--rw=write"]}
-    file = options.work / "fio"
-    fio = ["fio", "--name=disk", f"--filename={file}", "--size=4G", "--bs=2M", "--direct=1",
-           "--ioengine=io_uring", "--iodepth=16", "--output-format=json"]
-    if not file.exists():  # blocks that were never written are read or written at other rates
+    file, file_bytes = options.work / "fio", round(bytes_written + input_bytes)
+    fio = ["fio", "--name=disk", f"--filename={file}", f"--size={file_bytes}", "--bs=2M",
+           "--direct=1", "--ioengine=io_uring", "--iodepth=16", "--output-format=json"]
+    if not file.exists() or file.stat().st_size < file_bytes:
         run(*fio, "--rw=write")
     with HugePages(32) as huge:
         memory = ["--iomem=shmhuge"] if huge else []
         if not huge:
             print("no huge pages for fio (root?): small ones, with which it is slower",
                   file=sys.stderr, flush=True)
-        report = json.loads(run(*fio, *memory, *how,
+        report = json.loads(run(*fio, *memory, f"--io_size={round(moved)}",
                                 *mix.get(share, ["--rw=rw", f"--rwmixread={share}"])))
-    return report["jobs"][0]
-
-
-def disk_rate(options, bytes_read, bytes_written):
-    """Bytes a second, read and written together, with nothing beside it."""
-    job = run_fio(options, bytes_read, bytes_written, "--time_based",
-                  f"--runtime={DISK_SECONDS}")
-    return job["read"]["bw_bytes"] + job["write"]["bw_bytes"]
-
-
-def seconds_of_moving(options, bytes_read, bytes_written):
-    """By fio's own clock."""
-    job = run_fio(options, bytes_read, bytes_written,
-                  f"--io_size={round(bytes_read + bytes_written)}")
-    return job["job_runtime"] / 1000
+    return report["jobs"][0]["job_runtime"] / 1000
 
 
 def finish(options):

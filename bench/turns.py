@@ -115,6 +115,11 @@ class Run:
         line = json.loads((self.run_dir / "metrics.jsonl").read_text().splitlines()[-1])
         return line["bytes_read"], line["bytes_written"]
 
+    def input_bytes(self):
+        """Of the tensors that its epochs read and don't write."""
+        document = json.loads((self.run_dir / "plan.json").read_text())
+        return training.plan_figures(document)["input_bytes"]
+
     def error(self):
         self.errors.seek(0)
         return self.errors.read().strip()[-500:]
