@@ -50,8 +50,6 @@ def measure_case(options, dataset, arguments, budget):
             run_unlimited(unlimited)
             if not limited.epoch():
                 return limited.result()
-            if len(limited.seconds) <= training.WARM_UP:
-                continue
             moved = (*limited.moved(), limited.input_bytes())
             disk.append(training.disk_seconds(options, *moved) if sum(moved[:2]) > 0 else 0)
             at_once.append(seconds_beside_disk(options, unlimited, moved))
@@ -60,11 +58,12 @@ def measure_case(options, dataset, arguments, budget):
         print("without a limit bytes moved, too: there is too little memory to compare with",
               file=sys.stderr)
     in_memory["curve"] = in_memory["curve"][:len(result["curve"])]
-    in_memory["epoch_seconds"] = statistics.mean(unlimited.seconds[training.WARM_UP::2])
+    steady = slice(training.WARM_UP, None)
+    in_memory["epoch_seconds"] = statistics.mean(unlimited.seconds[::2][steady])
     result["unlimited"] = in_memory
     result["in_memory_seconds"] = in_memory["epoch_seconds"]
-    result["disk_seconds"] = statistics.mean(disk)
-    result["at_once_seconds"] = statistics.mean(at_once)
+    result["disk_seconds"] = statistics.mean(disk[steady])
+    result["at_once_seconds"] = statistics.mean(at_once[steady])
     result["turns"] = {"epoch": limited.seconds, "disk": disk, "at_once": at_once}
     figures, missed = judge(result, in_memory, parse_size(budget))
     result.update(figures=figures, missed=missed)
