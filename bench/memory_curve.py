@@ -72,6 +72,7 @@ def measure(options, dataset, arguments, limit_bytes=None):
     result = training.train(options, dataset, arguments, limit_bytes)
     if result["exit_code"] != 0:
         sys.exit(f"{dataset.name}: exit code {result['exit_code']}: {result['error']}")
+    result["disk_seconds"] = 0
     if result["bytes_read"] + result["bytes_written"] > 0:
         result["disk_seconds"] = training.disk_seconds(
             options, result["bytes_read"], result["bytes_written"], result["input_bytes"])
@@ -93,7 +94,7 @@ def print_header():
 
 
 def print_case(label, limited, in_memory_seconds):
-    storage = limited.get("disk_seconds", 0.0)
+    storage = limited["disk_seconds"]
     to_bound = limited["epoch_seconds"] / max(storage, in_memory_seconds)
     print(f"| {label} | {limited['vertices']:,} | {limited['epoch_seconds']:.2f} "
           f"| {in_memory_seconds:.2f} | {storage:.2f} | {limited['bytes_read'] / 1e9:.2f} "

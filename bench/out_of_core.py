@@ -7,10 +7,11 @@ Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it 
 `--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit beside
 it, turn by turn: an epoch of one while the other stands still; both are told to go on for 100.
 Behind each pair of epochs fio moves as many bytes as the run did, at its mix of reads and writes,
-past the page cache, 2 MiB a request, 16 at once, in huge pages, in a file as large as all that the
-run has on the disk; then it does so while an epoch in memory goes on: what both take at once, with
-nothing to wait for, is the least this machine needs. Epochs are whole, evaluation included; the
-first one warms up, and then turns go on for a minute, and two at least. For each case:
+past the page cache, 2 MiB a request, 16 at once, in huge pages, in a file as large as the tensors
+that the run reads and writes; then it does so while an epoch in memory goes on: what both take at
+once, with nothing to wait for, is the least this machine needs. Epochs are whole, evaluation
+included; the first one warms up, and then turns go on for a minute, and two at least. For each
+case:
 
 - the losses and metrics of all epochs are bit-equal to those of the run without a limit;
 - seconds an epoch over the larger of fio's and the epoch in memory: 1.25 at most;
@@ -20,7 +21,7 @@ first one warms up, and then turns go on for a minute, and two at least. For eac
 
 Prints a table; exit code 1 where a goal is missed. Each case goes to bench/results/out-of-core.json
 at once, and what is there of the same programs is not measured again (--again does). --cases takes
-beginnings of names. Needs fio (bin/install-dependencies --bench) and 15 GB of disk. The defaults
+beginnings of names. Needs fio (bin/install-dependencies --bench) and 40 GB of disk. The defaults
 take about 50 minutes on two cores. Nothing else should run.
 """
 

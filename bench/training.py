@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from accuracy import ROOT, describe_machine, run  # noqa: E402
 from memory_limit import MemoryCgroup, parse_size  # noqa: E402, F401
 
-MIB = 1 << 20
+MIB, GIB = 1 << 20, 1 << 30
 # The first epoch warms up: what stays in memory comes in.
 WARM_UP = 1
 WAITS = ("compute_busy", "read_wait_seconds", "write_wait_seconds", "compute_wait_seconds")
@@ -194,13 +194,14 @@ class HugePages:
 def disk_seconds(options, bytes_read, bytes_written, input_bytes):
     """What fio takes to move as many bytes past the page cache at this mix, by its own clock: 2 MiB
     a request, 16 at once, from and into huge pages as ooc's are where there are any: with small
-    ones this disk is a third slower. Its file is as large as all that a run touches which writes so
-    much and has so much to read besides: of a small one a cache below the disk would hold more.
+    ones this disk is a third slower. Its file is as large as the tensors of a run which writes so
+    much and has so much to read besides, in whole GiB: of a small one a cache below the disk would
+    hold more.
     Blocks that were never written would be read or written at other rates."""
     moved = bytes_read + bytes_written
     share = round(100 * bytes_read / moved)
     mix = {100: ["--rw=read"], 0: ["--rw=write"]}
-    file, file_bytes = options.work / "fio", round(bytes_written + input_bytes)
+    file, file_bytes = options.work / "fio", round(bytes_written + input_bytes) // GIB * GIB + GIB
     fio = ["fio", "--name=disk", f"--filename={file}", f"--size={file_bytes}", "--bs=2M",
            "--direct=1", "--ioengine=io_uring", "--iodepth=16", "--output-format=json"]
     if not file.exists() or file.stat().st_size < file_bytes:
@@ -212,7 +213,9 @@ def disk_seconds(options, bytes_read, bytes_written, input_bytes):
                   file=sys.stderr, flush=True)
         report = json.loads(run(*fio, *memory, f"--io_size={round(moved)}",
                                 *mix.get(share, ["--rw=rw", f"--rwmixread={share}"])))
-    return report["jobs"][0]["job_runtime"] / 1000
+    job = report["jobs"][0]
+    assert job["read"]["io_bytes"] + job["write"]["io_bytes"] > 0.99 * moved, job
+    return job["job_runtime"] / 1000
 
 
 def finish(options):

@@ -102,11 +102,10 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
 }
 
 bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
-                           const std::function<void()>& advance,
-                           const std::function<bool()>& may_advance) {
+                           const std::function<void()>& advance) {
   if (tasks_ < tasks_at_once(workers_)) return true;
   const auto ready = [this] { return tasks_ < tasks_at_once(workers_); };
-  return wait(lock, WaitCause::kWorkers, stop, advance, ready, may_advance);
+  return wait(lock, WaitCause::kWorkers, stop, advance, ready);
 }
 
 void Driver::drain() {

@@ -66,18 +66,16 @@ class Driver {
   // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
   // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
   // error of a task or a transfer. Where no more than enough_tasks() are left, the end of either
-  // wakes it if ready() or may_advance(), which any thread may ask with the lock held, or if a
-  // worker has nothing to do; wake(), with the lock held, does so at once.
+  // wakes it if ready() or may_advance(), which any thread may ask with the lock held and which
+  // throw nothing, or if a worker has nothing to do; wake(), with the lock held, does so at once.
   bool wait(
       std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
       const std::function<void()>& advance, const std::function<bool()>& ready,
       const std::function<bool()>& may_advance = [] { return false; });
   // The same while tasks_at_once() are handed out, but for wake(), until enough_tasks() are left;
   // advance() may add to them.
-  bool wait_for_room(
-      std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
-      const std::function<void()>& advance,
-      const std::function<bool()>& may_advance = [] { return false; });
+  bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
+                     const std::function<void()>& advance);
   void wake() { changed_.notify_all(); }
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();

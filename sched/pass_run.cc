@@ -288,8 +288,7 @@ bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
 }
 
 bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  return context_.driver.wait_for_room(
-      lock, stop_, [this] { advance(); }, [this] { return may_step(); });
+  return context_.driver.wait_for_room(lock, stop_, [this] { advance(); });
 }
 
 // Reads are asked for an item a stream at a time, and storage does them in turn: what is needed

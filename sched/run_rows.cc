@@ -59,6 +59,7 @@ bool PassRun::advance_rows() {
   return began;
 }
 
+// Whether advance_rows() would begin a step; rows that it makes may have got their place.
 bool PassRun::may_step() { return !rows_.empty() && !next_lacks(*rows_.front()); }
 
 // What the next step of a part waits for.

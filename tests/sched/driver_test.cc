@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -138,6 +139,24 @@ TEST_CASE("driver: no wait counts while every worker has a task") {
   lock.unlock();
   CHECK(driver.take_wait_seconds(WaitCause::kReads) == 0);
   CHECK(driver.take_compute_seconds() > 0);
+}
+
+TEST_CASE("driver: ends of tasks that leave the driving thread nothing to do don't wake it") {
+  constexpr int kTasks = 16, kMayAdvance = 5;
+  constexpr std::chrono::milliseconds kPoll{50};  // it looks anyway as often
+  Driver driver(1);
+  auto lock = driver.lock();
+  int done = 0, looks = 0;
+  for (int i = 0; i < kTasks; ++i) {
+    driver.run([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }, [&] { ++done; });
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(driver.wait(
+      lock, WaitCause::kWorkers, nullptr, [&] { ++looks; }, [&] { return done == kTasks; },
+      [&] { return done == kMayAdvance; }));
+  const auto polls = (std::chrono::steady_clock::now() - begin) / kPoll;
+  CHECK(looks >= 2);          // before it sleeps, and when all are done
+  CHECK(looks <= 3 + polls);  // where there is something to advance, too
 }
 
 TEST_CASE("driver: waiting for room lasts while all tasks that there may be are handed out") {
