@@ -22,7 +22,7 @@ case:
 Prints a table; exit code 1 where a goal is missed. Each case goes to bench/results/out-of-core.json
 at once, and what is there of the same programs is not measured again (--again does). --cases takes
 beginnings of names. Needs fio (bin/install-dependencies --bench) and 40 GB of disk. The defaults
-take about 50 minutes on two cores. Nothing else should run.
+take about an hour on two cores. Nothing else should run.
 """
 
 import statistics

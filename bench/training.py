@@ -196,8 +196,7 @@ def disk_seconds(options, bytes_read, bytes_written, input_bytes):
     a request, 16 at once, from and into huge pages as ooc's are where there are any: with small
     ones this disk is a third slower. Its file is as large as the tensors of a run which writes so
     much and has so much to read besides, in whole GiB: of a small one a cache below the disk would
-    hold more.
-    Blocks that were never written would be read or written at other rates."""
+    hold more. It is written once before: blocks that never were are moved at other rates."""
     moved = bytes_read + bytes_written
     share = round(100 * bytes_read / moved)
     mix = {100: ["--rw=read"], 0: ["--rw=write"]}
