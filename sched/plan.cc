@@ -141,8 +141,9 @@ class Planner {
   static std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
                                                 const TransferRates& rates) {
     std::vector<PhaseSeconds> seconds;
-    for (const Traffic& pass : problem.traffic(kept, Zeros::kLeftOut)) {
-      seconds.push_back(transfer_seconds(pass, rates));
+    for (const Traffic& traffic : problem.traffic(kept, Zeros::kLeftOut)) {
+      const PassDraft& pass = problem.draft().passes[seconds.size()];
+      seconds.push_back(transfer_seconds(pass, traffic, rates));
     }
     return seconds;
   }

@@ -91,7 +91,7 @@ class WorkingTierChoice {
       for (const Pass& pass : section.passes) {
         const PassDraft& draft = problem.draft().passes[i];
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
-        const PhaseSeconds transfers = transfer_seconds(traffic[i++], rates_below());
+        const PhaseSeconds transfers = transfer_seconds(draft, traffic[i++], rates_below());
         if (!draft.edges) continue;
         const PhaseSeconds compute = compute_seconds(builder_, draft);
         const RingDepth deep{kNever, kNever};
@@ -202,7 +202,7 @@ class WorkingTierChoice {
       for (const Pass& pass : section.passes) {
         const auto at = static_cast<std::size_t>(index);
         const PassDraft& draft = problem.draft().passes[at];
-        sum += overlapped_seconds(transfer_seconds(traffic[at], rates_below()),
+        sum += overlapped_seconds(transfer_seconds(draft, traffic[at], rates_below()),
                                   compute_seconds(builder_, draft), depth(index, pass),
                                   pipelined_parts(draft));
         ++index;

@@ -17,7 +17,7 @@ double step_seconds(const PassBuilder& builder, const StageShape& stage,
 }
 
 double overlapped(double transfers, double compute, double depth) {
-  return std::max(transfers, compute) + std::min(transfers, compute) / depth;
+  return std::max(transfers, compute) + std::min(transfers, compute) / (2 * depth - 1);
 }
 
 }  // namespace
@@ -50,12 +50,15 @@ TransferRates link_rates(const MachineRates& rates) {
   return {rates.to_device, rates.from_device, rates.to_device + rates.from_device};
 }
 
-PhaseSeconds transfer_seconds(const Traffic& traffic, const TransferRates& rates) {
-  const auto read = static_cast<double>(traffic.rows);
-  const auto written = static_cast<double>(traffic.written);
-  return {static_cast<double>(traffic.resident) / rates.read,
-          static_cast<double>(traffic.edges) / rates.read,
-          std::max({read / rates.read, written / rates.write, (read + written) / rates.both})};
+PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
+                              const TransferRates& rates) {
+  const auto seconds = [&](std::int64_t read, std::int64_t written) {
+    const auto in = static_cast<double>(read), out = static_cast<double>(written);
+    return std::max({in / rates.read, out / rates.write, (in + out) / rates.both});
+  };
+  const std::int64_t leaving = pass.rows ? 0 : traffic.written;  // sums, while others are folded
+  return {seconds(traffic.resident, 0), seconds(traffic.edges, leaving),
+          seconds(traffic.rows, traffic.written - leaving)};
 }
 
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {

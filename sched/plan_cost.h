@@ -8,7 +8,7 @@ namespace ooc {
 // What a pass does one after the other, in each part: what edges read of the part's own rows comes
 // in; edges are folded while rows and edge chunks stream in; row-wise steps run while rows come and
 // go. Transfers overlap with the compute of their own phase alone, unless two parts are in memory
-// at once.
+// at once. Where there are no steps, a part's sums leave while the next one is folded.
 struct PhaseSeconds {
   double resident = 0, edges = 0, rows = 0;
 
@@ -29,13 +29,14 @@ struct TransferRates {
 };
 TransferRates storage_rates(const MachineRates& rates);
 TransferRates link_rates(const MachineRates& rates);  // either direction has its own lanes
-PhaseSeconds transfer_seconds(const Traffic& traffic, const TransferRates& rates);
+PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
+                              const TransferRates& rates);
 // Of transfers between three memories, which go on at once.
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b);
 
-// Of a pass. A ring of depth d lets one share in d of a phase's transfers or compute, whichever is
-// less, not overlap. `pipelined`: of so many parts each is folded while the one before it goes
-// through the steps.
+// Of a pass. A ring of depth d lets one share in 2 d - 1 of a phase's transfers or compute,
+// whichever is less, not overlap (measured: sched/README.md). `pipelined`: of so many parts each is
+// folded while the one before it goes through the steps.
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
                           const RingDepth& depth, std::int64_t pipelined = 1);
 // By how many parts at most that is so: 1 where phases follow each other.

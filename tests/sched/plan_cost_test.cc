@@ -213,15 +213,25 @@ TEST_CASE("cost: what memory above leaves to the one below moves in the same pha
 
 TEST_CASE("cost: transfers overlap the compute of their own phase, but for a share of it") {
   const TransferRates rates{100, 50, 120};
-  const PhaseSeconds transfers = transfer_seconds({100, 400, 200, 100}, rates);
+  PassDraft pass;
+  pass.edges = pass.rows = true;
+  const PhaseSeconds transfers = transfer_seconds(pass, {100, 400, 200, 100}, rates);
   CHECK(transfers.resident == Approx(1));
   CHECK(transfers.edges == Approx(4));
   CHECK(transfers.rows == Approx(2.5));  // both ways at once
-  CHECK(transfer_seconds({0, 0, 200, 10}, rates).rows == Approx(2));
-  CHECK(transfer_seconds({0, 0, 10, 200}, rates).rows == Approx(4));
-  CHECK(overlapped_seconds(transfers, {0, 6, 1}, {2, 4}) == Approx(1 + 6 + 4.0 / 2 + 2.5 + 0.25));
-  // A propagation that runs no steps writes with nothing to compute.
-  CHECK(overlapped_seconds({0, 4, 1}, {0, 10, 0}, {1, 1}) == Approx(10 + 4 + 1));
+  CHECK(transfer_seconds(pass, {0, 0, 200, 10}, rates).rows == Approx(2));
+  CHECK(transfer_seconds(pass, {0, 0, 10, 200}, rates).rows == Approx(4));
+  CHECK(overlapped_seconds(transfers, {0, 6, 1}, {2, 4}) ==
+        Approx(1 + 6 + 4.0 / 3 + 2.5 + 1.0 / 7));
+  // Without steps sums leave while others are folded.
+  pass.rows = false;
+  const PhaseSeconds leaving = transfer_seconds(pass, {100, 400, 0, 100}, rates);
+  CHECK(leaving.resident == Approx(1));
+  CHECK(leaving.edges == Approx(500.0 / 120));  // both ways at once
+  CHECK(leaving.rows == 0);
+  CHECK(transfer_seconds(pass, {0, 400, 0, 10}, rates).edges == Approx(4));
+  CHECK(transfer_seconds(pass, {0, 40, 0, 300}, rates).edges == Approx(6));
+  CHECK(overlapped_seconds({0, 4, 0}, {0, 10, 0}, {1, 1}) == Approx(10 + 4));
   const PhaseSeconds slow = slower({1, 5, 2}, {2, 4, 3});
   CHECK(slow.resident == 2);
   CHECK(slow.edges == 5);
