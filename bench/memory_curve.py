@@ -136,7 +136,6 @@ def large(options, results):
     budget, settings = parse_size(options.host_memory), settings_of(options)
     arguments = arguments_of(options)
     needed = options.large_ratio * budget * 1.5
-    options.work.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(options.work).free
     if free < needed:
         sys.exit(f"{needed / 1e9:.0f} GB of disk are needed, {options.work} has {free / 1e9:.0f}; "
@@ -174,7 +173,7 @@ def main():
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--large-ratio", type=float, default=17,
                         help="tensors / memory; plans from counts alone are not exact")
-    options = parser.parse_args()
+    options = training.parse(parser)
     options.host_memory = options.host_memory or ("2GiB" if options.large else "512MiB")
     results = training.Results("memory-curve", options)
     training.forget_rates(options)

@@ -2,6 +2,7 @@
 """Training within a memory limit, beside the disk and beside training in memory.
 
     bench/out_of_core.py [--cases gcn-2,sage-3-1GiB] [--vertices N] [--edges N] [--budgets LIST]
+                         [--disk-rate 1]
 
 Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it with each
 `--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit beside
@@ -21,7 +22,8 @@ case:
 
 Prints a table; exit code 1 where a goal is missed. Each case goes to bench/results/out-of-core.json
 at once, and what is there of the same programs is not measured again (--again does). --cases takes
-beginnings of names. Needs fio (bin/install-dependencies --bench) and 40 GB of disk. The defaults
+beginnings of names. A disk that is shared changes from turn to turn: --disk-rate holds it, for all
+that is measured. Needs fio (bin/install-dependencies --bench) and 40 GB of disk. The defaults
 take about an hour on two cores. Nothing else should run.
 """
 
@@ -169,7 +171,7 @@ def main():
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--budgets", default="1GiB,512MiB,256MiB")
     parser.add_argument("--cases", default="", help="beginnings of names, such as gcn-2")
-    options = parser.parse_args()
+    options = training.parse(parser)
     beginnings = tuple(options.cases.split(","))
     results = training.Results("out-of-core", options)
     print_header()

@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--budgets", default="256MiB,384MiB,512MiB,768MiB,1GiB,1.5GiB")
     parser.add_argument("--policies", default="none,lru,dp,lp")
     parser.add_argument("--plan-only", action="store_true", help="the plans' bytes, without runs")
-    options = parser.parse_args()
+    options = training.parse(parser)
     dataset = training.generate(options, "rmat", options.vertices, options.edges, options.features,
                                 options.classes)
     settings = {name: getattr(options, name) for name in

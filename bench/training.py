@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import disk_rate  # noqa: E402
 from accuracy import ROOT, describe_machine, run  # noqa: E402
 from memory_limit import MemoryCgroup, parse_size  # noqa: E402, F401
 
@@ -28,15 +29,26 @@ def parser_of(description):
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/bench",
                         help="where graphs and runs go; graphs stay there")
     parser.add_argument("--again", action="store_true", help="measure what was measured, too")
+    parser.add_argument("--disk-rate", type=float, metavar="GB/S",
+                        help="hold the disk at so much in either direction, for fio, too (root)")
     return parser
+
+
+def parse(parser):
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    if options.disk_rate:
+        disk_rate.hold(options.work, 1e9 * options.disk_rate)
+    return options
 
 
 class Results:
     """bench/results/<name>.json: cases by name, written as each is done. A case counts only for the
-    programs and the settings that it was measured with."""
+    programs and the settings that it was measured with. With --disk-rate in a file of its own."""
 
     def __init__(self, name, options):
-        self.path = ROOT / "bench/results" / f"{name}.json"
+        held = f"-{options.disk_rate:g}-GB-s" if options.disk_rate else ""
+        self.path = ROOT / "bench/results" / f"{name}{held}.json"
         self.again = options.again
         self.programs = hashlib.sha256(
             (options.programs / "ooc-train").read_bytes()).hexdigest()[:16]
@@ -66,7 +78,6 @@ def generate(options, kind, vertices, edges, features, classes):
     """The dataset, made unless it is there; `edges` are undirected."""
     dataset = options.work / f"{kind}-{vertices}-{edges}-{features}-{classes}.ooc"
     if not dataset.exists():
-        options.work.mkdir(parents=True, exist_ok=True)
         print(f"generating {dataset.name}", file=sys.stderr, flush=True)
         run(options.programs / "ooc-prep", "generate", kind, "--vertices", vertices, "--edges",
             edges, "--features", features, "--classes", classes, "-o", dataset, "--quiet")
