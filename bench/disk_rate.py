@@ -42,7 +42,7 @@ def group_of_this_process(is_v1):
 
 
 def disk_of(directory):
-    """Major and minor number of the whole disk, which is what can be held; of a partition's, too."""
+    """Major and minor number of the whole disk, also of a partition: no less can be held."""
     device = os.stat(directory).st_dev
     entry = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
     if (entry / "partition").exists():

@@ -58,8 +58,8 @@ class RingSearch {
 double in_bytes(double mib) { return std::max(0.0, mib * (1 << 20)); }
 
 std::optional<double> cheapest(const PlanProblem& problem, ResidencyLp::Rings rings,
-                               int most_solved) {
-  ResidencyLp lp(problem, rings);
+                               int most_solved, Zeros zeros = Zeros::kMoved) {
+  ResidencyLp lp(problem, rings, zeros);
   lp.minimise_bytes();
   const auto found = RingSearch(lp, most_solved).next();
   if (!found) return std::nullopt;
@@ -88,8 +88,8 @@ std::optional<double> least_bytes(const PlanProblem& problem) {
   return cheapest(problem, ResidencyLp::Rings::kLeast, 1000);
 }
 
-std::optional<double> likely_bytes(const PlanProblem& problem) {
-  return cheapest(problem, ResidencyLp::Rings::kPlanned, 12);
+std::optional<double> likely_bytes(const PlanProblem& problem, Zeros zeros) {
+  return cheapest(problem, ResidencyLp::Rings::kPlanned, 12, zeros);
 }
 
 double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds,

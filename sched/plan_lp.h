@@ -17,7 +17,7 @@ std::optional<double> least_bytes(const PlanProblem& problem);
 double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds,
                      const TransferRates& rates);
 // What `lp` is likely to come to, before rounding.
-std::optional<double> likely_bytes(const PlanProblem& problem);
+std::optional<double> likely_bytes(const PlanProblem& problem, Zeros zeros = Zeros::kMoved);
 
 // Fewest bytes, in whole units; memory that rounding leaves is filled up.
 Kept choose_by_lp(const PlanProblem& problem);

@@ -36,8 +36,12 @@ std::vector<std::int64_t> part_choices(const PassBuilder& builder) {
 
 class SplitSearch {
  public:
-  SplitSearch(const PassBuilder& builder, const EdgeTable& edges, bool kept)
-      : builder_(builder), edges_(edges), kept_(kept), splits_(smallest_splits(builder)) {}
+  SplitSearch(const PassBuilder& builder, const EdgeTable& edges, bool kept, Zeros zeros)
+      : builder_(builder),
+        edges_(edges),
+        kept_(kept),
+        zeros_(zeros),
+        splits_(smallest_splits(builder)) {}
 
   std::optional<std::vector<PassSplit>> run() {
     if (builder_.options().memory_bytes == 0) {
@@ -94,7 +98,7 @@ class SplitSearch {
     std::vector<PassSplit> splits = splits_;
     splits[stage] = split;
     const PlanProblem problem(builder_, edges_, splits);
-    const std::vector<Traffic> traffic = problem.traffic(problem.nothing());
+    const std::vector<Traffic> traffic = problem.traffic(problem.nothing(), zeros_);
     Choice choice{split};
     std::int64_t blocks = 0;
     for (int p = 0; p < problem.draft().pass_count(); ++p) {
@@ -120,9 +124,11 @@ class SplitSearch {
     }
     double bytes = 0;
     if (!kept_) {
-      bytes = static_cast<double>(problem.bytes(problem.nothing()));
+      for (const Traffic& pass : problem.traffic(problem.nothing(), zeros_)) {
+        bytes += static_cast<double>(pass.read() + pass.written);
+      }
     } else {
-      bytes = likely_bytes(problem).value_or(kNever);
+      bytes = likely_bytes(problem, zeros_).value_or(kNever);
     }
     return bytes + kPartCost * parts;
   }
@@ -176,6 +182,7 @@ class SplitSearch {
   const PassBuilder& builder_;
   const EdgeTable& edges_;
   bool kept_;
+  Zeros zeros_;
   std::vector<PassSplit> splits_;
   std::vector<std::vector<Choice>> choices_;  // by stage
 };
@@ -195,8 +202,9 @@ std::vector<PassSplit> smallest_splits(const PassBuilder& builder) {
 }
 
 std::optional<std::vector<PassSplit>> choose_splits(const PassBuilder& builder,
-                                                    const EdgeTable& edges, bool kept) {
-  return SplitSearch(builder, edges, kept).run();
+                                                    const EdgeTable& edges, bool kept,
+                                                    Zeros zeros) {
+  return SplitSearch(builder, edges, kept, zeros).run();
 }
 
 }  // namespace ooc

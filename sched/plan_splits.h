@@ -14,7 +14,7 @@ inline constexpr std::size_t kLongProgram = 16;
 // By stage, so that an epoch moves few bytes with nothing kept between passes, or with what may
 // then be `kept`. Nothing: the budget can't hold the smallest working set.
 std::optional<std::vector<PassSplit>> choose_splits(const PassBuilder& builder,
-                                                    const EdgeTable& edges, bool kept);
+                                                    const EdgeTable& edges, bool kept, Zeros zeros);
 
 // The splits that need the least memory, by stage.
 std::vector<PassSplit> smallest_splits(const PassBuilder& builder);
