@@ -296,6 +296,33 @@ TEST_CASE("plan: smaller parts where their rings would be shallow") {
   CHECK(deeper > 0);
 }
 
+TEST_CASE("plan: a slow disk reads rows with zeros once more rather than dense sums") {
+  Program program = train_program(3, 128, 128, 16);
+  const auto set_density = [&](double density) {
+    for (Value& value : program.values) {
+      const bool gathered = value.name[0] == 'z' || value.name.rfind("dh", 0) == 0;
+      if (gathered) value.density = density;
+    }
+  };
+  const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
+  PlanOptions options = with_budget(896, Strategy::kDp);
+  options.rates.storage_read = options.rates.storage_write = 1e9;
+  options.rates.storage_both = 2e9;
+  const auto sliced = [](const Plan& plan) {
+    const std::vector<Pass>& passes = plan.sections[0].passes;
+    return std::count_if(passes.begin(), passes.end(), [](const Pass& pass) {
+      return pass.kind == PassKind::kPropagate && pass.steps.empty();
+    });
+  };
+  CHECK(sliced(make_plan({&program}, graph, options)) > 0);
+  set_density(0.3);
+  const Plan plan = make_plan({&program}, graph, options);
+  check_plan({&program}, plan, graph, options);
+  CHECK(sliced(plan) == 0);
+  options.slices_at_once = 1;
+  CHECK(plan.seconds < 0.97 * make_plan({&program}, graph, options).seconds);
+}
+
 TEST_CASE("plan: two parts at once where the disk waits for edges, then compute for the disk") {
   const Program program = train_program(2, 128, 128, 16);
   const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
