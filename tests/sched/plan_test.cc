@@ -306,8 +306,8 @@ TEST_CASE("plan: a slow disk reads rows with zeros once more rather than dense s
   };
   const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
   PlanOptions options = with_budget(896, Strategy::kDp);
-  options.rates.storage_read = options.rates.storage_write = 1e9;
-  options.rates.storage_both = 2e9;
+  options.rates.storage_read = options.rates.storage_write = 5e8;
+  options.rates.storage_both = 1e9;
   const auto sliced = [](const Plan& plan) {
     const std::vector<Pass>& passes = plan.sections[0].passes;
     return std::count_if(passes.begin(), passes.end(), [](const Pass& pass) {
