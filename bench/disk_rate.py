@@ -1,30 +1,27 @@
 """A disk that moves no more than so many bytes a second in either direction, for this process and
-all that it starts: fio and trainings meet the same disk, and it stays the same for hours."""
+all that it starts: fio and trainings meet the same disk, and it stays the same for hours. What goes
+through the page cache isn't held on its way to the disk."""
 
 import atexit
 import os
 import pathlib
+import sys
 
-CGROUPS = pathlib.Path("/sys/fs/cgroup")
+BLKIO = pathlib.Path("/sys/fs/cgroup/blkio")
 
 
 def hold(directory, bytes_per_second):
-    """The disk of `directory`, by a cgroup of either version, until this process ends (root)."""
-    disk = disk_of(directory)
-    v1 = CGROUPS / "blkio"
-    root = v1 if v1.is_dir() else CGROUPS
-    before = root / group_of_this_process(root == v1)
-    group = root / f"ooc-bench-disk-{os.getpid()}"
+    """The disk of `directory`, until this process ends (root). By version 1 of cgroups: in version
+    2 a process is in one group, and trainings go into those that limit their memory."""
+    if not BLKIO.is_dir():
+        sys.exit(f"--disk-rate needs {BLKIO}, of version 1 of cgroups; leave it out here")
+    disk, rate, before = disk_of(directory), round(bytes_per_second), group_of_this_process()
+    group = BLKIO / f"ooc-bench-disk-{os.getpid()}"
     group.mkdir()
-    rate = round(bytes_per_second)
-    if root == v1:
-        for way in ("read", "write"):
-            (group / f"blkio.throttle.{way}_bps_device").write_text(f"{disk} {rate}")
-    else:
-        (root / "cgroup.subtree_control").write_text("+io")
-        (group / "io.max").write_text(f"{disk} rbps={rate} wbps={rate}")
-    (group / "cgroup.procs").write_text(str(os.getpid()))
     atexit.register(leave, group, before)
+    for way in ("read", "write"):
+        (group / f"blkio.throttle.{way}_bps_device").write_text(f"{disk} {rate}")
+    (group / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def leave(group, before):
@@ -32,13 +29,12 @@ def leave(group, before):
     group.rmdir()
 
 
-def group_of_this_process(is_v1):
-    """Relative to the root of its hierarchy."""
+def group_of_this_process():
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        if (controllers == "") if not is_v1 else ("blkio" in controllers.split(",")):
-            return path.lstrip("/")
-    return ""
+        if "blkio" in controllers.split(","):
+            return BLKIO / path.lstrip("/")
+    return BLKIO
 
 
 def disk_of(directory):

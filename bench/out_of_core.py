@@ -23,8 +23,8 @@ case:
 Prints a table; exit code 1 where a goal is missed. Each case goes to bench/results/out-of-core.json
 at once, and what is there of the same programs is not measured again (--again does). --cases takes
 beginnings of names. A disk that is shared changes from turn to turn: --disk-rate holds it, for all
-that is measured. Needs fio (bin/install-dependencies --bench) and 40 GB of disk. The defaults
-take about an hour on two cores. Nothing else should run.
+that is measured, and has a file of its own. Needs fio (bin/install-dependencies --bench) and 40 GB
+of disk. The defaults take about an hour on two cores. Nothing else should run.
 """
 
 import statistics

@@ -33,6 +33,7 @@ class WorkingTierChoice {
       if (kept && options.strategy == Strategy::kNone) break;
       const auto splits = choose_splits(builder_, edges_, kept, Zeros::kMoved);
       if (!splits || (best_ && best_->splits == *splits)) break;
+      tried_.push_back(*splits);
       std::optional<WorkingTier> other = std::exchange(best_, std::nullopt);
       PlanProblem problem(builder_, edges_, *splits);
       take(*splits, plan_tier(problem));
@@ -70,15 +71,21 @@ class WorkingTierChoice {
 
   // Splits that move few bytes once zeros are left out, where that is predicted to be faster.
   void try_fewer_packed() {
+    const std::vector<PlannedTensor>& tensors = best_->tier.plan.tensors;
+    const bool packs = std::any_of(tensors.begin(), tensors.end(),
+                                   [](const PlannedTensor& tensor) { return tensor.packed < 1; });
+    if (!packs || moved_bytes(best_->tier) == 0) return;
     WorkingTier now = std::move(*std::exchange(best_, std::nullopt));
     double least = (1 - kLeastSavedByZeros) * seconds(now);
     for (const bool kept : {false, true}) {
+      if (kept && (builder_.options().strategy == Strategy::kNone || is_long())) break;
       const auto splits = choose_splits(builder_, edges_, kept, Zeros::kLeftOut);
       if (!splits) break;
+      if (std::find(tried_.begin(), tried_.end(), *splits) != tried_.end()) continue;
+      tried_.push_back(*splits);
       PlanProblem problem(builder_, edges_, *splits);
       best_ = WorkingTier{*splits, plan_tier(problem)};
-      try_parts();
-      const double taken = seconds(*best_);
+      const double taken = try_parts();
       if (taken > least) continue;
       least = taken;
       now = std::move(*best_);
@@ -99,7 +106,8 @@ class WorkingTierChoice {
 
   // Splits are chosen by bytes; smaller parts move more, but leave memory for two at once, whose
   // transfers and compute overlap as a whole, or for deeper rings. The most promising ones first.
-  void try_parts() {
+  // Returns what an epoch then takes.
+  double try_parts() {
     const PlanProblem problem(builder_, edges_, best_->splits);
     double least = seconds(*best_);
     const auto most =
@@ -109,6 +117,7 @@ class WorkingTierChoice {
                      [](const Gain& a, const Gain& b) { return a.seconds > b.seconds; });
     gains.resize(std::min(gains.size(), kMostTried));
     for (const Gain& gain : gains) least = try_parts_of(gain, most, least);
+    return least;
   }
 
   std::vector<Gain> gains_of_parts(const PlanProblem& problem, double least) const {
@@ -266,6 +275,7 @@ class WorkingTierChoice {
   const EdgeTable& edges_;
   std::optional<WorkingTier> best_;
   std::vector<Reuse> reuses_;  // of the best one's splits
+  std::vector<std::vector<PassSplit>> tried_;
 };
 
 }  // namespace

@@ -56,7 +56,8 @@ PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
     const auto in = static_cast<double>(read), out = static_cast<double>(written);
     return std::max({in / rates.read, out / rates.write, (in + out) / rates.both});
   };
-  const std::int64_t leaving = pass.rows ? 0 : traffic.written;  // sums, while others are folded
+  // Sums, while the next part is folded.
+  const std::int64_t leaving = !pass.rows && pass.part_count() > 1 ? traffic.written : 0;
   return {seconds(traffic.resident, 0), seconds(traffic.edges, leaving),
           seconds(traffic.rows, traffic.written - leaving)};
 }

@@ -35,8 +35,8 @@ PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b);
 
 // Of a pass. A ring of depth d lets one share in 2 d - 1 of a phase's transfers or compute,
-// whichever is less, not overlap (measured: sched/README.md). `pipelined`: of so many parts each is
-// folded while the one before it goes through the steps.
+// whichever is less, not overlap (beside what was measured: sched/README.md). `pipelined`: of so
+// many parts each is folded while the one before it goes through the steps.
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
                           const RingDepth& depth, std::int64_t pipelined = 1);
 // By how many parts at most that is so: 1 where phases follow each other.

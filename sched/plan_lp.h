@@ -16,7 +16,7 @@ namespace ooc {
 std::optional<double> least_bytes(const PlanProblem& problem);
 double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds,
                      const TransferRates& rates);
-// What `lp` is likely to come to, before rounding.
+// What `lp` is likely to come to, before rounding, or would if it weighed bytes without zeros.
 std::optional<double> likely_bytes(const PlanProblem& problem, Zeros zeros = Zeros::kMoved);
 
 // Fewest bytes, in whole units; memory that rounding leaves is filled up.

@@ -12,7 +12,8 @@ namespace ooc {
 inline constexpr std::size_t kLongProgram = 16;
 
 // By stage, so that an epoch moves few bytes with nothing kept between passes, or with what may
-// then be `kept`. Nothing: the budget can't hold the smallest working set.
+// then be `kept`; with their zeros or what is expected to be left without. Nothing: the budget
+// can't hold the smallest working set.
 std::optional<std::vector<PassSplit>> choose_splits(const PassBuilder& builder,
                                                     const EdgeTable& edges, bool kept, Zeros zeros);
 

@@ -225,6 +225,9 @@ TEST_CASE("cost: transfers overlap the compute of their own phase, but for a sha
         Approx(1 + 6 + 4.0 / 3 + 2.5 + 1.0 / 7));
   // Without steps sums leave while others are folded.
   pass.rows = false;
+  CHECK(transfer_seconds(pass, {0, 400, 0, 100}, rates).edges == Approx(4));  // there are none
+  CHECK(transfer_seconds(pass, {0, 400, 0, 100}, rates).rows == Approx(2));
+  pass.groups = 4;
   const PhaseSeconds leaving = transfer_seconds(pass, {100, 400, 0, 100}, rates);
   CHECK(leaving.resident == Approx(1));
   CHECK(leaving.edges == Approx(500.0 / 120));  // both ways at once

@@ -298,12 +298,6 @@ TEST_CASE("plan: smaller parts where their rings would be shallow") {
 
 TEST_CASE("plan: a slow disk reads rows with zeros once more rather than dense sums") {
   Program program = train_program(3, 128, 128, 16);
-  const auto set_density = [&](double density) {
-    for (Value& value : program.values) {
-      const bool gathered = value.name[0] == 'z' || value.name.rfind("dh", 0) == 0;
-      if (gathered) value.density = density;
-    }
-  };
   const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
   PlanOptions options = with_budget(896, Strategy::kDp);
   options.rates.storage_read = options.rates.storage_write = 5e8;
@@ -315,7 +309,10 @@ TEST_CASE("plan: a slow disk reads rows with zeros once more rather than dense s
     });
   };
   CHECK(sliced(make_plan({&program}, graph, options)) > 0);
-  set_density(0.3);
+  for (Value& value : program.values) {
+    const bool gathered = value.name[0] == 'z' || value.name.rfind("dh", 0) == 0;
+    if (gathered) value.density = 0.3;
+  }
   const Plan plan = make_plan({&program}, graph, options);
   check_plan({&program}, plan, graph, options);
   CHECK(sliced(plan) == 0);
