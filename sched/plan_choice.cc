@@ -15,9 +15,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Other parts of a pass save so much of an epoch's time, and move at most so many bytes more.
 constexpr double kLeastSaved = 0.01, kMostMoved = 1.1;
-// Splits by bytes without zeros: they may leave room for fewer spans at once, which predictions
-// don't know.
-constexpr double kLeastSavedByZeros = 0.03;
+// Other splits may leave room for fewer spans at once, which predictions don't know.
+constexpr double kLeastSavedByOthers = 0.03;
 constexpr std::size_t kMostTried = 24;  // passes, in either way
 constexpr std::int64_t kMany = 1000;    // parts
 constexpr double kMostSeconds = 1.01;   // that smaller rings may take, of those of larger ones
@@ -33,7 +32,6 @@ class WorkingTierChoice {
       if (kept && options.strategy == Strategy::kNone) break;
       const auto splits = choose_splits(builder_, edges_, kept, Zeros::kMoved);
       if (!splits || (best_ && best_->splits == *splits)) break;
-      tried_.push_back(*splits);
       std::optional<WorkingTier> other = std::exchange(best_, std::nullopt);
       PlanProblem problem(builder_, edges_, *splits);
       take(*splits, plan_tier(problem));
@@ -48,7 +46,7 @@ class WorkingTierChoice {
     // Below a device's memory more bytes may cost more than this tier knows.
     if (limited && !forced && !options.device && options.strategy != Strategy::kLp) {
       try_parts();
-      try_fewer_packed();
+      try_other_splits();
     }
     return std::move(best_);
   }
@@ -69,20 +67,17 @@ class WorkingTierChoice {
     best_ = WorkingTier{splits, std::move(tier)};
   }
 
-  // Splits that move few bytes once zeros are left out, where that is predicted to be faster.
-  void try_fewer_packed() {
-    const std::vector<PlannedTensor>& tensors = best_->tier.plan.tensors;
-    const bool packs = std::any_of(tensors.begin(), tensors.end(),
-                                   [](const PlannedTensor& tensor) { return tensor.packed < 1; });
-    if (!packs || moved_bytes(best_->tier) == 0) return;
+  // Splits that move few bytes once zeros are left out, or with nothing kept, where that is
+  // predicted to be much faster.
+  void try_other_splits() {
+    if (moved_bytes(best_->tier) == 0) return;
     WorkingTier now = std::move(*std::exchange(best_, std::nullopt));
-    double least = (1 - kLeastSavedByZeros) * seconds(now);
+    double least = (1 - kLeastSavedByOthers) * seconds(now);
     for (const bool kept : {false, true}) {
       if (kept && (builder_.options().strategy == Strategy::kNone || is_long())) break;
       const auto splits = choose_splits(builder_, edges_, kept, Zeros::kLeftOut);
       if (!splits) break;
-      if (std::find(tried_.begin(), tried_.end(), *splits) != tried_.end()) continue;
-      tried_.push_back(*splits);
+      if (*splits == now.splits) continue;
       PlanProblem problem(builder_, edges_, *splits);
       best_ = WorkingTier{*splits, plan_tier(problem)};
       const double taken = try_parts();
@@ -275,7 +270,6 @@ class WorkingTierChoice {
   const EdgeTable& edges_;
   std::optional<WorkingTier> best_;
   std::vector<Reuse> reuses_;  // of the best one's splits
-  std::vector<std::vector<PassSplit>> tried_;
 };
 
 }  // namespace
