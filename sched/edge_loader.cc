@@ -41,23 +41,21 @@ std::byte* EdgeLoader::place(std::int64_t item) const {
   return store_.place(chunk(item));
 }
 
-void EdgeLoader::load(std::int64_t item, std::byte* data,
-                      const std::function<BlockCompletion()>& completion) {
+void EdgeLoader::load(std::int64_t item, std::byte* data, ComingItem& coming) {
   const std::int64_t index = chunk(item);
   const std::int64_t bytes = store_.bytes(index);
   if (bytes == 0) return;
+  const auto decode = [this, item, data] { EdgeLoader::decode(item, data); };
   if (store_.place(index) != nullptr) {
-    if (store_.state(index) == EdgeStore::State::kThere) return;
+    if (store_.state(index) == EdgeStore::State::kThere) return coming.settle(decode);
     store_.set(index, EdgeStore::State::kComing);
   }
   bytes_in_ += bytes;
-  store_.source().read(index, data, completion());
+  store_.source().read(index, data, coming.read(decode));
 }
 
-bool EdgeLoader::needs_check(std::int64_t item) const { return store_.bytes(chunk(item)) > 0; }
-
 // Tiles are decoded where they lie in the arena: headers by the host, lists by the kernels.
-void EdgeLoader::check(std::int64_t item, const std::byte* data) {
+void EdgeLoader::decode(std::int64_t item, const std::byte* data) {
   const std::int64_t index = chunk(item);
   tiles_[static_cast<std::size_t>(item)] =
       store_.source().tiles(index, {data, static_cast<std::size_t>(store_.bytes(index))});

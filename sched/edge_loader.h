@@ -60,10 +60,7 @@ class EdgeLoader final : public ItemLoader {
 
   std::int64_t count() const override { return static_cast<std::int64_t>(items_.size()); }
   std::byte* place(std::int64_t item) const override;
-  void load(std::int64_t item, std::byte* data,
-            const std::function<BlockCompletion()>& completion) override;
-  bool needs_check(std::int64_t item) const override;
-  void check(std::int64_t item, const std::byte* data) override;
+  void load(std::int64_t item, std::byte* data, ComingItem& coming) override;
   void arrived(std::int64_t item) override;
   bool must_wait(std::int64_t item) const override;
   bool complete(std::int64_t) const override { return true; }
@@ -71,6 +68,7 @@ class EdgeLoader final : public ItemLoader {
 
  private:
   std::int64_t chunk(std::int64_t item) const;
+  void decode(std::int64_t item, const std::byte* data);
 
   EdgeStore& store_;
   std::vector<EdgeItem> items_;

@@ -33,28 +33,39 @@ bool ItemStream::advance() {
 void ItemStream::load(std::int64_t index) {
   Item& item = at(index);
   item.pending = 1;  // this call
-  loader_->load(index, item.data, [this, index] {
-    ++at(index).pending;
-    at(index).was_read = true;
-    return driver_.expect([this, index] { came(index); });
-  });
+  ComingItem coming(*this, index);
+  loader_->load(index, item.data, coming);
   came(index);
+}
+
+BlockCompletion ComingItem::read(std::function<void()> settle) {
+  ItemStream& stream = stream_;
+  ++stream.at(item_).pending;
+  stream.at(item_).was_read = true;
+  return stream.driver_.expect([&stream, item = item_, settle = std::move(settle)] {
+    if (!settle) return stream.came(item);
+    stream.settle(item, settle);
+  });
+}
+
+void ComingItem::settle(std::function<void()> settle) {
+  ++stream_.at(item_).pending;
+  stream_.settle(item_, std::move(settle));
+}
+
+// Others wait for it, the tasks in the queue for none.
+void ItemStream::settle(std::int64_t index, std::function<void()> settle) {
+  driver_.run(
+      std::move(settle), [this, index] { came(index); }, Turn::kNext);
 }
 
 void ItemStream::came(std::int64_t index) {
   Item& item = at(index);
   if (--item.pending > 0) return;
-  const auto arrive = [this, index] {
-    loader_->arrived(index);
-    Item& arrived = at(index);
-    arrived.there = true;
-    // With a place of its own it may let others be asked for.
-    if (arrived.slot == nullptr && arrived.was_read) driver_.wake();
-  };
-  if (!loader_->needs_check(index)) return arrive();
-  // Others wait for it, the tasks in the queue for none.
-  driver_.run([this, index, data = item.data] { loader_->check(index, data); }, arrive,
-              Turn::kNext);
+  loader_->arrived(index);
+  item.there = true;
+  // With a place of its own it may let others be asked for.
+  if (item.slot == nullptr && item.was_read) driver_.wake();
 }
 
 bool ItemStream::ready(std::int64_t item) const {

@@ -1,7 +1,7 @@
 // Items that come in one after the other while earlier ones are worked on: the reads of one use of
 // a pass. An item is loaded into a slot of the use's ring, unless it has a place of its own.
 //
-//   absent -> coming -> (being checked, by a worker) -> there -> released
+//   absent -> coming -> there -> released
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,24 @@
 
 namespace ooc {
 
+class ItemStream;
+
+// An item on its way: what it waits for before it is there. Under the driver's lock.
+class ComingItem {
+ public:
+  ComingItem(ItemStream& stream, std::int64_t item) : stream_(stream), item_(item) {}
+
+  // The completion of a read. A worker then calls `settle`, unless it is empty, while other reads
+  // of the item are still under way.
+  BlockCompletion read(std::function<void()> settle);
+  // By a worker, of what needs no read.
+  void settle(std::function<void()> settle);
+
+ private:
+  ItemStream& stream_;
+  std::int64_t item_;
+};
+
 // What the items of a stream are.
 class ItemLoader {
  public:
@@ -27,14 +45,10 @@ class ItemLoader {
   // Whether it can't be loaded yet: an earlier item is bringing all of it, its rows are still on
   // their way to storage, or others still lie in its place.
   virtual bool must_wait(std::int64_t item) const = 0;
-  // Submits the reads of what isn't there yet into `data`, each with a completion() of its own.
+  // Submits the reads of what isn't there yet into `data`, as `coming` is told.
   // Under the driver's lock.
-  virtual void load(std::int64_t item, std::byte* data,
-                    const std::function<BlockCompletion()>& completion) = 0;
-  // Whether a worker has to look at it when all of it has come.
-  virtual bool needs_check(std::int64_t item) const = 0;
-  virtual void check(std::int64_t item, const std::byte* data) = 0;
-  // Under the lock: when all that load() submitted is there; whether the rest is too, which another
+  virtual void load(std::int64_t item, std::byte* data, ComingItem& coming) = 0;
+  // Under the lock: when all that load() told of is there; whether the rest is too, which another
   // stream may have asked for; and when nobody uses the item any more.
   virtual void arrived(std::int64_t item) = 0;
   virtual bool complete(std::int64_t item) const = 0;
@@ -56,10 +70,11 @@ class ItemStream {
   ItemLoader& loader() const { return *loader_; }
 
  private:
+  friend class ComingItem;
   struct Item {
     std::byte* data = nullptr;
     std::byte* slot = nullptr;
-    std::int64_t pending = 0;  // transfers
+    std::int64_t pending = 0;  // reads, and what follows them
     std::int64_t uses = 0;
     bool was_read = false;  // not at hand before
     bool there = false;
@@ -67,6 +82,7 @@ class ItemStream {
   Item& at(std::int64_t item) { return items_.at(item); }
   const Item& at(std::int64_t item) const { return items_.at(item); }
   void load(std::int64_t item);
+  void settle(std::int64_t item, std::function<void()> settle);
   void came(std::int64_t item);
 
   Driver& driver_;

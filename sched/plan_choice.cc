@@ -129,8 +129,7 @@ class WorkingTierChoice {
         const RingDepth deep{kNever, kNever};
         const double apart = overlapped_seconds(transfers, compute, deep);
         const double together = overlapped_seconds(transfers, compute, deep, kMany);
-        const double now = overlapped_seconds(
-            transfers, compute, ring_depth(best_->tier.plan, builder_.graph().edges, pass));
+        const double now = overlapped_seconds(transfers, compute, depth_in(best_->tier.plan, pass));
         const auto add = [&](double saved, std::int64_t at_once) {
           if (saved > kLeastSaved * least) gains.push_back({saved, &draft, at_once});
         };
@@ -213,9 +212,10 @@ class WorkingTierChoice {
   }
 
   std::function<RingDepth(int, const Pass&)> planned(const Plan& plan) const {
-    return [this, &plan](int, const Pass& pass) {
-      return ring_depth(plan, builder_.graph().edges, pass);
-    };
+    return [this, &plan](int, const Pass& pass) { return depth_in(plan, pass); };
+  }
+  RingDepth depth_in(const Plan& plan, const Pass& pass) const {
+    return ring_depth(plan, builder_.graph().edges, builder_.options().workers, pass);
   }
 
   // As if storage were below this memory.
@@ -248,6 +248,8 @@ class WorkingTierChoice {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
     RingDepth depth{kNever, kNever};
     const RowGrain grain(pass.step_rows, pass.uses, problem.draft().tensors);
+    const std::int64_t in_work =
+        rows_in_work(builder_.options().workers, pass.step_rows, pass.group_rows);
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       if (pass.uses[i].slots == 0) continue;
       const UseDraft& use = draft.uses[i];
@@ -256,7 +258,8 @@ class WorkingTierChoice {
         depth.edges = std::min(depth.edges, static_cast<double>(slots));
       } else {
         const PlannedTensor& tensor = problem.draft().tensors[static_cast<std::size_t>(use.tensor)];
-        depth.rows = std::min(depth.rows, grain.depth(tensor, slots / tensor.layout.slice_count()));
+        depth.rows =
+            std::min(depth.rows, grain.depth(tensor, slots / tensor.layout.slice_count(), in_work));
       }
     }
     if (pass.edge_slots == 0) return depth;
@@ -278,9 +281,11 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
   return WorkingTierChoice(builder, edges).run();
 }
 
-RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass) {
+RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers,
+                     const Pass& pass) {
   RingDepth depth{kNever, kNever};
   const RowGrain grain(pass.step_rows, pass.uses, plan.tensors);
+  const std::int64_t in_work = rows_in_work(workers, pass.step_rows, pass.group_rows);
   for (const TensorUse& use : pass.uses) {
     if (use.slots == 0) continue;
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
@@ -291,8 +296,8 @@ RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass
       const auto step = static_cast<double>(SpanWindows::step(at_once, groups));
       depth.edges = std::min(depth.edges, 1 + static_cast<double>(use.slots - at_once) / step);
     } else {
-      depth.rows =
-          std::min(depth.rows, grain.depth(tensor, use.slots / tensor.layout.slice_count()));
+      depth.rows = std::min(depth.rows,
+                            grain.depth(tensor, use.slots / tensor.layout.slice_count(), in_work));
     }
   }
   if (pass.edge_slots == 0) return depth;

@@ -22,6 +22,7 @@ struct WorkingTier {
 std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges);
 
 // Of what streams through the pass's rings as planned.
-RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, const Pass& pass);
+RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers,
+                     const Pass& pass);
 
 }  // namespace ooc

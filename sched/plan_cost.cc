@@ -17,6 +17,7 @@ double step_seconds(const PassBuilder& builder, const StageShape& stage,
 }
 
 double overlapped(double transfers, double compute, double depth) {
+  if (depth < 1) return transfers + compute / depth;
   return std::max(transfers, compute) + std::min(transfers, compute) / (2 * depth - 1);
 }
 

@@ -15,7 +15,8 @@ struct PhaseSeconds {
   double sum() const { return resident + edges + rows; }
 };
 // Of a pass's rings, of either phase: how many times what is in use at once the smallest one holds;
-// of rows in the steps, what comes and goes at once (RowGrain, sched/plan_memory.h).
+// of rows in the steps, what comes and goes at once (RowGrain, sched/plan_memory.h). Below 1 some
+// workers stand still.
 struct RingDepth {
   double edges = 0, rows = 0;
 };

@@ -23,8 +23,14 @@ std::int64_t RowGrain::units(const PlannedTensor& tensor, const RingSize& ring) 
   return 1 + ceil_div(held - rows_, unit_rows(tensor));
 }
 
-double RowGrain::depth(const PlannedTensor& tensor, std::int64_t units) const {
-  return 1 + static_cast<double>((units - 1) * unit_rows(tensor)) / static_cast<double>(rows_);
+double RowGrain::depth(const PlannedTensor& tensor, std::int64_t units,
+                       std::int64_t in_work) const {
+  return static_cast<double>(rows_ + (units - 1) * unit_rows(tensor)) /
+         static_cast<double>(std::max(rows_, in_work));
+}
+
+std::int64_t rows_in_work(std::int64_t workers, std::int64_t step_rows, std::int64_t group_rows) {
+  return step_rows * ceil_div(workers, ceil_div(step_rows, group_rows));
 }
 
 EdgeRing::EdgeRing(const EdgeLayout& edges, std::int64_t part_blocks, std::int64_t bytes)

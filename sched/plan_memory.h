@@ -39,8 +39,9 @@ class RowGrain {
 
   // Of a ring: the rows at hand may lie at the end of a unit.
   std::int64_t units(const PlannedTensor& tensor, const RingSize& ring) const;
-  // How many times the grain so many units hold.
-  double depth(const PlannedTensor& tensor, std::int64_t units) const;
+  // How many times the grain so many units hold; below 1 where that is fewer rows than workers have
+  // in work at once.
+  double depth(const PlannedTensor& tensor, std::int64_t units, std::int64_t in_work) const;
 
  private:
   void add(const PlannedTensor& tensor);
@@ -49,6 +50,9 @@ class RowGrain {
   std::int64_t widest_row_ = 0;   // bytes
   std::int64_t widest_unit_ = 0;  // rows
 };
+
+// Rows that so many workers have in work: whole steps, whose groups are theirs.
+std::int64_t rows_in_work(std::int64_t workers, std::int64_t step_rows, std::int64_t group_rows);
 
 // The memory of one use of a pass.
 struct UseMemory {

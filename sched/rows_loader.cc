@@ -81,58 +81,36 @@ bool RowsLoader::must_wait(std::int64_t index) const {
   return wait;
 }
 
-void RowsLoader::load(std::int64_t index, std::byte* data,
-                      const std::function<BlockCompletion()>& completion) {
+void RowsLoader::load(std::int64_t index, std::byte* data, ComingItem& coming) {
   const RowsItem item = items_.at(index);
   const int piece = access_.piece(item.first_block);
   const RowsPlace place = rows(index, data);
-  const std::lock_guard lock(mutex_);
   for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
     if (piece >= 0) {
       if (access_.residency->state(piece, unit, slice) != Residency::State::kAbsent) return;
       access_.residency->set(piece, unit, slice, Residency::State::kComing);
+      coming_[index].emplace_back(unit, slice);
     }
     OOC_CHECK(access_.store != nullptr);
-    loaded_[index].emplace_back(unit, slice);
     access_.moved->in += unit_payload(*access_.tensor, unit, slice);
     access_.moved->zeros_in += access_.store->zeros(unit, slice);
-    access_.store->read(unit, slice, place.at(*access_.tensor, first_row(unit), slice),
-                        completion());
+    std::byte* const rows = place.at(*access_.tensor, first_row(unit), slice);
+    std::function<void()> settle;
+    if (access_.store->needs_settling(unit, slice)) {
+      settle = [store = access_.store, unit, slice, rows] { store->settle(unit, slice, rows); };
+    }
+    access_.store->read(unit, slice, rows, coming.read(std::move(settle)));
   });
-}
-
-bool RowsLoader::needs_check(std::int64_t index) const {
-  const std::lock_guard lock(mutex_);
-  const auto loaded = loaded_.find(index);
-  if (loaded == loaded_.end()) return false;
-  return std::any_of(loaded->second.begin(), loaded->second.end(), [&](const auto& unit) {
-    return access_.store->needs_settling(unit.first, unit.second);
-  });
-}
-
-void RowsLoader::check(std::int64_t index, const std::byte* data) {
-  const RowsPlace place = rows(index, const_cast<std::byte*>(data));
-  std::vector<std::pair<std::int64_t, std::int64_t>> loaded;
-  {
-    const std::lock_guard lock(mutex_);
-    loaded = loaded_.at(index);
-  }
-  for (const auto& [unit, slice] : loaded) {
-    access_.store->settle(unit, slice, place.at(*access_.tensor, first_row(unit), slice));
-  }
 }
 
 void RowsLoader::arrived(std::int64_t index) {
-  const std::lock_guard lock(mutex_);
-  const auto loaded = loaded_.find(index);
-  if (loaded == loaded_.end()) return;
+  const auto coming = coming_.find(index);
+  if (coming == coming_.end()) return;
   const int piece = access_.piece(items_.at(index).first_block);
-  if (piece >= 0) {
-    for (const auto& [unit, slice] : loaded->second) {
-      access_.residency->set(piece, unit, slice, Residency::State::kThere);
-    }
+  for (const auto& [unit, slice] : coming->second) {
+    access_.residency->set(piece, unit, slice, Residency::State::kThere);
   }
-  loaded_.erase(loaded);
+  coming_.erase(coming);
 }
 
 bool RowsLoader::complete(std::int64_t index) const {

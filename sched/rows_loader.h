@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -73,10 +72,7 @@ class RowsLoader final : public ItemLoader {
   std::int64_t at_once() const override;
   std::byte* place(std::int64_t item) const override;
   bool must_wait(std::int64_t item) const override;
-  void load(std::int64_t item, std::byte* data,
-            const std::function<BlockCompletion()>& completion) override;
-  bool needs_check(std::int64_t item) const override;
-  void check(std::int64_t item, const std::byte* data) override;
+  void load(std::int64_t item, std::byte* data, ComingItem& coming) override;
   void arrived(std::int64_t item) override;
   bool complete(std::int64_t item) const override;
   void released(std::int64_t) override {}
@@ -91,9 +87,8 @@ class RowsLoader final : public ItemLoader {
   TensorAccess access_;
   RowsItems items_;
   RowsPlace part_;
-  // By item that is on its way: unit, slice. Workers look at it, too.
-  mutable std::mutex mutex_;
-  std::unordered_map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> loaded_;
+  // Into pieces, by item that is on its way: unit, slice.
+  std::unordered_map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> coming_;
 };
 
 }  // namespace ooc

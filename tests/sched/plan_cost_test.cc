@@ -235,6 +235,7 @@ TEST_CASE("cost: transfers overlap the compute of their own phase, but for a sha
   CHECK(transfer_seconds(pass, {0, 400, 0, 10}, rates).edges == Approx(4));
   CHECK(transfer_seconds(pass, {0, 40, 0, 300}, rates).edges == Approx(6));
   CHECK(overlapped_seconds({0, 4, 0}, {0, 10, 0}, {1, 1}) == Approx(10 + 4));
+  CHECK(overlapped_seconds({0, 0, 4}, {0, 0, 10}, {1, 0.5}) == Approx(20 + 4));
   const PhaseSeconds slow = slower({1, 5, 2}, {2, 4, 3});
   CHECK(slow.resident == 2);
   CHECK(slow.edges == 5);
@@ -298,12 +299,16 @@ TEST_CASE("cost: a ring is as deep as the rows it holds, in units of the widest 
         {{3, 32 * kMiB, 0}, {4, 7, 2}}}) {
     for (std::size_t i = 0; i < 3; ++i) CHECK(longer.units(tensors[i], ring) == expected[i]);
   }
-  CHECK(longer.depth(tensors[0], 3) == Approx(3));
-  CHECK(longer.depth(tensors[1], 5) == Approx(3));
-  CHECK(longer.depth(tensors[2], 2) == Approx(6));
+  CHECK(longer.depth(tensors[0], 3, 8192) == Approx(3));
+  CHECK(longer.depth(tensors[1], 5, 16384) == Approx(3));
+  CHECK(longer.depth(tensors[2], 2, 8192) == Approx(6));
   CHECK(alike.units(tensors[1], {3, 0, 0}) == 3);
-  CHECK(alike.depth(tensors[1], 3) == Approx(3));
-  CHECK(alike.depth(tensors[2], 2) == Approx(11));
+  CHECK(alike.depth(tensors[1], 3, 8192) == Approx(3));
+  CHECK(alike.depth(tensors[2], 2, 8192) == Approx(11));
+  // Sixteen workers have four steps of four groups in work.
+  CHECK(rows_in_work(2, 8192, 2048) == 8192);
+  CHECK(rows_in_work(16, 8192, 2048) == 4 * 8192);
+  CHECK(alike.depth(tensors[1], 3, rows_in_work(16, 8192, 2048)) == Approx(3.0 / 4));
 }
 
 TEST_CASE("cost: rings of edges hold the chunks of whole spans, or a few MiB of them") {
@@ -354,8 +359,8 @@ TEST_CASE("cost: rings hold whole steps") {
   for (const std::int64_t budget : {80, 160, 320, 640}) {
     const Plan plan = make_plan({&program}, graph, {.memory_bytes = budget * kMiB, .workers = 2});
     for (const Pass& pass : plan.sections[0].passes) {
-      CHECK(ring_depth(plan, graph.edges, pass).edges >= 1);
-      CHECK(ring_depth(plan, graph.edges, pass).rows >= 1);
+      CHECK(ring_depth(plan, graph.edges, 2, pass).edges >= 1);
+      CHECK(ring_depth(plan, graph.edges, 2, pass).rows >= 1);
       for (const TensorUse& use : pass.uses) {
         if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
         const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
