@@ -167,10 +167,10 @@ class Planner {
         const PhaseSeconds compute = compute_seconds(builder_, draft);
         pass.transfer_seconds = transfers[index].sum();
         pass.compute_seconds = compute.sum();
-        pass.seconds =
-            overlapped_seconds(transfers[index], compute,
-                               ring_depth(plan, builder_.graph().edges, options_.workers, pass),
-                               pipelined_parts(draft));
+        pass.seconds = overlapped_seconds(transfers[index], compute,
+                                          ring_depth(plan, builder_.graph().edges, options_.workers,
+                                                     static_cast<int>(index), pass),
+                                          pipelined_parts(draft));
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
         ++index;

@@ -94,6 +94,7 @@ struct Piece {
   Region memory;
   int first_pass = 0, last_pass = 0;
 };
+bool is_alive(const Piece& piece, int pass);  // during the pass
 
 // Edge chunks [first_chunk, end_chunk) of a direction's file in memory, each at a multiple of 4
 // KiB, from the first epoch on. In the arena first_chunk is 0.

@@ -21,6 +21,21 @@ constexpr std::size_t kMostTried = 24;  // passes, in either way
 constexpr std::int64_t kMany = 1000;    // parts
 constexpr double kMostSeconds = 1.01;   // that smaller rings may take, of those of larger ones
 
+// Of a tensor in a pass, where a ring is so deep for the rows that no piece holds: those that one
+// holds keep no worker waiting.
+double depth_of_all(const Plan& plan, int tensor, int pass, double ring) {
+  if (ring >= 1) return ring;
+  std::int64_t held = 0;
+  for (const Piece& piece : plan.pieces) {
+    if (piece.tensor == tensor && is_alive(piece, pass))
+      held += piece.end_block - piece.first_block;
+  }
+  const auto all =
+      static_cast<double>(plan.tensors[static_cast<std::size_t>(tensor)].layout.block_count());
+  const double streams = 1 - static_cast<double>(held) / all;
+  return 1 / (streams / ring + 1 - streams);
+}
+
 class WorkingTierChoice {
  public:
   WorkingTierChoice(const PassBuilder& builder, const EdgeTable& edges)
@@ -123,13 +138,15 @@ class WorkingTierChoice {
       for (const Pass& pass : section.passes) {
         const PassDraft& draft = problem.draft().passes[i];
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
+        const auto index = static_cast<int>(i);
         const PhaseSeconds transfers = transfer_seconds(draft, traffic[i++], rates_below());
         if (!draft.edges) continue;
         const PhaseSeconds compute = compute_seconds(builder_, draft);
         const RingDepth deep{kNever, kNever};
         const double apart = overlapped_seconds(transfers, compute, deep);
         const double together = overlapped_seconds(transfers, compute, deep, kMany);
-        const double now = overlapped_seconds(transfers, compute, depth_in(best_->tier.plan, pass));
+        const double now =
+            overlapped_seconds(transfers, compute, depth_in(best_->tier.plan, index, pass));
         const auto add = [&](double saved, std::int64_t at_once) {
           if (saved > kLeastSaved * least) gains.push_back({saved, &draft, at_once});
         };
@@ -202,7 +219,7 @@ class WorkingTierChoice {
       PlanProblem problem(builder_, edges_, splits, rings);
       problem.set_reuses(reuses_);
       const auto least = [&](int index, const Pass& pass) {
-        return least_depth(problem, index, pass);
+        return least_depth(problem, larger.plan, index, pass);
       };
       if (moved_bytes(best_->tier) == 0 || seconds(problem, larger, least) > most) return;
       TierPlan tier = plan_tier(problem);
@@ -212,10 +229,10 @@ class WorkingTierChoice {
   }
 
   std::function<RingDepth(int, const Pass&)> planned(const Plan& plan) const {
-    return [this, &plan](int, const Pass& pass) { return depth_in(plan, pass); };
+    return [this, &plan](int index, const Pass& pass) { return depth_in(plan, index, pass); };
   }
-  RingDepth depth_in(const Plan& plan, const Pass& pass) const {
-    return ring_depth(plan, builder_.graph().edges, builder_.options().workers, pass);
+  RingDepth depth_in(const Plan& plan, int index, const Pass& pass) const {
+    return ring_depth(plan, builder_.graph().edges, builder_.options().workers, index, pass);
   }
 
   // As if storage were below this memory.
@@ -243,8 +260,9 @@ class WorkingTierChoice {
     return sum;
   }
 
-  // If what streams through rings did so through those of the problem, span after span.
-  RingDepth least_depth(const PlanProblem& problem, int index, const Pass& pass) const {
+  // If what streams through rings in the plan did so through those of the problem, span after span.
+  RingDepth least_depth(const PlanProblem& problem, const Plan& plan, int index,
+                        const Pass& pass) const {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
     RingDepth depth{kNever, kNever};
     const RowGrain grain(pass.step_rows, pass.uses, problem.draft().tensors);
@@ -258,8 +276,8 @@ class WorkingTierChoice {
         depth.edges = std::min(depth.edges, static_cast<double>(slots));
       } else {
         const PlannedTensor& tensor = problem.draft().tensors[static_cast<std::size_t>(use.tensor)];
-        depth.rows =
-            std::min(depth.rows, grain.depth(tensor, slots / tensor.layout.slice_count(), in_work));
+        const double ring = grain.depth(tensor, slots / tensor.layout.slice_count(), in_work);
+        depth.rows = std::min(depth.rows, depth_of_all(plan, use.tensor, index, ring));
       }
     }
     if (pass.edge_slots == 0) return depth;
@@ -281,7 +299,7 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
   return WorkingTierChoice(builder, edges).run();
 }
 
-RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers,
+RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers, int index,
                      const Pass& pass) {
   RingDepth depth{kNever, kNever};
   const RowGrain grain(pass.step_rows, pass.uses, plan.tensors);
@@ -296,8 +314,8 @@ RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t wor
       const auto step = static_cast<double>(SpanWindows::step(at_once, groups));
       depth.edges = std::min(depth.edges, 1 + static_cast<double>(use.slots - at_once) / step);
     } else {
-      depth.rows = std::min(depth.rows,
-                            grain.depth(tensor, use.slots / tensor.layout.slice_count(), in_work));
+      const double ring = grain.depth(tensor, use.slots / tensor.layout.slice_count(), in_work);
+      depth.rows = std::min(depth.rows, depth_of_all(plan, use.tensor, index, ring));
     }
   }
   if (pass.edge_slots == 0) return depth;

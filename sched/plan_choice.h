@@ -22,7 +22,8 @@ struct WorkingTier {
 std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges);
 
 // Of what streams through the pass's rings as planned.
-RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers,
+// `index`: the pass, over all sections.
+RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers, int index,
                      const Pass& pass);
 
 }  // namespace ooc

@@ -75,9 +75,11 @@ double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& com
   if (pipelined <= 1) return apart;
   // The first part's spans have no steps beside them, the last one's steps no spans. What edges
   // read of a part's own rows comes before it is folded, beside steps alone.
+  const double both = std::max(1.0, std::min(depth.edges, depth.rows));
   const double together =
-      std::max(overlapped(transfers.sum(), compute.sum(), std::min(depth.edges, depth.rows)),
-               transfers.resident + overlapped(transfers.edges, compute.edges, depth.edges));
+      std::max({overlapped(transfers.sum(), compute.sum(), both),
+                transfers.resident + overlapped(transfers.edges, compute.edges, depth.edges),
+                overlapped(transfers.rows, compute.rows, depth.rows)});
   const double share = 1 / static_cast<double>(pipelined);
   return share * apart + (1 - share) * std::min(apart, together);
 }

@@ -25,8 +25,10 @@ std::int64_t RowGrain::units(const PlannedTensor& tensor, const RingSize& ring) 
 
 double RowGrain::depth(const PlannedTensor& tensor, std::int64_t units,
                        std::int64_t in_work) const {
-  return static_cast<double>(rows_ + (units - 1) * unit_rows(tensor)) /
-         static_cast<double>(std::max(rows_, in_work));
+  const auto held = static_cast<double>(rows_ + (units - 1) * unit_rows(tensor));
+  const double depth = held / static_cast<double>(std::max(rows_, in_work));
+  const bool all = units * unit_rows(tensor) >= tensor.layout.rows;
+  return all ? std::max(depth, 1.0) : depth;
 }
 
 std::int64_t rows_in_work(std::int64_t workers, std::int64_t step_rows, std::int64_t group_rows) {

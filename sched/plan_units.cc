@@ -99,4 +99,11 @@ std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
          (row - unit * rows) * row_bytes(tensor.layout, tensor.dtype, slice);
 }
 
+bool is_alive(const Piece& piece, int pass) {
+  if (piece.first_pass <= piece.last_pass) {
+    return piece.first_pass <= pass && pass <= piece.last_pass;
+  }
+  return pass >= piece.first_pass || pass <= piece.last_pass;
+}
+
 }  // namespace ooc

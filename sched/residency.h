@@ -59,7 +59,6 @@ class Residency {
  private:
   static std::size_t index(int piece) { return static_cast<std::size_t>(piece); }
   std::size_t state_index(int piece, std::int64_t unit, std::int64_t slice) const;
-  bool is_alive(const Piece& piece, int pass) const;
   bool is_permanent(const Piece& piece) const;
   void clear(int piece);
 

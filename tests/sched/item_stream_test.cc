@@ -64,7 +64,8 @@ TEST_CASE("item stream: what has come is settled while the rest of its item is o
   const std::vector<TwoReads::Read> order = {{1, 1}, {0, 0}, {1, 0}, {0, 1}};
   for (std::size_t i = 0; i < order.size(); ++i) {
     loader.reads.at(order[i])(nullptr);
-    CHECK(wait([&] { return loader.settled.size() == i + 1 && driver.tasks() == 0; }));
+    CHECK(wait([&] { return driver.tasks() == 0; }));
+    REQUIRE(loader.settled.size() == i + 1);
     CHECK(loader.settled.back() == order[i]);
     const auto lock = driver.lock();
     CHECK(stream.ready(1) == (i >= 2));
@@ -86,16 +87,20 @@ TEST_CASE("item stream: an item whose rows can't be settled ends the wait") {
     void load(std::int64_t, std::byte*, ComingItem& coming) override {
       coming.settle([] { throw std::runtime_error("damaged"); });
     }
-    void arrived(std::int64_t) override { FAIL("it never arrives"); }
+    void arrived(std::int64_t) override { there = true; }
     bool complete(std::int64_t) const override { return true; }
     void released(std::int64_t) override {}
+    bool there = false;
   };
-  ItemStream stream(driver, std::make_unique<Damaged>(), Slots(memory, 2, leaving));
+  auto owned = std::make_unique<Damaged>();
+  const Damaged& loader = *owned;
+  ItemStream stream(driver, std::move(owned), Slots(memory, 2, leaving));
   auto lock = driver.lock();
   CHECK(stream.advance());
   CHECK_THROWS_WITH(
       driver.wait(lock, WaitCause::kReads, nullptr, nothing, [&] { return stream.ready(0); }),
       "damaged");
+  CHECK(!loader.there);
 }
 
 }  // namespace ooc

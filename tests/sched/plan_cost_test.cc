@@ -249,6 +249,8 @@ TEST_CASE("cost: in a pipeline the first part's spans and the last one's steps s
   CHECK(overlapped_seconds(transfers, compute, depth, 4) == Approx(19.0 / 4 + 15 * 3.0 / 4));
   // What would take longer beside each other than apart is no pipeline's fault.
   CHECK(overlapped_seconds({0, 5, 5}, {0, 5, 5}, {1e9, 1}, 2) <= Approx(15));
+  // Workers that find no room for rows fold edges meanwhile: apart it takes 22.
+  CHECK(overlapped_seconds({0, 0, 4}, {0, 10, 2}, {1e9, 0.25}, 2) == Approx((22 + 16) / 2.0));
 }
 
 TEST_CASE("cost: rings of the steps hold the same rows, to a unit") {
@@ -309,6 +311,10 @@ TEST_CASE("cost: a ring is as deep as the rows it holds, in units of the widest 
   CHECK(rows_in_work(2, 8192, 2048) == 8192);
   CHECK(rows_in_work(16, 8192, 2048) == 4 * 8192);
   CHECK(alike.depth(tensors[1], 3, rows_in_work(16, 8192, 2048)) == Approx(3.0 / 4));
+  PlannedTensor all = tensors[1];
+  all.layout.rows = 3 * 8192;
+  CHECK(alike.depth(all, 3, rows_in_work(16, 8192, 2048)) == Approx(1));
+  CHECK(alike.depth(all, 2, rows_in_work(16, 8192, 2048)) == Approx(2.0 / 4));
 }
 
 TEST_CASE("cost: rings of edges hold the chunks of whole spans, or a few MiB of them") {
@@ -355,12 +361,18 @@ TEST_CASE("cost: where memory is left rings hold steps for all workers, twice") 
 TEST_CASE("cost: rings hold whole steps") {
   const Program program = train_program(3, 100, 200, 40);
   const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
-  int rings = 0;
+  int rings = 0, shallow = 0;
   for (const std::int64_t budget : {80, 160, 320, 640}) {
     const Plan plan = make_plan({&program}, graph, {.memory_bytes = budget * kMiB, .workers = 2});
     for (const Pass& pass : plan.sections[0].passes) {
-      CHECK(ring_depth(plan, graph.edges, 2, pass).edges >= 1);
-      CHECK(ring_depth(plan, graph.edges, 2, pass).rows >= 1);
+      const auto index = static_cast<int>(&pass - plan.sections[0].passes.data());
+      const RingDepth two = ring_depth(plan, graph.edges, 2, index, pass);
+      CHECK(two.edges >= 1);
+      CHECK(two.rows >= 1);
+      const RingDepth many = ring_depth(plan, graph.edges, 64, index, pass);
+      CHECK(many.edges == two.edges);
+      CHECK(many.rows <= two.rows);
+      shallow += many.rows < 1 ? 1 : 0;
       for (const TensorUse& use : pass.uses) {
         if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
         const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
@@ -370,4 +382,5 @@ TEST_CASE("cost: rings hold whole steps") {
     }
   }
   CHECK(rings > 0);
+  CHECK(shallow > 0);
 }
