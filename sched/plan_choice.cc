@@ -13,12 +13,15 @@ namespace ooc {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Other parts of a pass save so much of an epoch's time, and move at most so many bytes more.
-constexpr double kLeastSaved = 0.01, kMostMoved = 1.1;
+// Other parts of a pass might save so much of what an epoch costs, do save so much, and move at
+// most so many bytes more. A byte that moves is also unpacked or checked, which predictions leave
+// out: it costs what row-wise steps take for so many.
+constexpr double kMightSave = 0.01, kLeastSaved = 0.0025, kMostMoved = 1.15, kWorkOfMoved = 3;
 // Other splits may leave room for fewer spans at once, which predictions don't know.
 constexpr double kLeastSavedByOthers = 0.03;
 constexpr std::size_t kMostTried = 24;  // passes, in either way
 constexpr std::int64_t kMany = 1000;    // parts
+constexpr std::int64_t kWideSpans = 6;  // windows of four, and two steps to the next one
 constexpr double kMostSeconds = 1.01;   // that smaller rings may take, of those of larger ones
 
 // Of a tensor in a pass, where a ring is so deep for the rows that no piece holds: those that one
@@ -87,7 +90,7 @@ class WorkingTierChoice {
   void try_other_splits() {
     if (moved_bytes(best_->tier) == 0) return;
     WorkingTier now = std::move(*std::exchange(best_, std::nullopt));
-    double least = (1 - kLeastSavedByOthers) * seconds(now);
+    double least = (1 - kLeastSavedByOthers) * cost(now.tier, seconds(now));
     for (const bool kept : {false, true}) {
       if (kept && (builder_.options().strategy == Strategy::kNone || is_long())) break;
       const auto splits = choose_splits(builder_, edges_, kept, Zeros::kLeftOut);
@@ -116,10 +119,10 @@ class WorkingTierChoice {
 
   // Splits are chosen by bytes; smaller parts move more, but leave memory for two at once, whose
   // transfers and compute overlap as a whole, or for deeper rings. The most promising ones first.
-  // Returns what an epoch then takes.
+  // Returns what an epoch then costs.
   double try_parts() {
     const PlanProblem problem(builder_, edges_, best_->splits);
-    double least = seconds(*best_);
+    double least = cost(best_->tier, seconds(*best_));
     const auto most =
         static_cast<std::int64_t>(kMostMoved * static_cast<double>(moved_bytes(best_->tier)));
     std::vector<Gain> gains = gains_of_parts(problem, least);
@@ -148,7 +151,7 @@ class WorkingTierChoice {
         const double now =
             overlapped_seconds(transfers, compute, depth_in(best_->tier.plan, index, pass));
         const auto add = [&](double saved, std::int64_t at_once) {
-          if (saved > kLeastSaved * least) gains.push_back({saved, &draft, at_once});
+          if (saved > kMightSave * least) gains.push_back({saved, &draft, at_once});
         };
         if (stage.edge_reductions.empty()) add(apart - together, 2);
         add(now - apart, 1);
@@ -157,37 +160,55 @@ class WorkingTierChoice {
     return gains;
   }
 
-  // Returns what an epoch then takes; `least`: now. It moves `most` bytes at most.
+  // Returns what an epoch then costs; `least`: now. It moves `most` bytes at most.
   double try_parts_of(const Gain& gain, std::int64_t most, double least) {
     const std::vector<PassSplit> splits = best_->splits;
-    const PassDraft& pass = *gain.pass;
-    const std::int64_t blocks = builder_.graph().edges.block_count();
-    // Blocks of a part: they may be more than asked for.
-    std::int64_t last = gain.parts_at_once > 1 ? 0 : pass.part_blocks;
-    for (const std::int64_t step : {0, 1, 2, 3}) {
+    const auto stage = static_cast<std::size_t>(gain.pass->stage);
+    std::vector<PassSplit> tried;
+    for (const PassSplit& split : smaller_parts(gain, splits[stage].slices_at_once)) {
       std::vector<PassSplit> smaller = splits;
-      PassSplit& split = smaller[static_cast<std::size_t>(pass.stage)];
-      split.part_blocks = gain.parts_at_once > 1 ? ceil_div(pass.part_blocks, 1 << step)
-                                                 : ceil_div(blocks, pass.parts + 1 + step);
-      split.parts_at_once = gain.parts_at_once;
+      smaller[stage] = split;
       PlanProblem problem(builder_, edges_, smaller);
       const std::vector<PassDraft>& passes = problem.draft().passes;
       const auto draft = std::find_if(passes.begin(), passes.end(), [&](const PassDraft& other) {
-        return other.stage == pass.stage && other.edges;
+        return other.stage == gain.pass->stage && other.edges;
       });
-      if (draft->parts_at_once != gain.parts_at_once ||
-          draft->part_blocks == std::exchange(last, draft->part_blocks) ||
-          !problem.fits(problem.nothing())) {
-        continue;
-      }
+      const auto index = static_cast<int>(draft - passes.begin());
+      if (draft->parts_at_once != gain.parts_at_once || !problem.fits(problem.nothing())) continue;
+      // A wide ring may not fit, or another one be wide; and blocks of a part may be more than
+      // asked for.
+      if (split.ring_spans > 0 && problem.ring(index).spans != split.ring_spans) continue;
+      PassSplit now = split;
+      now.part_blocks = draft->part_blocks;
+      if (std::find(tried.begin(), tried.end(), now) != tried.end()) continue;
+      tried.push_back(now);
       TierPlan tier = plan_tier(problem);
-      if (moved_bytes(tier) > most) break;
-      const double taken = seconds(problem, tier, planned(tier.plan));
-      if (taken > (1 - kLeastSaved / 2) * least) continue;
+      if (moved_bytes(tier) > most) continue;
+      const double taken = cost(tier, seconds(problem, tier, planned(tier.plan)));
+      if (taken > (1 - kLeastSaved) * least) continue;
       least = taken;
       best_ = WorkingTier{smaller, std::move(tier)};
     }
     return least;
+  }
+
+  // What stays takes the most of the memory that smaller parts leave: rings are tried as memory is
+  // left for them, and wide whatever then stays less.
+  std::vector<PassSplit> smaller_parts(const Gain& gain, std::int64_t slices) const {
+    const PassDraft& pass = *gain.pass;
+    std::vector<PassSplit> splits;
+    if (gain.parts_at_once > 1) {
+      for (const std::int64_t halved : {1, 2, 4, 8})
+        splits.push_back({ceil_div(pass.part_blocks, halved), slices, gain.parts_at_once});
+      return splits;
+    }
+    for (const std::int64_t more : {0, 1, 2, 3, 4}) {
+      const std::int64_t blocks = ceil_div(builder_.graph().edges.block_count(), pass.parts + more);
+      for (const std::int64_t spans : {std::int64_t{0}, kWideSpans}) {
+        if (more + spans > 0) splits.push_back({blocks, slices, 1, spans});
+      }
+    }
+    return splits;
   }
 
   // Where places cost bytes: without each of the pairs that it isn't worse without.
@@ -258,6 +279,12 @@ class WorkingTierChoice {
       }
     }
     return sum;
+  }
+
+  // Predicted seconds, and the compute of moving bytes.
+  double cost(const TierPlan& tier, double seconds) const {
+    return seconds + kWorkOfMoved * static_cast<double>(moved_bytes(tier)) /
+                         builder_.options().rates.elementwise;
   }
 
   // If what streams through rings in the plan did so through those of the problem, span after span.

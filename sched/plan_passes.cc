@@ -196,6 +196,7 @@ void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
   edges.slices_at_once =
       split.slices_at_once > 0 ? std::min(split.slices_at_once, stage.slices) : stage.slices;
   edges.groups = ceil_div(stage.slices, edges.slices_at_once);
+  edges.ring_spans = split.ring_spans;
   edges.rows = edges.groups == 1 && !stage.pass.steps.empty();
   const bool row_pass = !edges.rows && !stage.pass.steps.empty();
   if (split.part_blocks > 0) edges.parts = ceil_div(blocks, split.part_blocks);

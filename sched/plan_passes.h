@@ -15,6 +15,7 @@ struct PassSplit {
   std::int64_t part_blocks = 0;
   std::int64_t slices_at_once = 0;
   std::int64_t parts_at_once = 1;
+  std::int64_t ring_spans = 0;  // that its ring of what it streams holds, whatever stays less
 
   bool operator==(const PassSplit&) const = default;
 };
@@ -55,6 +56,7 @@ struct PassDraft {
   std::int64_t part_blocks = 0, parts = 1;
   std::int64_t slices_at_once = 1, groups = 1;
   std::int64_t parts_at_once = 1;
+  std::int64_t ring_spans = 0;
   std::vector<UseDraft> uses;
 
   // In all groups of slices.

@@ -79,7 +79,10 @@ RingSize PlanProblem::choose_ring(int pass, int most) const {
     if (held + bytes > limit_ || bytes - least_bytes > limit_ / share) break;
     chosen = ring;
   }
-  return chosen;
+  RingSize wide = kRings[most].size;
+  wide.spans = draft_.passes[static_cast<std::size_t>(pass)].ring_spans;
+  const bool wider = wide.spans > chosen.spans;
+  return wider && held + memory_.working_set(pass, nothing(), wide) <= limit_ ? wide : chosen;
 }
 
 std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) const {
