@@ -14,9 +14,11 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Other parts of a pass might save so much of what an epoch costs, do save so much, and move at
-// most so many bytes more. A byte that moves is also unpacked or checked, which predictions leave
-// out: it costs what row-wise steps take for so many.
-constexpr double kMightSave = 0.01, kLeastSaved = 0.0025, kMostMoved = 1.15, kWorkOfMoved = 3;
+// most so many bytes more.
+constexpr double kMightSave = 0.01, kLeastSaved = 0.0025, kMostMoved = 1.15;
+// Whole rows are unpacked or checked when they have moved, which predictions leave out: a byte,
+// with zeros, costs what row-wise steps take for so many.
+constexpr double kWorkOfMoved = 3;
 // Other splits may leave room for fewer spans at once, which predictions don't know.
 constexpr double kLeastSavedByOthers = 0.03;
 constexpr std::size_t kMostTried = 24;  // passes, in either way
@@ -63,8 +65,9 @@ class WorkingTierChoice {
     const bool limited = best_ && options.memory_bytes != 0;
     // Below a device's memory more bytes may cost more than this tier knows.
     if (limited && !forced && !options.device && options.strategy != Strategy::kLp) {
+      const std::vector<PassSplit> splits = best_->splits;
       try_parts();
-      try_other_splits();
+      try_other_splits({splits});
     }
     return std::move(best_);
   }
@@ -86,19 +89,21 @@ class WorkingTierChoice {
   }
 
   // Splits that move few bytes once zeros are left out, or with nothing kept, where that is
-  // predicted to be much faster.
-  void try_other_splits() {
+  // predicted to be much faster. `tried`: those that the best ones, with other parts, come from.
+  void try_other_splits(std::vector<std::vector<PassSplit>> tried) {
     if (moved_bytes(best_->tier) == 0) return;
     WorkingTier now = std::move(*std::exchange(best_, std::nullopt));
-    double least = (1 - kLeastSavedByOthers) * cost(now.tier, seconds(now));
+    double least = (1 - kLeastSavedByOthers) * seconds(now);
     for (const bool kept : {false, true}) {
       if (kept && (builder_.options().strategy == Strategy::kNone || is_long())) break;
       const auto splits = choose_splits(builder_, edges_, kept, Zeros::kLeftOut);
       if (!splits) break;
-      if (*splits == now.splits) continue;
+      if (std::find(tried.begin(), tried.end(), *splits) != tried.end()) continue;
+      tried.push_back(*splits);
       PlanProblem problem(builder_, edges_, *splits);
       best_ = WorkingTier{*splits, plan_tier(problem)};
-      const double taken = try_parts();
+      try_parts();
+      const double taken = seconds(*best_);
       if (taken > least) continue;
       least = taken;
       now = std::move(*best_);
@@ -119,8 +124,7 @@ class WorkingTierChoice {
 
   // Splits are chosen by bytes; smaller parts move more, but leave memory for two at once, whose
   // transfers and compute overlap as a whole, or for deeper rings. The most promising ones first.
-  // Returns what an epoch then costs.
-  double try_parts() {
+  void try_parts() {
     const PlanProblem problem(builder_, edges_, best_->splits);
     double least = cost(best_->tier, seconds(*best_));
     const auto most =
@@ -130,7 +134,6 @@ class WorkingTierChoice {
                      [](const Gain& a, const Gain& b) { return a.seconds > b.seconds; });
     gains.resize(std::min(gains.size(), kMostTried));
     for (const Gain& gain : gains) least = try_parts_of(gain, most, least);
-    return least;
   }
 
   std::vector<Gain> gains_of_parts(const PlanProblem& problem, double least) const {
@@ -164,8 +167,9 @@ class WorkingTierChoice {
   double try_parts_of(const Gain& gain, std::int64_t most, double least) {
     const std::vector<PassSplit> splits = best_->splits;
     const auto stage = static_cast<std::size_t>(gain.pass->stage);
-    std::vector<PassSplit> tried;
-    for (const PassSplit& split : smaller_parts(gain, splits[stage].slices_at_once)) {
+    const std::int64_t slices = splits[stage].slices_at_once;
+    std::vector<PassSplit> tried{{gain.pass->part_blocks, slices}, splits[stage]};
+    for (const PassSplit& split : smaller_parts(gain, slices)) {
       std::vector<PassSplit> smaller = splits;
       smaller[stage] = split;
       PlanProblem problem(builder_, edges_, smaller);
@@ -175,15 +179,18 @@ class WorkingTierChoice {
       });
       const auto index = static_cast<int>(draft - passes.begin());
       if (draft->parts_at_once != gain.parts_at_once || !problem.fits(problem.nothing())) continue;
-      // A wide ring may not fit, or another one be wide; and blocks of a part may be more than
-      // asked for.
+      // A wide ring may not fit, or the pass have a wider one anyway; and blocks of a part may be
+      // more than asked for.
       if (split.ring_spans > 0 && problem.ring(index).spans != split.ring_spans) continue;
-      PassSplit now = split;
+      PassSplit& now = smaller[stage];
       now.part_blocks = draft->part_blocks;
       if (std::find(tried.begin(), tried.end(), now) != tried.end()) continue;
       tried.push_back(now);
       TierPlan tier = plan_tier(problem);
-      if (moved_bytes(tier) > most) continue;
+      if (moved_bytes(tier) > most) {
+        if (split.ring_spans == 0) break;  // still smaller parts move still more
+        continue;
+      }
       const double taken = cost(tier, seconds(problem, tier, planned(tier.plan)));
       if (taken > (1 - kLeastSaved) * least) continue;
       least = taken;

@@ -14,11 +14,11 @@ struct WorkingTier {
   TierPlan tier;
 };
 
-// Fewest bytes, as if storage were below it; but for `lp`, and without a device, smaller parts, or
-// two at once, where that takes less time for a few bytes more, and splits that move more where
-// that takes much less. Rings are as large as overlap asks for, or, where that takes hardly more
-// time, smaller, which leaves more memory for what stays. Nothing: the least working set doesn't
-// fit.
+// Fewest bytes, as if storage were below it; but for `lp`, and without a device, smaller parts, two
+// at once, or wider rings, where that costs less for a few bytes more, and splits that move more
+// where that takes much less time. Otherwise rings are as large as overlap asks for, or, where that
+// takes hardly more time, smaller, which leaves more memory for what stays. Nothing: the least
+// working set doesn't fit.
 std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges);
 
 // Of what streams through the pass's rings as planned.

@@ -10,12 +10,12 @@
 
 namespace ooc {
 
-// How a propagation is split; 0: not at all.
+// How a propagation is split; 0: not at all, or as memory is left for it.
 struct PassSplit {
   std::int64_t part_blocks = 0;
   std::int64_t slices_at_once = 0;
   std::int64_t parts_at_once = 1;
-  std::int64_t ring_spans = 0;  // that its ring of what it streams holds, whatever stays less
+  std::int64_t ring_spans = 0;  // held at once of what it streams, where they fit: at least so many
 
   bool operator==(const PassSplit&) const = default;
 };

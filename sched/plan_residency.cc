@@ -9,7 +9,9 @@ namespace {
 constexpr std::int64_t kMiB = 1 << 20;
 struct RingChoice {
   RingSize size;
-  std::int64_t share;  // one of so many of the memory that it may take beyond the first choice
+  // One of so many of the memory that it may take beyond the first choice, but for spans that a
+  // split asks for.
+  std::int64_t share;
 };
 // From what keeps transfers and compute apart to what overlaps them best.
 constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0, 1}, 1},
@@ -79,10 +81,13 @@ RingSize PlanProblem::choose_ring(int pass, int most) const {
     if (held + bytes > limit_ || bytes - least_bytes > limit_ / share) break;
     chosen = ring;
   }
-  RingSize wide = kRings[most].size;
+  // Whatever its share; with the chunks of as many spans.
+  RingSize wide = chosen;
   wide.spans = draft_.passes[static_cast<std::size_t>(pass)].ring_spans;
-  const bool wider = wide.spans > chosen.spans;
-  return wider && held + memory_.working_set(pass, nothing(), wide) <= limit_ ? wide : chosen;
+  wide.edge_bytes = std::max(chosen.edge_bytes, kRings[most].size.edge_bytes);
+  return wide.spans > chosen.spans && held + memory_.working_set(pass, nothing(), wide) <= limit_
+             ? wide
+             : chosen;
 }
 
 std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) const {

@@ -13,7 +13,7 @@ namespace ooc {
 class PlanProblem {
  public:
   // The references must outlive it. `most_ring`: passes have rings of that size at most, of
-  // kRingChoices from the smallest one on.
+  // kRingChoices from the smallest one on, but for spans that splits ask for.
   static constexpr int kRingChoices = 7;
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
               const std::vector<PassSplit>& splits, int most_ring = kRingChoices - 1);
