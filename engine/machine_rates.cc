@@ -35,6 +35,7 @@ constexpr Rate kRates[] = {{"storage_read", &MachineRates::storage_read},
                            {"gather", &MachineRates::gather},
                            {"elementwise", &MachineRates::elementwise},
                            {"dropout", &MachineRates::dropout},
+                           {"packing", &MachineRates::packing},
                            {"multiply_adds", &MachineRates::multiply_adds},
                            {"row_sums", &MachineRates::row_sums}};
 
@@ -53,7 +54,7 @@ std::string host_name() {
 }
 
 std::string cache_path(const RateOptions& options, const std::string& cache) {
-  constexpr int kMethod = 8;  // counts up with every change to what the rates mean
+  constexpr int kMethod = 9;  // counts up with every change to what the rates mean
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
   // Little memory holds few requests and few rows: within a factor of two rates are the same.

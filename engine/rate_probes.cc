@@ -24,7 +24,9 @@
 #include "kernels/host_buffer.h"
 #include "sched/plan_stages.h"
 #include "storage/aligned_vector.h"
+#include "storage/errors.h"
 #include "storage/tensor_layout.h"
+#include "storage/zero_packing.h"
 
 namespace ooc {
 namespace {
@@ -221,9 +223,14 @@ class RowProbe {
         rows_(rows),
         groups_(groups),
         made_(3 * kElements, 1),
+        sparse_(kElements, 0),
         matrices_(2 * kCols * kCols, 0.01f),
         factor_(kRows, 0.5f),
-        ids_(kRows, 1) {}
+        ids_(kRows, 1) {
+    std::minstd_rand random(1);
+    const auto half = [&] { return static_cast<float>(random() % 2); };
+    std::generate_n(sparse_.data(), kElements, half);
+  }
 
   // Bytes read and written.
   double elementwise() {
@@ -240,6 +247,12 @@ class RowProbe {
     const MatrixView ids = column(DType::kI64, ids_.data(), &ids_slice_);
     call(dropout_, {a.view(), ids}, b.view(), {.value = 0.5});
     return kElements;
+  }
+  // Bytes packed and unpacked: half of the elements are zeros, as behind ReLU.
+  double pack() {
+    const std::size_t begin = pack_zeros(sparse_.bytes());
+    OOC_CHECK(begin > 0 && unpack_zeros(sparse_.bytes(), begin));
+    return 2.0 * kBytes;
   }
   // Multiply-adds, as plans count them.
   double multiply() {
@@ -284,7 +297,7 @@ class RowProbe {
   RowKernel relu_, dropout_, scale_, add_, multiply_, sum_;
   float* rows_;
   std::int64_t groups_;
-  Floats made_, matrices_, factor_;
+  Floats made_, sparse_, matrices_, factor_;
   AlignedVector<std::int64_t> ids_;
   void* matrix_slice_ = nullptr;
   void* factor_slice_ = nullptr;
@@ -352,6 +365,7 @@ void RateProbes::measure(double seconds, MachineRates& rates) {
   };
   rates.elementwise = rate(&RowProbe::elementwise);
   rates.dropout = rate(&RowProbe::dropout);
+  rates.packing = rate(&RowProbe::pack);
   rates.multiply_adds = rate(&RowProbe::multiply);
   rates.row_sums = rate(&RowProbe::sum);
 }

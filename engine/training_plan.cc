@@ -307,7 +307,8 @@ Json TrainingPlan::json() const {
                    {"storage_both", rates.storage_both},   {"to_device", rates.to_device},
                    {"from_device", rates.from_device},     {"gather", rates.gather},
                    {"elementwise", rates.elementwise},     {"dropout", rates.dropout},
-                   {"multiply_adds", rates.multiply_adds}, {"row_sums", rates.row_sums}};
+                   {"packing", rates.packing},             {"multiply_adds", rates.multiply_adds},
+                   {"row_sums", rates.row_sums}};
   // Chosen by the machine, and part of what makes results equal to the last bit.
   plan["blas_core"] = blas_core();
   return plan;

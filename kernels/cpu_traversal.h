@@ -183,7 +183,14 @@ T lane_max(std::int64_t cols, T least, F&& f) {
     }
   }
   for (std::int64_t c = whole; c < cols; ++c) lanes[0] = f(c) > lanes[0] ? f(c) : lanes[0];
-  return *std::max_element(lanes, lanes + kLanes);
+  // Without branches, which nothing predicts.
+  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) {
+      const T other = lanes[lane + half];
+      lanes[lane] = other > lanes[lane] ? other : lanes[lane];
+    }
+  }
+  return lanes[0];
 }
 
 }  // namespace ooc

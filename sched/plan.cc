@@ -40,7 +40,8 @@ class Planner {
     PlanProblem problem(builder_, edges_, best->splits);
     Plan plan = best->tier.plan;
     if (!options_.device) {
-      predict(problem, transfers_of(problem, best->tier.kept, storage_rates(options_.rates)), plan);
+      const Kept& kept = best->tier.kept;
+      predict(problem, kept, transfers_of(problem, kept, storage_rates(options_.rates)), plan);
       if (bounds == Bounds::kFound) add_bounds(problem, plan);
       return plan;
     }
@@ -87,7 +88,7 @@ class Planner {
     for (std::size_t pass = 0; pass < transfers.size(); ++pass) {
       transfers[pass] = slower(transfers[pass], storage[pass]);
     }
-    predict(problem, transfers, plan);
+    predict(problem, kept, transfers, plan);
     if (bounds == Bounds::kFound) add_bounds(problem, below, plan);
     return true;
   }
@@ -137,19 +138,9 @@ class Planner {
     return bytes;
   }
 
-  // By pass.
-  static std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
-                                                const TransferRates& rates) {
-    std::vector<PhaseSeconds> seconds;
-    for (const Traffic& traffic : problem.traffic(kept, Zeros::kLeftOut)) {
-      const PassDraft& pass = problem.draft().passes[seconds.size()];
-      seconds.push_back(transfer_seconds(pass, traffic, rates));
-    }
-    return seconds;
-  }
-
-  void predict(const PlanProblem& problem, const std::vector<PhaseSeconds>& transfers,
-               Plan& plan) const {
+  void predict(const PlanProblem& problem, const Kept& kept,
+               const std::vector<PhaseSeconds>& transfers, Plan& plan) const {
+    const std::vector<PhaseSeconds> compute = compute_of(problem, kept);
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
@@ -164,10 +155,9 @@ class Planner {
         pass.bytes_moved = static_cast<std::int64_t>(moved);
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
-        const PhaseSeconds compute = compute_seconds(builder_, draft);
         pass.transfer_seconds = transfers[index].sum();
-        pass.compute_seconds = compute.sum();
-        pass.seconds = overlapped_seconds(transfers[index], compute,
+        pass.compute_seconds = compute[index].sum();
+        pass.seconds = overlapped_seconds(transfers[index], compute[index],
                                           ring_depth(plan, builder_.graph().edges, options_.workers,
                                                      static_cast<int>(index), pass),
                                           pipelined_parts(draft));
@@ -178,6 +168,7 @@ class Planner {
     }
   }
 
+  // Whatever moves.
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {
     std::vector<double> seconds;
     for (const PassDraft& pass : problem.draft().passes) {

@@ -271,6 +271,9 @@ struct MachineRates {
   // elements of dropout, of which so many (kernels/row_kernels.h: work_of_element).
   double elementwise = 5e10;
   double dropout = 3e9;
+  // Bytes of rows, with zeros, that those are left out of or put back into
+  // (storage/zero_packing.h).
+  double packing = 2e10;
   // Multiply-adds of rows with a matrix, and those of products that are summed over rows; of wide
   // ones, as plans count them (plan_stages.h: product_work).
   double multiply_adds = 6e10;

@@ -59,13 +59,19 @@ bool is_output(const PassBuilder& builder, const Draft& draft, int section, int 
 // What moves of a tensor's rows: `packed` of the bytes of those from a block on.
 class RowBytes {
  public:
-  RowBytes(const PlannedTensor& tensor, double packed, std::int64_t packed_from)
-      : tensor_(tensor), left_out_(1 - packed), packed_from_(packed_from) {}
+  RowBytes(const PlannedTensor& tensor, Zeros zeros, std::int64_t packed_from)
+      : tensor_(tensor), packed_from_(packed_from) {
+    const bool packs = tensor.packed < 1;
+    if (zeros == Zeros::kLeftOut) packed_share_ = tensor.packed;
+    if (zeros == Zeros::kOfPacked) other_share_ = 0, packed_share_ = packs ? 1 : 0;
+  }
 
   std::int64_t of(std::int64_t first, std::int64_t end) const {
     const std::int64_t from = std::max(first, packed_from_);
-    const auto packed = static_cast<double>(from < end ? payload_bytes(tensor_, from, end) : 0);
-    return payload_bytes(tensor_, first, end) - static_cast<std::int64_t>(left_out_ * packed);
+    const std::int64_t packed = from < end ? payload_bytes(tensor_, from, end) : 0;
+    const std::int64_t other = payload_bytes(tensor_, first, end) - packed;
+    return other_share_ * other +
+           packed - static_cast<std::int64_t>((1 - packed_share_) * static_cast<double>(packed));
   }
 
   // Of the units in [first, end) that lie across the border of two parts.
@@ -82,8 +88,9 @@ class RowBytes {
 
  private:
   const PlannedTensor& tensor_;
-  double left_out_;
   std::int64_t packed_from_;
+  std::int64_t other_share_ = 1;
+  double packed_share_ = 1;
 };
 
 }  // namespace
@@ -297,7 +304,7 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
     const Levels& levels = residency.tensors[t];
     const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
     const std::int64_t end = timeline.end_block;
-    const RowBytes bytes(tensor, zeros == Zeros::kLeftOut ? tensor.packed : 1, levels.during[0]);
+    const RowBytes bytes(tensor, zeros, levels.during[0]);
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
       const Access& access = timeline.accesses[i];
       Traffic& out = traffic[static_cast<std::size_t>(access.pass)];
@@ -323,6 +330,7 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       first += bytes.of(before, end) - again;
     }
   }
+  if (zeros == Zeros::kOfPacked) return traffic;
   for (std::size_t p = 0; p < draft.passes.size(); ++p) {
     const PassDraft& pass = draft.passes[p];
     if (!pass.edges) continue;

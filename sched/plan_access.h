@@ -91,8 +91,8 @@ struct Traffic {
   std::int64_t read() const { return resident + edges + rows; }
 };
 // Whether zeros move as other elements do, which is the most that can be, or are left out as far as
-// is expected.
-enum class Zeros { kMoved, kLeftOut };
+// is expected. kOfPacked: with zeros, but only rows that they are left out of; no edges.
+enum class Zeros { kMoved, kLeftOut, kOfPacked };
 // By pass, of an epoch behind the first.
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
                                 const Draft& draft, const std::vector<Timeline>& timelines,

@@ -16,9 +16,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // Other parts of a pass might save so much of what an epoch costs, do save so much, and move at
 // most so many bytes more.
 constexpr double kMightSave = 0.01, kLeastSaved = 0.0025, kMostMoved = 1.15;
-// Whole rows are unpacked or checked when they have moved, which predictions leave out: a byte,
-// with zeros, costs what row-wise steps take for so many.
-constexpr double kWorkOfMoved = 3;
 // Other splits may leave room for fewer spans at once, which predictions don't know.
 constexpr double kLeastSavedByOthers = 0.03;
 constexpr std::size_t kMostTried = 24;  // passes, in either way
@@ -126,7 +123,7 @@ class WorkingTierChoice {
   // transfers and compute overlap as a whole, or for deeper rings. The most promising ones first.
   void try_parts() {
     const PlanProblem problem(builder_, edges_, best_->splits);
-    double least = cost(best_->tier, seconds(*best_));
+    double least = seconds(*best_);
     const auto most =
         static_cast<std::int64_t>(kMostMoved * static_cast<double>(moved_bytes(best_->tier)));
     std::vector<Gain> gains = gains_of_parts(problem, least);
@@ -138,21 +135,21 @@ class WorkingTierChoice {
 
   std::vector<Gain> gains_of_parts(const PlanProblem& problem, double least) const {
     std::vector<Gain> gains;
-    const std::vector<Traffic> traffic = problem.traffic(best_->tier.kept, Zeros::kLeftOut);
-    std::size_t i = 0;
+    const Kept& kept = best_->tier.kept;
+    const std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, rates_below());
+    const std::vector<PhaseSeconds> compute = compute_of(problem, kept);
+    std::size_t next = 0;
     for (const Section& section : best_->tier.plan.sections) {
       for (const Pass& pass : section.passes) {
-        const PassDraft& draft = problem.draft().passes[i];
+        const std::size_t at = next++;
+        const PassDraft& draft = problem.draft().passes[at];
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
-        const auto index = static_cast<int>(i);
-        const PhaseSeconds transfers = transfer_seconds(draft, traffic[i++], rates_below());
         if (!draft.edges) continue;
-        const PhaseSeconds compute = compute_seconds(builder_, draft);
         const RingDepth deep{kNever, kNever};
-        const double apart = overlapped_seconds(transfers, compute, deep);
-        const double together = overlapped_seconds(transfers, compute, deep, kMany);
-        const double now =
-            overlapped_seconds(transfers, compute, depth_in(best_->tier.plan, index, pass));
+        const double apart = overlapped_seconds(transfers[at], compute[at], deep);
+        const double together = overlapped_seconds(transfers[at], compute[at], deep, kMany);
+        const RingDepth depth = depth_in(best_->tier.plan, static_cast<int>(at), pass);
+        const double now = overlapped_seconds(transfers[at], compute[at], depth);
         const auto add = [&](double saved, std::int64_t at_once) {
           if (saved > kMightSave * least) gains.push_back({saved, &draft, at_once});
         };
@@ -163,7 +160,7 @@ class WorkingTierChoice {
     return gains;
   }
 
-  // Returns what an epoch then costs; `least`: now. It moves `most` bytes at most.
+  // Returns what an epoch then takes; `least`: now. It moves `most` bytes at most.
   double try_parts_of(const Gain& gain, std::int64_t most, double least) {
     const std::vector<PassSplit> splits = best_->splits;
     const auto stage = static_cast<std::size_t>(gain.pass->stage);
@@ -191,7 +188,7 @@ class WorkingTierChoice {
         if (split.ring_spans == 0) break;  // still smaller parts move still more
         continue;
       }
-      const double taken = cost(tier, seconds(problem, tier, planned(tier.plan)));
+      const double taken = seconds(problem, tier, planned(tier.plan));
       if (taken > (1 - kLeastSaved) * least) continue;
       least = taken;
       best_ = WorkingTier{smaller, std::move(tier)};
@@ -272,26 +269,20 @@ class WorkingTierChoice {
   // Predicted.
   double seconds(const PlanProblem& problem, const TierPlan& tier,
                  const std::function<RingDepth(int, const Pass&)>& depth) const {
-    const std::vector<Traffic> traffic = problem.traffic(tier.kept, Zeros::kLeftOut);
+    const std::vector<PhaseSeconds> transfers = transfers_of(problem, tier.kept, rates_below());
+    const std::vector<PhaseSeconds> compute = compute_of(problem, tier.kept);
     double sum = 0;
     int index = 0;
     for (const Section& section : tier.plan.sections) {
       for (const Pass& pass : section.passes) {
         const auto at = static_cast<std::size_t>(index);
         const PassDraft& draft = problem.draft().passes[at];
-        sum += overlapped_seconds(transfer_seconds(draft, traffic[at], rates_below()),
-                                  compute_seconds(builder_, draft), depth(index, pass),
+        sum += overlapped_seconds(transfers[at], compute[at], depth(index, pass),
                                   pipelined_parts(draft));
         ++index;
       }
     }
     return sum;
-  }
-
-  // Predicted seconds, and the compute of moving bytes.
-  double cost(const TierPlan& tier, double seconds) const {
-    return seconds + kWorkOfMoved * static_cast<double>(moved_bytes(tier)) /
-                         builder_.options().rates.elementwise;
   }
 
   // If what streams through rings in the plan did so through those of the problem, span after span.

@@ -21,9 +21,15 @@ double overlapped(double transfers, double compute, double depth) {
   return std::max(transfers, compute) + std::min(transfers, compute) / (2 * depth - 1);
 }
 
+// Of a pass, of what it writes: sums that leave while the next part is folded.
+std::int64_t leaving_bytes(const PassDraft& pass, const Traffic& traffic) {
+  return !pass.rows && pass.part_count() > 1 ? traffic.written : 0;
+}
+
 }  // namespace
 
-PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass) {
+PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass,
+                             const Traffic& packed) {
   const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
   const MachineRates& rates = builder.options().rates;
   const GraphCounts& graph = builder.graph();
@@ -40,6 +46,12 @@ PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass) 
         step_seconds(builder, stage, stage.pass.steps, static_cast<double>(graph.edges.vertices)) -
         step_seconds(builder, stage, stage.spared_steps, stage.spared_rows);
   }
+  const std::int64_t leaving = leaving_bytes(pass, packed);
+  const auto packing = [&](std::int64_t bytes) {
+    return static_cast<double>(bytes) / rates.packing;
+  };
+  seconds.edges += packing(packed.resident + packed.edges + leaving);
+  seconds.rows += packing(packed.rows + packed.written - leaving);
   return seconds;
 }
 
@@ -57,10 +69,28 @@ PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
     const auto in = static_cast<double>(read), out = static_cast<double>(written);
     return std::max({in / rates.read, out / rates.write, (in + out) / rates.both});
   };
-  // Sums, while the next part is folded.
-  const std::int64_t leaving = !pass.rows && pass.part_count() > 1 ? traffic.written : 0;
+  const std::int64_t leaving = leaving_bytes(pass, traffic);
   return {seconds(traffic.resident, 0), seconds(traffic.edges, leaving),
           seconds(traffic.rows, traffic.written - leaving)};
+}
+
+std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
+                                       const TransferRates& rates) {
+  std::vector<PhaseSeconds> seconds;
+  for (const Traffic& traffic : problem.traffic(kept, Zeros::kLeftOut)) {
+    const PassDraft& pass = problem.draft().passes[seconds.size()];
+    seconds.push_back(transfer_seconds(pass, traffic, rates));
+  }
+  return seconds;
+}
+
+std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept) {
+  std::vector<PhaseSeconds> seconds;
+  for (const Traffic& packed : problem.traffic(kept, Zeros::kOfPacked)) {
+    const PassDraft& pass = problem.draft().passes[seconds.size()];
+    seconds.push_back(compute_seconds(problem.builder(), pass, packed));
+  }
+  return seconds;
 }
 
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {

@@ -1,7 +1,9 @@
 // What passes take on a machine: the predictions in seconds.
 #pragma once
 
-#include "sched/plan_access.h"
+#include <vector>
+
+#include "sched/plan_residency.h"
 
 namespace ooc {
 
@@ -21,8 +23,9 @@ struct RingDepth {
   double edges = 0, rows = 0;
 };
 
-// Of all workers.
-PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass);
+// Of all workers. `packed`: what of the pass' rows they pack and unpack (Zeros::kOfPacked).
+PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass,
+                             const Traffic& packed = {});
 
 // Bytes in a second to and from the memory below: read, written, and together, where both go on.
 struct TransferRates {
@@ -32,6 +35,12 @@ TransferRates storage_rates(const MachineRates& rates);
 TransferRates link_rates(const MachineRates& rates);  // either direction has its own lanes
 PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
                               const TransferRates& rates);
+
+// By pass, of an epoch behind the first.
+std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
+                                       const TransferRates& rates);
+std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept);
+
 // Of transfers between three memories, which go on at once.
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b);
 

@@ -38,21 +38,22 @@ TEST_CASE("machine_rates: measured once, then read; anew where what is kept is b
   const MachineRates measured = rates(1);
   for (const double rate :
        {measured.storage_read, measured.storage_write, measured.storage_both, measured.gather,
-        measured.elementwise, measured.dropout, measured.multiply_adds, measured.row_sums}) {
+        measured.elementwise, measured.dropout, measured.packing, measured.multiply_adds,
+        measured.row_sums}) {
     CHECK(rate > 1e6);
   }
   CHECK(scratch.files().empty());
   REQUIRE(cache.files().size() == 1);
   const std::filesystem::path kept = cache.files()[0];
   std::ofstream(kept) << R"({"storage_read": 1, "storage_write": 2, "storage_both": 3,
-                             "gather": 4, "elementwise": 5, "dropout": 8, "multiply_adds": 6,
-                             "row_sums": 7})";
+                             "gather": 4, "elementwise": 5, "dropout": 8, "packing": 9,
+                             "multiply_adds": 6, "row_sums": 7})";
   const MachineRates read = rates(1);
   CHECK(read.storage_read == 1);
   CHECK(read.row_sums == 7);
   for (const char* broken : {"", "no json", R"({"storage_read": 1})",
                              R"({"storage_read": 0, "storage_write": 2, "storage_both": 3,
-                                 "gather": 4, "elementwise": 5, "dropout": 8,
+                                 "gather": 4, "elementwise": 5, "dropout": 8, "packing": 9,
                                  "multiply_adds": 6, "row_sums": 7})"}) {
     INFO(broken);
     std::ofstream(kept) << broken;

@@ -20,6 +20,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 // What is left of bytes of a tensor.
 std::int64_t packed(const PlannedTensor& tensor, Zeros zeros, std::int64_t bytes) {
   if (zeros == Zeros::kMoved) return bytes;
+  if (zeros == Zeros::kOfPacked) return tensor.packed < 1 ? bytes : 0;
   return static_cast<std::int64_t>(tensor.packed * static_cast<double>(bytes));
 }
 
@@ -68,7 +69,7 @@ Traffic expected_traffic(const PlanProblem& problem, int index, Zeros zeros) {
     if (use.role == UseRole::kRows) traffic.rows += once;
     if (made && line.interval_count() > 0) traffic.written += all;  // somebody wants it
   }
-  if (!pass.edges) return traffic;
+  if (!pass.edges || zeros == Zeros::kOfPacked) return traffic;
   const StageShape& stage = problem.builder().stages()[static_cast<std::size_t>(pass.stage)];
   traffic.edges += pass.groups * problem.edges().sweep_bytes(stage.edge_file, pass.part_blocks, 0);
   return traffic;
@@ -109,13 +110,13 @@ TEST_CASE("cost: what moves is counted in the phase in which its use needs it") 
     for (const std::int64_t slices : {1, 0}) {
       const PlanProblem problem(
           builder, edges, std::vector<PassSplit>(program.stages.size(), {part_blocks, slices}));
-      for (const Zeros zeros : {Zeros::kMoved, Zeros::kLeftOut}) {
+      for (const Zeros zeros : {Zeros::kMoved, Zeros::kLeftOut, Zeros::kOfPacked}) {
         const std::vector<Traffic> traffic = problem.traffic(problem.nothing(), zeros);
         for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
           INFO("part " << part_blocks << " slices " << slices << " pass " << pass);
           const Traffic& counted = traffic[static_cast<std::size_t>(pass)];
           const Traffic expected = expected_traffic(problem, pass, zeros);
-          const double margin = zeros == Zeros::kMoved ? 0 : 1000;  // rounding, sweep by sweep
+          const double margin = zeros == Zeros::kLeftOut ? 1000 : 0;  // rounding, sweep by sweep
           CHECK(counted.resident == Approx(expected.resident).epsilon(0).margin(margin));
           CHECK(counted.edges == Approx(expected.edges).epsilon(0).margin(margin));
           CHECK(counted.rows == Approx(expected.rows).epsilon(0).margin(margin));
@@ -208,6 +209,34 @@ TEST_CASE("cost: what memory above leaves to the one below moves in the same pha
       CHECK(once[p].edges == expected.edges);
       CHECK(once[p].rows == expected.rows);
     }
+  }
+}
+
+TEST_CASE("cost: rows are packed and unpacked beside what else their phase computes") {
+  const Program program = sparse_program();
+  const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
+  PlanOptions options;
+  options.memory_bytes = 400 * kMiB;
+  options.rates.packing = 10;
+  const PassBuilder builder({&program}, graph, options);
+  const EdgeTable edges(graph);
+  const PlanProblem problem(builder, edges,
+                            std::vector<PassSplit>(program.stages.size(), {16, 1}));
+  int apart = 0;
+  for (const PassDraft& pass : problem.draft().passes) {
+    const PhaseSeconds without = compute_seconds(builder, pass);
+    const PhaseSeconds with = compute_seconds(builder, pass, {100, 200, 400, 800});
+    const bool leaves = pass.edges && !pass.rows;
+    CHECK(with.resident == 0);
+    CHECK(with.edges - without.edges == Approx(leaves ? 110 : 30));
+    CHECK(with.rows - without.rows == Approx(leaves ? 40 : 120));
+    apart += leaves ? 1 : 0;
+  }
+  CHECK(apart > 0);
+  // Nothing is packed that a piece holds when it is made.
+  const Kept all = everything_kept(problem.timelines(), graph);
+  for (const Traffic& pass : problem.traffic(all, Zeros::kOfPacked)) {
+    CHECK(pass.read() + pass.written == 0);
   }
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("plan: smaller parts where the compute of their bytes is worth it") {
   const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
   PlanOptions options = with_budget(328);
   const Plan plan = make_plan({&program}, graph, options);
-  options.rates.elementwise /= 5;
+  options.rates.packing /= 5;
   const Plan slow = make_plan({&program}, graph, options);
   options.parts_at_once = 1;  // the parts that move the fewest bytes
   const Plan fewest = make_plan({&program}, graph, options);
