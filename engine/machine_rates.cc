@@ -29,15 +29,12 @@ struct Rate {
   const char* name;
   double MachineRates::*member;
 };
-constexpr Rate kRates[] = {{"storage_read", &MachineRates::storage_read},
-                           {"storage_write", &MachineRates::storage_write},
-                           {"storage_both", &MachineRates::storage_both},
-                           {"gather", &MachineRates::gather},
-                           {"elementwise", &MachineRates::elementwise},
-                           {"dropout", &MachineRates::dropout},
-                           {"packing", &MachineRates::packing},
-                           {"multiply_adds", &MachineRates::multiply_adds},
-                           {"row_sums", &MachineRates::row_sums}};
+constexpr Rate kRates[] = {
+    {"storage_read", &MachineRates::storage_read}, {"storage_write", &MachineRates::storage_write},
+    {"storage_both", &MachineRates::storage_both}, {"gather", &MachineRates::gather},
+    {"elementwise", &MachineRates::elementwise},   {"dropout", &MachineRates::dropout},
+    {"packing", &MachineRates::packing},           {"multiply_adds", &MachineRates::multiply_adds},
+    {"row_sums", &MachineRates::row_sums}};
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");

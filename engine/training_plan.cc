@@ -303,11 +303,11 @@ Json TrainingPlan::json() const {
   plan["arena_bytes"] = arena_bytes();
   plan["workers"] = budget_.plan.workers;
   const MachineRates& rates = budget_.plan.rates;
-  plan["rates"] = {{"storage_read", rates.storage_read},   {"storage_write", rates.storage_write},
-                   {"storage_both", rates.storage_both},   {"to_device", rates.to_device},
-                   {"from_device", rates.from_device},     {"gather", rates.gather},
-                   {"elementwise", rates.elementwise},     {"dropout", rates.dropout},
-                   {"packing", rates.packing},             {"multiply_adds", rates.multiply_adds},
+  plan["rates"] = {{"storage_read", rates.storage_read}, {"storage_write", rates.storage_write},
+                   {"storage_both", rates.storage_both}, {"to_device", rates.to_device},
+                   {"from_device", rates.from_device},   {"gather", rates.gather},
+                   {"elementwise", rates.elementwise},   {"dropout", rates.dropout},
+                   {"packing", rates.packing},           {"multiply_adds", rates.multiply_adds},
                    {"row_sums", rates.row_sums}};
   // Chosen by the machine, and part of what makes results equal to the last bit.
   plan["blas_core"] = blas_core();

@@ -70,8 +70,8 @@ class RowBytes {
     const std::int64_t from = std::max(first, packed_from_);
     const std::int64_t packed = from < end ? payload_bytes(tensor_, from, end) : 0;
     const std::int64_t other = payload_bytes(tensor_, first, end) - packed;
-    return other_share_ * other +
-           packed - static_cast<std::int64_t>((1 - packed_share_) * static_cast<double>(packed));
+    return other_share_ * other + packed -
+           static_cast<std::int64_t>((1 - packed_share_) * static_cast<double>(packed));
   }
 
   // Of the units in [first, end) that lie across the border of two parts.

@@ -91,9 +91,9 @@ enum class BlockIoKind {
 struct BlockIoOptions {
   BlockIoKind kind = BlockIoKind::kBest;
   // Reads that the kernel has at once, and writes; threads are 8 of each at most.
-  unsigned depth = 16;
-  // With io_uring no more are added to so many bytes of either: what keeps a disk of 25 GB/s busy
-  // that takes 160 us to answer. With more, what is asked for last makes what is needed first late.
+  unsigned depth = 64;
+  // With io_uring no more are added to so many bytes of either, or to what the disk moves in 2 ms,
+  // where that is more (bytes_at_once.h).
   std::size_t bytes_at_once = 4 << 20;
   // Bytes that one system call is asked for at most; the kernel's own limit is just below 2 GiB.
   std::size_t largest_call = std::size_t{1} << 30;

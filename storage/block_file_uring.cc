@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <thread>
 #include <utility>
 
 #include "storage/block_io_kinds.h"
 #include "storage/block_transfer.h"
+#include "storage/bytes_at_once.h"
 #include "storage/direct_file.h"
 #include "storage/errors.h"
 
@@ -46,16 +48,16 @@ class Ring {
 // One thread submits to the ring and reaps it. Others leave requests in `incoming_` and wake it
 // through an eventfd that the ring reads.
 //
-//   submit() -> incoming_ -> waiting_ (by kind) -> the ring (at most depth_ of a kind, and
-//   bytes_at_once_) -> complete()
+//   submit() -> incoming_ -> waiting (by kind) -> the ring (at most depth_ of a kind, and
+//   so many bytes at once) -> complete()
 //                               ^------ cut short -----'
 class UringBlockIo final : public BlockIo {
  public:
   UringBlockIo(const BlockIoOptions& options, std::unique_ptr<Ring> ring, FileDescriptor wake)
       : files_(options.refuse_direct),
         depth_(options.depth),
-        bytes_at_once_(options.bytes_at_once),
         largest_call_(options.largest_call),
+        lanes_{Lane(options.bytes_at_once), Lane(options.bytes_at_once)},
         ring_(std::move(ring)),
         wake_(std::move(wake)),
         thread_([this] { run(); }) {}
@@ -90,7 +92,9 @@ class UringBlockIo final : public BlockIo {
  private:
   using Transfer = std::unique_ptr<BlockTransfer>;
   struct Lane {
+    explicit Lane(std::size_t least_at_once) : at_once(least_at_once) {}
     std::deque<Transfer> waiting;
+    BytesAtOnce at_once;
     unsigned in_ring = 0;
     std::size_t bytes_in_ring = 0;
   };
@@ -139,7 +143,8 @@ class UringBlockIo final : public BlockIo {
   }
 
   void fill(Lane& lane) {
-    while (!lane.waiting.empty() && lane.in_ring < depth_ && lane.bytes_in_ring < bytes_at_once_) {
+    while (!lane.waiting.empty() && lane.in_ring < depth_ &&
+           lane.bytes_in_ring < lane.at_once.bytes()) {
       io_uring_sqe* const entry = io_uring_get_sqe(ring_->get());
       if (entry == nullptr) return;
       BlockTransfer* const transfer = lane.waiting.front().release();
@@ -170,6 +175,7 @@ class UringBlockIo final : public BlockIo {
 
   void reap() {
     bool woken = false;
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
     io_uring_cqe* entry = nullptr;
     while (io_uring_peek_cqe(ring_->get(), &entry) == 0) {
       Transfer transfer(static_cast<BlockTransfer*>(io_uring_cqe_get_data(entry)));
@@ -178,14 +184,15 @@ class UringBlockIo final : public BlockIo {
       if (transfer == nullptr) {
         woken = true;
       } else {
-        finish_call(std::move(transfer), result);
+        finish_call(std::move(transfer), result, now.count());
       }
     }
     if (woken) read_wake();
   }
 
-  void finish_call(Transfer transfer, int result) {
+  void finish_call(Transfer transfer, int result, double now) {
     Lane& lane = lanes_[lane_of(*transfer)];
+    lane.at_once.moved(transfer->bytes(), !lane.waiting.empty(), now);
     --lane.in_ring;
     lane.bytes_in_ring -= transfer->bytes();
     if (!transfer->advance(result)) {
@@ -197,8 +204,8 @@ class UringBlockIo final : public BlockIo {
 
   DirectFiles files_;
   const unsigned depth_;
-  const std::size_t bytes_at_once_;
   const std::size_t largest_call_;
+  std::array<Lane, 2> lanes_;  // the thread's own
   std::unique_ptr<Ring> ring_;
   FileDescriptor wake_;
 
@@ -206,9 +213,7 @@ class UringBlockIo final : public BlockIo {
   std::vector<BlockRequest> incoming_;
   bool stopping_ = false;
 
-  // The thread's own.
-  std::array<Lane, 2> lanes_;
-  std::uint64_t wake_count_ = 0;
+  std::uint64_t wake_count_ = 0;  // the thread's own
 
   std::thread thread_;
 };

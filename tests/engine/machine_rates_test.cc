@@ -36,10 +36,9 @@ TEST_CASE("machine_rates: measured once, then read; anew where what is kept is b
                          cache.path());
   };
   const MachineRates measured = rates(1);
-  for (const double rate :
-       {measured.storage_read, measured.storage_write, measured.storage_both, measured.gather,
-        measured.elementwise, measured.dropout, measured.packing, measured.multiply_adds,
-        measured.row_sums}) {
+  for (const double rate : {measured.storage_read, measured.storage_write, measured.storage_both,
+                            measured.gather, measured.elementwise, measured.dropout,
+                            measured.packing, measured.multiply_adds, measured.row_sums}) {
     CHECK(rate > 1e6);
   }
   CHECK(scratch.files().empty());

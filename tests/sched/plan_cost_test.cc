@@ -38,19 +38,6 @@ std::int64_t bytes_by_parts(const PlanProblem& problem, const PassDraft& pass,
   return bytes;
 }
 
-// What steps make is zero by half, and of the loss' gradient all that isn't of the train split.
-Program sparse_program() {
-  Program program = train_program(2, 100, 200, 40);
-  for (const Stage& stage : program.stages) {
-    for (const RowStep& step : stage.steps) {
-      Value& made = program.values[static_cast<std::size_t>(step.outputs[0])];
-      made.train_only = made.name == "d_logits";
-      made.density = made.train_only ? 1 : 0.5;
-    }
-  }
-  return program;
-}
-
 // By the uses alone, where nothing is kept.
 Traffic expected_traffic(const PlanProblem& problem, int index, Zeros zeros) {
   const PassDraft& pass = problem.draft().passes[static_cast<std::size_t>(index)];
@@ -209,34 +196,6 @@ TEST_CASE("cost: what memory above leaves to the one below moves in the same pha
       CHECK(once[p].edges == expected.edges);
       CHECK(once[p].rows == expected.rows);
     }
-  }
-}
-
-TEST_CASE("cost: rows are packed and unpacked beside what else their phase computes") {
-  const Program program = sparse_program();
-  const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
-  PlanOptions options;
-  options.memory_bytes = 400 * kMiB;
-  options.rates.packing = 10;
-  const PassBuilder builder({&program}, graph, options);
-  const EdgeTable edges(graph);
-  const PlanProblem problem(builder, edges,
-                            std::vector<PassSplit>(program.stages.size(), {16, 1}));
-  int apart = 0;
-  for (const PassDraft& pass : problem.draft().passes) {
-    const PhaseSeconds without = compute_seconds(builder, pass);
-    const PhaseSeconds with = compute_seconds(builder, pass, {100, 200, 400, 800});
-    const bool leaves = pass.edges && !pass.rows;
-    CHECK(with.resident == 0);
-    CHECK(with.edges - without.edges == Approx(leaves ? 110 : 30));
-    CHECK(with.rows - without.rows == Approx(leaves ? 40 : 120));
-    apart += leaves ? 1 : 0;
-  }
-  CHECK(apart > 0);
-  // Nothing is packed that a piece holds when it is made.
-  const Kept all = everything_kept(problem.timelines(), graph);
-  for (const Traffic& pass : problem.traffic(all, Zeros::kOfPacked)) {
-    CHECK(pass.read() + pass.written == 0);
   }
 }
 

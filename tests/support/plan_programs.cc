@@ -138,4 +138,16 @@ GraphCounts graph_counts(std::int64_t vertices, std::int64_t edges, std::int64_t
   return graph;
 }
 
+Program sparse_program() {
+  Program program = train_program(2, 100, 200, 40);
+  for (const Stage& stage : program.stages) {
+    for (const RowStep& step : stage.steps) {
+      Value& made = program.values[static_cast<std::size_t>(step.outputs[0])];
+      made.train_only = made.name == "d_logits";
+      made.density = made.train_only ? 1 : 0.5;
+    }
+  }
+  return program;
+}
+
 }  // namespace ooc::test

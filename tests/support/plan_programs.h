@@ -24,6 +24,8 @@ struct ProgramBuilder {
 // x -> h1 = x W1 (row); a1 = sum over in-edges, scaled by a factor of their destination; and so on
 // for `layers`, loss, and back. Every layer keeps what its gradient needs.
 Program train_program(int layers, std::int64_t features, std::int64_t hidden, std::int64_t classes);
+// What its steps make is zero by half, and of the loss' gradient all that isn't of the train split.
+Program sparse_program();
 // The walk of a two-layer GCN whose first aggregation is an input: four passes.
 Program hoisted_program(std::int64_t features, std::int64_t hidden, std::int64_t classes);
 
