@@ -16,6 +16,7 @@
 #include <span>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/storage_probe.h"
@@ -136,6 +137,16 @@ std::int64_t request_bytes(const RateOptions& options) {
   return std::clamp<std::int64_t>(options.memory_bytes / 4, 2 << 20, 32 << 20);
 }
 
+// Takes bytes out of all caches.
+void evict([[maybe_unused]] const float* data, [[maybe_unused]] std::int64_t bytes) {
+#ifdef __x86_64__
+  constexpr std::int64_t kCacheLine = 64;
+  const auto* begin = reinterpret_cast<const std::byte*>(data);
+  for (std::int64_t at = 0; at < bytes; at += kCacheLine) _mm_clflush(begin + at);
+  _mm_mfence();
+#endif
+}
+
 // Sums of rows of one slice: tiles of half an edge a row, block after block of a worker's own, as a
 // propagation goes over the blocks of a span.
 class GatherProbe {
@@ -143,7 +154,6 @@ class GatherProbe {
   static constexpr std::int64_t kSpanRows = 65536, kBlockRows = 4096, kEdges = 2048;
   static constexpr std::int64_t kRowBytes = kSliceWidth * std::int64_t{sizeof(float)};
   static constexpr std::int64_t kBlockBytes = kBlockRows * kRowBytes, kMostBlocks = 256;
-  static constexpr std::int64_t kCacheLine = 64;
   // A prime: a block takes another tile each time, or its folding rows alone would stay in cache.
   static constexpr std::size_t kTiles = 61;
 
@@ -170,15 +180,10 @@ class GatherProbe {
     }
   }
 
-  // Takes a worker's blocks out of all caches: a server's may hold more than there is memory for
-  // here, but not the sums of millions of rows beside what streams in.
-  void evict([[maybe_unused]] std::int64_t worker) {
-#ifdef __x86_64__
-    const auto* bytes = reinterpret_cast<const std::byte*>(
-        accumulators_ + worker * blocks_ * kBlockRows * kSliceWidth);
-    for (std::int64_t at = 0; at < blocks_ * kBlockBytes; at += kCacheLine) _mm_clflush(bytes + at);
-    _mm_mfence();
-#endif
+  // A server's caches may hold more than there is memory for here, but not the sums of millions of
+  // rows beside what streams in.
+  void evict_blocks(std::int64_t worker) {
+    evict(accumulators_ + worker * blocks_ * kBlockRows * kSliceWidth, blocks_ * kBlockBytes);
   }
 
   // All blocks of a worker, once.
@@ -248,12 +253,18 @@ class RowProbe {
     call(dropout_, {a.view(), ids}, b.view(), {.value = 0.5});
     return kElements;
   }
-  // Bytes packed and unpacked: half of the elements are zeros, as behind ReLU.
+  // Bytes packed, or unpacked, in turn: half of the elements are zeros, as behind ReLU.
   double pack() {
-    const std::size_t begin = pack_zeros(sparse_.bytes());
-    OOC_CHECK(begin > 0 && unpack_zeros(sparse_.bytes(), begin));
-    return 2.0 * kBytes;
+    if (packed_from_ == 0) {
+      packed_from_ = pack_zeros(sparse_.bytes());
+      OOC_CHECK(packed_from_ > 0);
+    } else {
+      OOC_CHECK(unpack_zeros(sparse_.bytes(), std::exchange(packed_from_, 0)));
+    }
+    return kBytes;
   }
+  // They come from storage, or from other processors.
+  void evict_sparse() { evict(sparse_.data(), kBytes); }
   // Multiply-adds, as plans count them.
   double multiply() {
     const Matrix x = next_group(), a = made(0);
@@ -303,6 +314,7 @@ class RowProbe {
   void* factor_slice_ = nullptr;
   void* ids_slice_ = nullptr;
   std::int64_t next_ = 0;
+  std::size_t packed_from_ = 0;  // 0: it isn't
 };
 
 }  // namespace
@@ -358,14 +370,16 @@ void RateProbes::measure(double seconds, MachineRates& rates) {
   }
   rates.gather = state.edge_workers.rate(
       seconds, [&](std::int64_t worker) { return state.gather.sum(worker); },
-      [&](std::int64_t worker) { state.gather.evict(worker); });
+      [&](std::int64_t worker) { state.gather.evict_blocks(worker); });
   const auto rate = [&](double (RowProbe::*work)()) {
     return state.row_workers.rate(seconds,
                                   [&](std::int64_t worker) { return (probe(worker).*work)(); });
   };
   rates.elementwise = rate(&RowProbe::elementwise);
   rates.dropout = rate(&RowProbe::dropout);
-  rates.packing = rate(&RowProbe::pack);
+  rates.packing = state.row_workers.rate(
+      seconds, [&](std::int64_t worker) { return probe(worker).pack(); },
+      [&](std::int64_t worker) { probe(worker).evict_sparse(); });
   rates.multiply_adds = rate(&RowProbe::multiply);
   rates.row_sums = rate(&RowProbe::sum);
 }

@@ -56,7 +56,7 @@ bool is_output(const PassBuilder& builder, const Draft& draft, int section, int 
                      [&](ValueId id) { return tensors[static_cast<std::size_t>(id)] == tensor; });
 }
 
-// What moves of a tensor's rows: `packed` of the bytes of those from a block on.
+// What moves of a tensor's rows: from a block on they may be packed.
 class RowBytes {
  public:
   RowBytes(const PlannedTensor& tensor, Zeros zeros, std::int64_t packed_from)

@@ -13,7 +13,7 @@ namespace ooc {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Other parts of a pass might save so much of what an epoch costs, do save so much, and move at
+// Other parts of a pass might save so much of what an epoch takes, do save so much, and move at
 // most so many bytes more.
 constexpr double kMightSave = 0.01, kLeastSaved = 0.0025, kMostMoved = 1.15;
 // Other splits may leave room for fewer spans at once, which predictions don't know.

@@ -97,6 +97,8 @@ class UringBlockIo final : public BlockIo {
     BytesAtOnce at_once;
     unsigned in_ring = 0;
     std::size_t bytes_in_ring = 0;
+
+    bool keeps_busy() const { return !waiting.empty() || at_once.fills(bytes_in_ring); }
   };
 
   static std::size_t lane_of(const BlockTransfer& transfer) {
@@ -175,7 +177,9 @@ class UringBlockIo final : public BlockIo {
 
   void reap() {
     bool woken = false;
-    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    std::array<std::size_t, 2> moved{};
+    std::array<bool, 2> busy{};
+    for (std::size_t i = 0; i < lanes_.size(); ++i) busy[i] = lanes_[i].keeps_busy();
     io_uring_cqe* entry = nullptr;
     while (io_uring_peek_cqe(ring_->get(), &entry) == 0) {
       Transfer transfer(static_cast<BlockTransfer*>(io_uring_cqe_get_data(entry)));
@@ -184,15 +188,19 @@ class UringBlockIo final : public BlockIo {
       if (transfer == nullptr) {
         woken = true;
       } else {
-        finish_call(std::move(transfer), result, now.count());
+        moved[lane_of(*transfer)] += static_cast<std::size_t>(std::max(result, 0));
+        finish_call(std::move(transfer), result);
       }
+    }
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      if (moved[i] > 0) lanes_[i].at_once.moved(moved[i], busy[i], now.count());
     }
     if (woken) read_wake();
   }
 
-  void finish_call(Transfer transfer, int result, double now) {
+  void finish_call(Transfer transfer, int result) {
     Lane& lane = lanes_[lane_of(*transfer)];
-    lane.at_once.moved(transfer->bytes(), !lane.waiting.empty(), now);
     --lane.in_ring;
     lane.bytes_in_ring -= transfer->bytes();
     if (!transfer->advance(result)) {

@@ -15,24 +15,30 @@ class BytesAtOnce {
 
   std::size_t bytes() const { return std::max(least_, static_cast<std::size_t>(bytes_)); }
 
-  // So many more have moved; `others_wait`: more is asked for than may be under way, so the disk
-  // has been as fast as it goes. `seconds`: of a clock.
-  void moved(std::size_t bytes, bool others_wait, double seconds) {
-    if (!others_wait || begin_ < 0) {
-      begin_ = others_wait ? seconds : -1;
+  // Whether so much is under way that the disk has no reason to be slower than it is.
+  bool fills(std::size_t under_way) const { return under_way >= least_; }
+
+  // So much has come since the last call; `busy`: the disk had enough to do all the time.
+  // `seconds`: of a clock.
+  void moved(std::size_t bytes, bool busy, double seconds) {
+    if (!busy || begin_ < 0) {
+      begin_ = busy ? seconds : -1;
       counted_ = 0;
       return;
     }
     counted_ += static_cast<double>(bytes);
-    if (counted_ < kCounted || seconds <= begin_) return;
-    bytes_ += (kSeconds * counted_ / (seconds - begin_) - bytes_) / 4;
+    const double taken = seconds - begin_;
+    if (counted_ < kCounted || taken < kSeconds) return;
+    // While that thread waits nothing comes: a disk is faster than it seems, never slower.
+    const double change = std::min(kSeconds * counted_ / taken, kMost) - bytes_;
+    bytes_ += change / (change > 0 ? 4 : 16);
     begin_ = seconds;
     counted_ = 0;
   }
 
  private:
   static constexpr double kSeconds = 0.002;
-  static constexpr double kCounted = 32 << 20;
+  static constexpr double kCounted = 32 << 20, kMost = 64 << 20;
 
   std::size_t least_;
   double bytes_;

@@ -49,6 +49,7 @@ TEST_CASE("machine_rates: measured once, then read; anew where what is kept is b
                              "multiply_adds": 6, "row_sums": 7})";
   const MachineRates read = rates(1);
   CHECK(read.storage_read == 1);
+  CHECK(read.packing == 9);
   CHECK(read.row_sums == 7);
   for (const char* broken : {"", "no json", R"({"storage_read": 1})",
                              R"({"storage_read": 0, "storage_write": 2, "storage_both": 3,

@@ -42,7 +42,7 @@ TEST_CASE("training plan: of epochs that take about as long the one that moves f
   MachineRates slow_edges;
   slow_edges.gather = 1e9;
   slow_edges.elementwise = slow_edges.multiply_adds = slow_edges.row_sums = 1e15;
-  slow_edges.dropout = 1e13;
+  slow_edges.dropout = slow_edges.packing = 1e13;
   slow_edges.storage_read = slow_edges.storage_write = slow_edges.storage_both = 1e15;
   // An epoch is its steps, or its bytes.
   MachineRates slow_steps, slow_storage;

@@ -156,6 +156,15 @@ TEST_CASE("cost: what storage holds of rows with zeros, and what a piece holds i
   };
   CHECK(left_out(problem.nothing()) > 0.1 * static_cast<double>(most));
   CHECK(left_out(kept) == Approx(left_out(problem.nothing()) / 2).epsilon(0.01));
+  const auto of_packed = [&](const Kept& residency) {
+    std::int64_t sum = 0;
+    for (const Traffic& pass : problem.traffic(residency, Zeros::kOfPacked)) {
+      sum += pass.read() + pass.written;
+    }
+    return static_cast<double>(sum);
+  };
+  CHECK(of_packed(problem.nothing()) > 0.1 * static_cast<double>(most));
+  CHECK(of_packed(kept) == Approx(of_packed(problem.nothing()) / 2).epsilon(0.01));
 
   options.device = true;  // rows cross the link with their zeros
   const PassBuilder on_device({&program}, graph, options);
