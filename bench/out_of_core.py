@@ -2,7 +2,7 @@
 """Training within a memory limit, beside the disk and beside training in memory.
 
     bench/out_of_core.py [--cases gcn-2,sage-3-1GiB] [--vertices N] [--edges N] [--budgets LIST]
-                         [--disk-rate 1]
+                         [--seconds S] [--disk-rate 1]
 
 Generates a planted-class graph and trains GCN and SAGE of 2 and 3 layers on it with each
 `--host-memory`, inside a memory cgroup of 1.5 times that (needs root), and without a limit beside
@@ -11,8 +11,8 @@ Behind each pair of epochs fio moves as many bytes as the run did, at its mix of
 past the page cache, 2 MiB a request, 16 at once, in huge pages, in a file as large as the tensors
 that the run reads and writes; then it does so while an epoch in memory goes on: what both take at
 once, with nothing to wait for, is the least this machine needs. Epochs are whole, evaluation
-included; the first one warms up, and then turns go on for 150 s, and two at least. For each
-case:
+included; the first one warms up, and then turns go on for --seconds, 150, and two at least. For
+each case:
 
 - the losses and metrics of all epochs are bit-equal to those of the run without a limit;
 - seconds an epoch over the larger of fio's and the epoch in memory: 1.25 at most;
@@ -38,7 +38,7 @@ from turns import Run
 
 MODELS = ["gcn", "sage"]
 LAYERS = [2, 3]
-LEAST_TURNS, LEAST_SECONDS = 2, 150  # behind the warm-up, of all that a turn has
+LEAST_TURNS = 2  # behind the warm-up
 CGROUP = 1.5
 GOALS = {"time": 1.25, "bytes": 1.05, "prediction": 0.2}
 
@@ -49,7 +49,7 @@ def measure_case(options, dataset, arguments, budget):
     with Run(options, dataset, "unlimited", arguments) as unlimited, \
             Run(options, dataset, "limited", [*arguments, "--host-memory", budget],
                 limit) as limited:
-        for _ in turns():
+        for _ in turns(options.seconds):
             run_unlimited(unlimited)
             if not limited.epoch():
                 return limited.result()
@@ -73,12 +73,12 @@ def measure_case(options, dataset, arguments, budget):
     return result
 
 
-def turns():
+def turns(seconds):
     """The warm-up, and as many as it takes: a shared disk's rate may change by half every ten or
     twenty seconds, and short epochs are in one of its states or the other."""
     yield
     begin, count = time.monotonic(), 0
-    while count < LEAST_TURNS or time.monotonic() - begin < LEAST_SECONDS:
+    while count < LEAST_TURNS or time.monotonic() - begin < seconds:
         yield
         count += 1
 
@@ -171,6 +171,7 @@ def main():
     parser.add_argument("--classes", type=int, default=16)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--budgets", default="1GiB,512MiB,256MiB")
+    parser.add_argument("--seconds", type=float, default=150, help="turns of a case, all together")
     parser.add_argument("--cases", default="", help="beginnings of names, such as gcn-2")
     options = training.parse(parser)
     beginnings = tuple(options.cases.split(","))
