@@ -98,6 +98,7 @@ class UringBlockIo final : public BlockIo {
     unsigned in_ring = 0;
     std::size_t bytes_in_ring = 0;
 
+    bool has_any() const { return in_ring > 0 || !waiting.empty(); }
     bool keeps_busy() const { return !waiting.empty() || at_once.fills(bytes_in_ring); }
   };
 
@@ -139,9 +140,8 @@ class UringBlockIo final : public BlockIo {
       auto transfer = std::make_unique<BlockTransfer>(std::move(request), largest_call_);
       lanes_[lane_of(*transfer)].waiting.push_back(std::move(transfer));
     }
-    return !stopping || std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-      return lane.in_ring > 0 || !lane.waiting.empty();
-    });
+    return !stopping || std::any_of(lanes_.begin(), lanes_.end(),
+                                    [](const Lane& lane) { return lane.has_any(); });
   }
 
   void fill(Lane& lane) {
@@ -194,7 +194,8 @@ class UringBlockIo final : public BlockIo {
     }
     const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      if (moved[i] > 0) lanes_[i].at_once.moved(moved[i], busy[i], now.count());
+      Lane& lane = lanes_[i];
+      if (moved[i] > 0) lane.at_once.moved(moved[i], busy[i] && lane.has_any(), now.count());
     }
     if (woken) read_wake();
   }

@@ -18,8 +18,8 @@ class BytesAtOnce {
   // Whether so much is under way that the disk has no reason to be slower than it is.
   bool fills(std::size_t under_way) const { return under_way >= least_; }
 
-  // So much has come since the last call; `busy`: the disk had enough to do all the time.
-  // `seconds`: of a clock.
+  // So much has come since the last call; `busy`: the disk had enough to do all the time, and has
+  // some left. `seconds`: of a clock.
   void moved(std::size_t bytes, bool busy, double seconds) {
     if (!busy || begin_ < 0) {
       begin_ = busy ? seconds : -1;
