@@ -8,6 +8,7 @@
 #include "sched/pass_run.h"
 #include "storage/dataset_tensor.h"
 #include "storage/errors.h"
+#include "storage/prompt_thread.h"
 #include "storage/scratch_tensor.h"
 
 namespace ooc {
@@ -250,6 +251,7 @@ void Executor::bind_parameter(int section, ValueId value, void* data) {
 }
 
 bool Executor::run(int section, const RunState& state, const std::atomic<bool>* stop) {
+  be_prompt();
   try {
     if (state_->run_passes(section, state, stop)) return true;
   } catch (...) {

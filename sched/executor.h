@@ -72,7 +72,8 @@ class Executor {
   // row-major.
   void bind_parameter(int section, ValueId value, void* data);
 
-  // Runs every pass of a section. False: `stop` was set, and the run was given up at the next
+  // Runs every pass of a section; the thread that calls it, which drives, is prompt from then on
+  // (storage/prompt_thread.h). False: `stop` was set, and the run was given up at the next
   // chunk. DataError and IoError pass through from storage; nothing is in flight afterwards.
   bool run(int section, const RunState& state, const std::atomic<bool>* stop);
 

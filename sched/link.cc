@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "storage/prompt_thread.h"
+
 namespace ooc {
 
 Link::Link(Backend& backend) : backend_(backend), thread_([this] { serve(); }) {}
@@ -33,6 +35,7 @@ void Link::copy(void* to, const void* from, std::size_t bytes, CopyKind kind,
 }
 
 void Link::serve() {
+  be_prompt();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !copies_.empty(); });

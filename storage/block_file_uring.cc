@@ -14,6 +14,7 @@
 #include "storage/bytes_at_once.h"
 #include "storage/direct_file.h"
 #include "storage/errors.h"
+#include "storage/prompt_thread.h"
 
 namespace ooc {
 namespace {
@@ -113,6 +114,7 @@ class UringBlockIo final : public BlockIo {
   }
 
   void run() {
+    be_prompt();
     // io_uring_enable_rings(), which liburing 2.3 declares but doesn't export.
     OOC_CHECK(io_uring_register(static_cast<unsigned>(ring_->get()->ring_fd),
                                 IORING_REGISTER_ENABLE_RINGS, nullptr, 0) == 0);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "storage/errors.h"
+#include "storage/prompt_thread.h"
 #include "storage/file.h"
 
 namespace ooc {
@@ -83,6 +84,7 @@ void TransferThreads::push(BlockRequest request) {
 }
 
 void TransferThreads::serve(Queue& queue) {
+  be_prompt();
   std::unique_lock lock(mutex_);
   while (true) {
     queue.changed.wait(lock, [&] { return stopping_ || !queue.requests.empty(); });
