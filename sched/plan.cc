@@ -9,6 +9,7 @@
 #include "sched/plan_cost.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
+#include "sched/plan_stages.h"
 #include "sched/plan_tier.h"
 #include "storage/errors.h"
 
@@ -140,7 +141,7 @@ class Planner {
 
   void predict(const PlanProblem& problem, const Kept& kept,
                const std::vector<PhaseSeconds>& transfers, Plan& plan) const {
-    const std::vector<PhaseSeconds> compute = compute_of(problem, kept);
+    const std::vector<PhaseSeconds> compute = compute_of(problem, kept, plan);
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {
@@ -168,11 +169,11 @@ class Planner {
     }
   }
 
-  // Whatever moves.
+  // Whatever moves, and with windows as wide as helps.
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {
     std::vector<double> seconds;
     for (const PassDraft& pass : problem.draft().passes) {
-      seconds.push_back(compute_seconds(builder_, pass).sum());
+      seconds.push_back(compute_seconds(builder_, pass, kMostGained).sum());
     }
     return seconds;
   }

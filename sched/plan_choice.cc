@@ -7,6 +7,7 @@
 
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
+#include "sched/plan_stages.h"
 #include "sched/span_windows.h"
 
 namespace ooc {
@@ -16,8 +17,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // Other parts of a pass might save so much of what an epoch takes, do save so much, and move at
 // most so many bytes more.
 constexpr double kMightSave = 0.01, kLeastSaved = 0.0025, kMostMoved = 1.15;
-// Other splits may leave room for fewer spans at once, which predictions don't know.
-constexpr double kLeastSavedByOthers = 0.03;
+// By other splits of all passes.
+constexpr double kLeastSavedByOthers = 0.01;
 constexpr std::size_t kMostTried = 24;  // passes, in either way
 constexpr std::int64_t kMany = 1000;    // parts
 constexpr std::int64_t kWideSpans = 6;  // windows of four, and two steps to the next one
@@ -36,6 +37,12 @@ double depth_of_all(const Plan& plan, int tensor, int pass, double ring) {
       static_cast<double>(plan.tensors[static_cast<std::size_t>(tensor)].layout.block_count());
   const double streams = 1 - static_cast<double>(held) / all;
   return 1 / (streams / ring + 1 - streams);
+}
+
+// Of a sweep over the spans.
+double window_share(const EdgeLayout& edges, const Pass& pass) {
+  return std::min(1.0, static_cast<double>(pass.span_group) /
+                           static_cast<double>(std::max<std::int64_t>(1, edges.span_count())));
 }
 
 class WorkingTierChoice {
@@ -137,18 +144,20 @@ class WorkingTierChoice {
     std::vector<Gain> gains;
     const Kept& kept = best_->tier.kept;
     const std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, rates_below());
-    const std::vector<PhaseSeconds> compute = compute_of(problem, kept);
+    const Plan& plan = best_->tier.plan;
+    const std::vector<PhaseSeconds> compute = compute_of(problem, kept, plan);
+    const std::vector<PhaseSeconds> least_compute = compute_of(problem, kept, plan, kMostGained);
     std::size_t next = 0;
-    for (const Section& section : best_->tier.plan.sections) {
+    for (const Section& section : plan.sections) {
       for (const Pass& pass : section.passes) {
         const std::size_t at = next++;
         const PassDraft& draft = problem.draft().passes[at];
         const StageShape& stage = builder_.stages()[static_cast<std::size_t>(draft.stage)];
         if (!draft.edges) continue;
         const RingDepth deep{kNever, kNever};
-        const double apart = overlapped_seconds(transfers[at], compute[at], deep);
-        const double together = overlapped_seconds(transfers[at], compute[at], deep, kMany);
-        const RingDepth depth = depth_in(best_->tier.plan, static_cast<int>(at), pass);
+        const double apart = overlapped_seconds(transfers[at], least_compute[at], deep);
+        const double together = overlapped_seconds(transfers[at], least_compute[at], deep, kMany);
+        const RingDepth depth = depth_in(plan, static_cast<int>(at), pass);
         const double now = overlapped_seconds(transfers[at], compute[at], depth);
         const auto add = [&](double saved, std::int64_t at_once) {
           if (saved > kMightSave * least) gains.push_back({saved, &draft, at_once});
@@ -270,7 +279,7 @@ class WorkingTierChoice {
   double seconds(const PlanProblem& problem, const TierPlan& tier,
                  const std::function<RingDepth(int, const Pass&)>& depth) const {
     const std::vector<PhaseSeconds> transfers = transfers_of(problem, tier.kept, rates_below());
-    const std::vector<PhaseSeconds> compute = compute_of(problem, tier.kept);
+    const std::vector<PhaseSeconds> compute = compute_of(problem, tier.kept, tier.plan);
     double sum = 0;
     int index = 0;
     for (const Section& section : tier.plan.sections) {
@@ -289,7 +298,7 @@ class WorkingTierChoice {
   RingDepth least_depth(const PlanProblem& problem, const Plan& plan, int index,
                         const Pass& pass) const {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
-    RingDepth depth{kNever, kNever};
+    RingDepth depth{kNever, kNever, window_share(builder_.graph().edges, pass)};
     const RowGrain grain(pass.step_rows, pass.uses, problem.draft().tensors);
     const std::int64_t in_work =
         rows_in_work(builder_.options().workers, pass.step_rows, pass.group_rows);
@@ -326,7 +335,7 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
 
 RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers, int index,
                      const Pass& pass) {
-  RingDepth depth{kNever, kNever};
+  RingDepth depth{kNever, kNever, window_share(edges, pass)};
   const RowGrain grain(pass.step_rows, pass.uses, plan.tensors);
   const std::int64_t in_work = rows_in_work(workers, pass.step_rows, pass.group_rows);
   for (const TensorUse& use : pass.uses) {

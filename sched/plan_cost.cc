@@ -16,9 +16,14 @@ double step_seconds(const PassBuilder& builder, const StageShape& stage,
                  products.products / rates.multiply_adds + products.sums / rates.row_sums);
 }
 
+// While bytes move, the system takes some of the processors' time, and of the memory's bandwidth:
+// an epoch in memory takes 0.08 to 0.22 of fio's time longer beside it (bench/README.md).
+constexpr double kSlowed = 0.15;
+
 double overlapped(double transfers, double compute, double depth) {
   if (depth < 1) return transfers + compute / depth;
-  return std::max(transfers, compute) + std::min(transfers, compute) / (2 * depth - 1);
+  return std::max(transfers, compute + kSlowed * transfers) +
+         std::min(transfers, compute) / (2 * depth - 1);
 }
 
 // Of a pass, of what it writes: sums that leave while the next part is folded.
@@ -28,7 +33,7 @@ std::int64_t leaving_bytes(const PassDraft& pass, const Traffic& traffic) {
 
 }  // namespace
 
-PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass,
+PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass, std::int64_t spans,
                              const Traffic& packed) {
   const StageShape& stage = builder.stages()[static_cast<std::size_t>(pass.stage)];
   const MachineRates& rates = builder.options().rates;
@@ -37,8 +42,8 @@ PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass,
   if (pass.edges) {
     const Propagation& propagation = stage.pass.propagation;
     const double edges = static_cast<double>(graph.edges.edges) * edge_share(propagation, graph);
-    seconds.edges =
-        stage.gather_bytes / rates.gather + step_seconds(builder, stage, propagation.steps, edges);
+    const double bytes = gather_bytes(builder.program(stage.section), stage.pass, graph, spans);
+    seconds.edges = bytes / rates.gather + step_seconds(builder, stage, propagation.steps, edges);
   }
   if (pass.rows) {
     seconds.rows =
@@ -70,8 +75,8 @@ PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
     return std::max({in / rates.read, out / rates.write, (in + out) / rates.both});
   };
   const std::int64_t leaving = leaving_bytes(pass, traffic);
-  return {seconds(traffic.resident, 0), seconds(traffic.edges, leaving),
-          seconds(traffic.rows, traffic.written - leaving)};
+  return {seconds(traffic.resident, 0), seconds(traffic.edges, 0),
+          seconds(traffic.rows, traffic.written - leaving), seconds(0, leaving)};
 }
 
 std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
@@ -84,31 +89,39 @@ std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& k
   return seconds;
 }
 
-std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept) {
+std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept, const Plan& plan,
+                                     std::int64_t least_spans) {
   std::vector<PhaseSeconds> seconds;
-  for (const Traffic& packed : problem.traffic(kept, Zeros::kOfPacked)) {
-    const PassDraft& pass = problem.draft().passes[seconds.size()];
-    seconds.push_back(compute_seconds(problem.builder(), pass, packed));
+  const std::vector<Traffic> packed = problem.traffic(kept, Zeros::kOfPacked);
+  for (const Section& section : plan.sections) {
+    for (const Pass& pass : section.passes) {
+      const std::size_t index = seconds.size();
+      seconds.push_back(compute_seconds(problem.builder(), problem.draft().passes[index],
+                                        std::max(pass.span_group, least_spans), packed[index]));
+    }
   }
   return seconds;
 }
 
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {
-  return {std::max(a.resident, b.resident), std::max(a.edges, b.edges), std::max(a.rows, b.rows)};
+  return {std::max(a.resident, b.resident), std::max(a.edges, b.edges), std::max(a.rows, b.rows),
+          std::max(a.leaving, b.leaving)};
 }
 
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
                           const RingDepth& depth, std::int64_t pipelined) {
-  const double apart = transfers.resident +
-                       overlapped(transfers.edges, compute.edges, depth.edges) +
-                       overlapped(transfers.rows, compute.rows, depth.rows);
+  const double folded = overlapped(transfers.edges, compute.edges, depth.edges);
+  const double left = std::max(
+      folded + std::max(0.0, transfers.leaving - depth.window * compute.edges),
+      transfers.edges + transfers.leaving);
+  const double apart =
+      transfers.resident + left + overlapped(transfers.rows, compute.rows, depth.rows);
   if (pipelined <= 1) return apart;
   // The first part's spans have no steps beside them, the last one's steps no spans. What edges
   // read of a part's own rows comes before it is folded, beside steps alone.
   const double both = std::max(1.0, std::min(depth.edges, depth.rows));
   const double together =
-      std::max({overlapped(transfers.sum(), compute.sum(), both),
-                transfers.resident + overlapped(transfers.edges, compute.edges, depth.edges),
+      std::max({overlapped(transfers.sum(), compute.sum(), both), transfers.resident + left,
                 overlapped(transfers.rows, compute.rows, depth.rows)});
   const double share = 1 / static_cast<double>(pipelined);
   return share * apart + (1 - share) * std::min(apart, together);

@@ -42,7 +42,6 @@ void describe_edges(const Program& program, const Propagation& propagation,
   const double edges = static_cast<double>(graph.edges.edges) * edge_share(work, graph);
   shape.edge_bytes_moved =
       edges * static_cast<double>(bytes_of_edge(program, work, options.fuse_edges));
-  shape.gather_bytes = gather_bytes(program, shape.pass, graph);
   shape.edge_multiply_adds = edges * row_multiply_adds(program, work.steps);
 }
 

@@ -37,8 +37,8 @@ struct StageShape {
   double spared_rows = 0;
   std::set<ValueId> kept;       // accumulators and writes that later stages or callers read
   double edge_bytes_moved = 0;  // of all edges
-  double gather_bytes = 0, elementwise_bytes = 0;        // of all edges; of all rows
-  double edge_multiply_adds = 0, row_multiply_adds = 0;  // likewise, and of all rows
+  double elementwise_bytes = 0;                          // of all rows
+  double edge_multiply_adds = 0, row_multiply_adds = 0;  // of all edges; of all rows
 };
 
 // A use without its memory.

@@ -198,16 +198,18 @@ std::int64_t bytes_of_edge(const Program& program, const Propagation& propagatio
   return fuse || is_plain_sum(edges) ? bytes : bytes + value_bytes_of_edge(edges);
 }
 
-double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph) {
+double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph,
+                    std::int64_t spans) {
   constexpr std::int64_t kFetch = 64;  // a cache line
   const EdgeLayout& edges = graph.edges;
   const EdgeProgram bound = bind_edges(program, pass.propagation, 1, 0).program;
   const auto tiles = static_cast<double>(edges.block_count() * edges.span_count());
   const double taken = static_cast<double>(edges.edges) * edge_share(pass.propagation, graph);
-  const double tile_edges = std::max(1.0, taken / tiles);
+  const auto at_once = static_cast<double>(std::min({spans, kMostGained, edges.span_count()}));
+  const double task_edges = std::max(1.0, at_once * taken / tiles);
   const auto rows = static_cast<double>(edges.block_rows);
-  // A row that folds is fetched once for all of its edges in a tile.
-  const double folding = rows * (1 - std::exp(-tile_edges / rows)) / tile_edges;
+  // A row that folds is fetched once for all of its edges in tiles that are taken at once.
+  const double folding = rows * (1 - std::exp(-task_edges / rows)) / task_edges;
   const auto fetched = [](const EdgeProgram::Shape& shape) {
     return static_cast<double>(round_up(row_bytes(shape), kFetch));
   };

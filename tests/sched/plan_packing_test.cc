@@ -18,8 +18,8 @@ TEST_CASE("cost: rows are packed and unpacked beside what else their phase compu
   const PlanProblem problem(builder, edges, std::vector<PassSplit>(program.stages.size(), {16, 1}));
   int apart = 0;
   for (const PassDraft& pass : problem.draft().passes) {
-    const PhaseSeconds without = compute_seconds(builder, pass);
-    const PhaseSeconds with = compute_seconds(builder, pass, {100, 200, 400, 800});
+    const PhaseSeconds without = compute_seconds(builder, pass, 1);
+    const PhaseSeconds with = compute_seconds(builder, pass, 1, {100, 200, 400, 800});
     const bool leaves = pass.edges && !pass.rows;
     CHECK(with.resident == 0);
     CHECK(with.edges - without.edges == Approx(leaves ? 110 : 30));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "sched/plan_cost.h"
 #include "sched/plan_tier.h"
 #include "tests/support/plan_checks.h"
 
@@ -99,13 +100,32 @@ TEST_CASE("plan: sums have windows of four spans though less then stays") {
   CHECK(plan.seconds < 0.97 * narrow.seconds);
 }
 
+TEST_CASE("plan: edges take less with more spans at once, to a few of them") {
+  const Program program = sparse_program();
+  const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
+  const PassBuilder builder({&program}, graph, PlanOptions());
+  const EdgeTable edges(graph);
+  const PlanProblem problem(builder, edges, std::vector<PassSplit>(program.stages.size()));
+  int propagations = 0;
+  for (const PassDraft& pass : problem.draft().passes) {
+    const auto at_once = [&](std::int64_t spans) { return compute_seconds(builder, pass, spans); };
+    CHECK(at_once(4).rows == at_once(1).rows);
+    if (!pass.edges) continue;
+    CHECK(at_once(2).edges < 0.95 * at_once(1).edges);
+    CHECK(at_once(4).edges < 0.95 * at_once(2).edges);
+    CHECK(at_once(8).edges == at_once(4).edges);
+    ++propagations;
+  }
+  CHECK(propagations > 0);
+}
+
 TEST_CASE("plan: smaller parts where the compute of their bytes is worth it") {
   Program program = train_program(3, 128, 128, 16);
   leave_zeros_in_gathered(program, 0.4);
   const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
   PlanOptions options = with_budget(328);
   const Plan plan = make_plan({&program}, graph, options);
-  options.rates.packing /= 5;
+  options.rates.packing /= 20;
   const Plan slow = make_plan({&program}, graph, options);
   options.parts_at_once = 1;  // the parts that move the fewest bytes
   const Plan fewest = make_plan({&program}, graph, options);
