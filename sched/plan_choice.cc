@@ -7,7 +7,6 @@
 
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
-#include "sched/plan_stages.h"
 #include "sched/span_windows.h"
 
 namespace ooc {
@@ -39,10 +38,16 @@ double depth_of_all(const Plan& plan, int tensor, int pass, double ring) {
   return 1 / (streams / ring + 1 - streams);
 }
 
-// Of a sweep over the spans.
-double window_share(const EdgeLayout& edges, const Pass& pass) {
-  return std::min(1.0, static_cast<double>(pass.span_group) /
-                           static_cast<double>(std::max<std::int64_t>(1, edges.span_count())));
+// What is folded of the next part while the sums of one leave, as a share of its spans.
+double folded_meanwhile(const EdgeLayout& edges, const Pass& pass) {
+  if (pass.parts_at_once > 1) return 1;
+  const bool follows =  // PassRun::may_begin()
+      std::none_of(pass.uses.begin(), pass.uses.end(), [](const TensorUse& use) {
+        return use.role == UseRole::kResident && use.memory.bytes > 0;
+      });
+  return follows ? static_cast<double>(pass.span_group) /
+                       static_cast<double>(std::max(pass.span_group, edges.span_count()))
+                 : 0;
 }
 
 class WorkingTierChoice {
@@ -93,7 +98,7 @@ class WorkingTierChoice {
   }
 
   // Splits that move few bytes once zeros are left out, or with nothing kept, where that is
-  // predicted to be much faster. `tried`: those that the best ones, with other parts, come from.
+  // predicted to be faster. `tried`: those that the best ones, with other parts, come from.
   void try_other_splits(std::vector<std::vector<PassSplit>> tried) {
     if (moved_bytes(best_->tier) == 0) return;
     WorkingTier now = std::move(*std::exchange(best_, std::nullopt));
@@ -145,8 +150,9 @@ class WorkingTierChoice {
     const Kept& kept = best_->tier.kept;
     const std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, rates_below());
     const Plan& plan = best_->tier.plan;
-    const std::vector<PhaseSeconds> compute = compute_of(problem, kept, plan);
-    const std::vector<PhaseSeconds> least_compute = compute_of(problem, kept, plan, kMostGained);
+    const std::vector<PhaseSeconds> compute = compute_of(problem, kept, windows_of(plan));
+    const std::vector<PhaseSeconds> least_compute =
+        compute_of(problem, kept, widest_windows(problem));
     std::size_t next = 0;
     for (const Section& section : plan.sections) {
       for (const Pass& pass : section.passes) {
@@ -279,7 +285,7 @@ class WorkingTierChoice {
   double seconds(const PlanProblem& problem, const TierPlan& tier,
                  const std::function<RingDepth(int, const Pass&)>& depth) const {
     const std::vector<PhaseSeconds> transfers = transfers_of(problem, tier.kept, rates_below());
-    const std::vector<PhaseSeconds> compute = compute_of(problem, tier.kept, tier.plan);
+    const std::vector<PhaseSeconds> compute = compute_of(problem, tier.kept, windows_of(tier.plan));
     double sum = 0;
     int index = 0;
     for (const Section& section : tier.plan.sections) {
@@ -294,11 +300,12 @@ class WorkingTierChoice {
     return sum;
   }
 
-  // If what streams through rings in the plan did so through those of the problem, span after span.
+  // If what streams through rings in the plan did so through those of the problem, span after span,
+  // in the plan's windows.
   RingDepth least_depth(const PlanProblem& problem, const Plan& plan, int index,
                         const Pass& pass) const {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
-    RingDepth depth{kNever, kNever, window_share(builder_.graph().edges, pass)};
+    RingDepth depth{kNever, kNever, folded_meanwhile(builder_.graph().edges, pass)};
     const RowGrain grain(pass.step_rows, pass.uses, problem.draft().tensors);
     const std::int64_t in_work =
         rows_in_work(builder_.options().workers, pass.step_rows, pass.group_rows);
@@ -335,7 +342,7 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
 
 RingDepth ring_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers, int index,
                      const Pass& pass) {
-  RingDepth depth{kNever, kNever, window_share(edges, pass)};
+  RingDepth depth{kNever, kNever, folded_meanwhile(edges, pass)};
   const RowGrain grain(pass.step_rows, pass.uses, plan.tensors);
   const std::int64_t in_work = rows_in_work(workers, pass.step_rows, pass.group_rows);
   for (const TensorUse& use : pass.uses) {

@@ -16,7 +16,7 @@ struct WorkingTier {
 
 // Fewest bytes, as if storage were below it; but for `lp`, and without a device, smaller parts, two
 // at once, or wider rings, where that takes less time for a few bytes more, and splits that move
-// more where that takes much less time. Otherwise rings are as large as overlap asks for, or, where
+// more where that takes less time. Otherwise rings are as large as overlap asks for, or, where
 // that takes hardly more time, smaller, which leaves more memory for what stays. Nothing: the least
 // working set doesn't fit.
 std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const EdgeTable& edges);

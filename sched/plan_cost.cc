@@ -16,17 +16,16 @@ double step_seconds(const PassBuilder& builder, const StageShape& stage,
                  products.products / rates.multiply_adds + products.sums / rates.row_sums);
 }
 
-// While bytes move, the system takes some of the processors' time, and of the memory's bandwidth:
-// an epoch in memory takes 0.08 to 0.22 of fio's time longer beside it (bench/README.md).
-constexpr double kSlowed = 0.15;
+// Of a processor, while storage's bytes move: what the system takes, the threads that hand on, and
+// the memory's bandwidth (sched/README.md).
+constexpr double kBusyMoving = 0.3;
 
 double overlapped(double transfers, double compute, double depth) {
   if (depth < 1) return transfers + compute / depth;
-  return std::max(transfers, compute + kSlowed * transfers) +
-         std::min(transfers, compute) / (2 * depth - 1);
+  return std::max(transfers, compute) + std::min(transfers, compute) / (2 * depth - 1);
 }
 
-// Of a pass, of what it writes: sums that leave while the next part is folded.
+// Of a pass, of what it writes: sums that leave behind each part.
 std::int64_t leaving_bytes(const PassDraft& pass, const Traffic& traffic) {
   return !pass.rows && pass.part_count() > 1 ? traffic.written : 0;
 }
@@ -89,18 +88,32 @@ std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& k
   return seconds;
 }
 
-std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept, const Plan& plan,
-                                     std::int64_t least_spans) {
-  std::vector<PhaseSeconds> seconds;
+std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept,
+                                     const std::vector<std::int64_t>& spans) {
+  const PlanOptions& options = problem.builder().options();
   const std::vector<Traffic> packed = problem.traffic(kept, Zeros::kOfPacked);
-  for (const Section& section : plan.sections) {
-    for (const Pass& pass : section.passes) {
-      const std::size_t index = seconds.size();
-      seconds.push_back(compute_seconds(problem.builder(), problem.draft().passes[index],
-                                        std::max(pass.span_group, least_spans), packed[index]));
-    }
+  std::vector<PhaseSeconds> seconds;
+  for (const PassDraft& pass : problem.draft().passes) {
+    const std::size_t index = seconds.size();
+    seconds.push_back(compute_seconds(problem.builder(), pass, spans[index], packed[index]));
+  }
+  if (options.device) return seconds;  // computes itself, and what is below isn't known here
+  const double taken = kBusyMoving / static_cast<double>(options.workers);
+  const std::vector<PhaseSeconds> moving =
+      transfers_of(problem, kept, storage_rates(options.rates));
+  for (std::size_t pass = 0; pass < seconds.size(); ++pass) {
+    seconds[pass].edges += taken * (moving[pass].edges + moving[pass].leaving);
+    seconds[pass].rows += taken * moving[pass].rows;
   }
   return seconds;
+}
+
+std::vector<std::int64_t> windows_of(const Plan& plan) {
+  std::vector<std::int64_t> spans;
+  for (const Section& section : plan.sections) {
+    for (const Pass& pass : section.passes) spans.push_back(pass.span_group);
+  }
+  return spans;
 }
 
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {
@@ -111,9 +124,9 @@ PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
                           const RingDepth& depth, std::int64_t pipelined) {
   const double folded = overlapped(transfers.edges, compute.edges, depth.edges);
-  const double left = std::max(
-      folded + std::max(0.0, transfers.leaving - depth.window * compute.edges),
-      transfers.edges + transfers.leaving);
+  const double left =
+      std::max(folded + std::max(0.0, transfers.leaving - depth.window * compute.edges),
+               transfers.edges + transfers.leaving);
   const double apart =
       transfers.resident + left + overlapped(transfers.rows, compute.rows, depth.rows);
   if (pipelined <= 1) return apart;

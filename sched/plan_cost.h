@@ -22,7 +22,7 @@ struct PhaseSeconds {
 // workers stand still.
 struct RingDepth {
   double edges = 0, rows = 0;
-  double window = 1;  // the share of all spans that is folded at once
+  double window = 1;  // of the next part's folding, what is done while the sums of one leave
 };
 
 // Of all workers. `spans`: that a task takes at once (Pass::span_group). `packed`: what of the
@@ -42,17 +42,18 @@ PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
 // By pass, of an epoch behind the first.
 std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
                                        const TransferRates& rates);
-// In the plan's windows, or as if they had so many spans at least.
-std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept, const Plan& plan,
-                                     std::int64_t least_spans = 1);
+// With what storage's bytes take of the workers' time. `spans`: that a task takes at once, by pass.
+std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept,
+                                     const std::vector<std::int64_t>& spans);
+std::vector<std::int64_t> windows_of(const Plan& plan);  // Pass::span_group
 
 // Of transfers between three memories, which go on at once.
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b);
 
 // Of a pass. A ring of depth d lets one share in 2 d - 1 of a phase's transfers or compute,
 // whichever is less, not overlap (beside what was measured: sched/README.md). While sums leave, a
-// window of the next part's is folded. `pipelined`: of so many parts each is folded while the one
-// before it goes through the steps.
+// window of the next part's spans is folded. `pipelined`: of so many parts each is folded while the
+// one before it goes through the steps.
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
                           const RingDepth& depth, std::int64_t pipelined = 1);
 // By how many parts at most that is so: 1 where phases follow each other.

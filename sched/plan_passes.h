@@ -35,9 +35,9 @@ struct StageShape {
   std::vector<Repeated> read_in_part;
   std::vector<RowStep> spared_steps;  // not done for these rows, of which there are so many
   double spared_rows = 0;
-  std::set<ValueId> kept;       // accumulators and writes that later stages or callers read
-  double edge_bytes_moved = 0;  // of all edges
-  double elementwise_bytes = 0;                          // of all rows
+  std::set<ValueId> kept;        // accumulators and writes that later stages or callers read
+  double edge_bytes_moved = 0;   // of all edges
+  double elementwise_bytes = 0;  // of all rows
   double edge_multiply_adds = 0, row_multiply_adds = 0;  // of all edges; of all rows
 };
 

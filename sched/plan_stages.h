@@ -49,7 +49,7 @@ struct ProductWork {
 };
 ProductWork row_product_work(const Program& program, const std::vector<RowStep>& steps);
 // What a core fetches and puts back for all edges, if their ends are drawn evenly; with so many
-// spans at once. More than kMostGained gain little more.
+// spans at once, of which more than kMostGained make little difference.
 double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph,
                     std::int64_t spans);
 inline constexpr std::int64_t kMostGained = 4;

@@ -16,6 +16,32 @@ namespace {
 constexpr std::int64_t kStepsAhead = 2, kFew = 4;
 constexpr std::int64_t kGroups = 8;  // of a part's blocks, where rows come and go
 
+// Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
+// which 32 MiB are taken to be there: edges find their rows there. At least one.
+std::int64_t cached_spans(const PlanProblem& problem, const PassDraft& pass) {
+  constexpr std::int64_t kCacheBytes = 32 << 20;
+  const EdgeLayout& edges = problem.builder().graph().edges;
+  const StageShape& stage = problem.builder().stages()[static_cast<std::size_t>(pass.stage)];
+  const std::int64_t by_slice = stage.pass.slice_local_cols;
+  std::int64_t row_bytes = 0;
+  for (const UseDraft& use : pass.uses) {
+    if (use.role != UseRole::kStreamed) continue;
+    const PlannedTensor& tensor = problem.draft().tensors[static_cast<std::size_t>(use.tensor)];
+    std::int64_t cols = tensor.layout.cols;
+    if (cols == by_slice) cols = std::min(cols, kSliceWidth);
+    row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+  }
+  if (row_bytes == 0) return edges.span_count();
+  return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
+                                  std::max<std::int64_t>(1, edges.span_count()));
+}
+
+// Where rings allow it.
+std::int64_t widest_window(const PlanProblem& problem, const PassDraft& pass) {
+  const std::int64_t forced = problem.builder().options().span_group;
+  return forced > 0 ? forced : cached_spans(problem, pass);
+}
+
 class TierPlanner {
  public:
   explicit TierPlanner(PlanProblem& problem)
@@ -196,26 +222,6 @@ class TierPlanner {
     return plan;
   }
 
-  // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
-  // which 32 MiB are taken to be there: edges find their rows there. At least one.
-  std::int64_t cached_spans(const PassDraft& pass) const {
-    constexpr std::int64_t kCacheBytes = 32 << 20;
-    const EdgeLayout& edges = builder_.graph().edges;
-    const StageShape& stage = builder_.stages()[static_cast<std::size_t>(pass.stage)];
-    const std::int64_t by_slice = stage.pass.slice_local_cols;
-    std::int64_t row_bytes = 0;
-    for (const UseDraft& use : pass.uses) {
-      if (use.role != UseRole::kStreamed) continue;
-      const PlannedTensor& tensor = tensor_of(use);
-      std::int64_t cols = tensor.layout.cols;
-      if (cols == by_slice) cols = std::min(cols, kSliceWidth);
-      row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
-    }
-    if (row_bytes == 0) return edges.span_count();
-    return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
-                                    std::max<std::int64_t>(1, edges.span_count()));
-  }
-
   void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const RingSize& ring = problem_.ring(index);
@@ -262,7 +268,7 @@ class TierPlanner {
         small ? ceil_div(kGroups * edges.panel_blocks, pass.part_blocks) : 1;
     pass.group_blocks = ceil_div(edges.panel_blocks, std::min(pieces, edges.panel_blocks));
     const std::int64_t groups = ceil_div(pass.part_blocks, pass.group_blocks);
-    pass.span_group = options_.span_group > 0 ? options_.span_group : cached_spans(draft);
+    pass.span_group = widest_window(problem_, draft);
     // A window's chunks are in use, the next one's come in; what groups of a panel are apart by is
     // less than a window, of all panels together.
     const auto fits = [&](std::int64_t steps) {
@@ -301,6 +307,14 @@ class TierPlanner {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> widest_windows(const PlanProblem& problem) {
+  std::vector<std::int64_t> spans;
+  for (const PassDraft& pass : problem.draft().passes) {
+    spans.push_back(pass.edges ? widest_window(problem, pass) : 1);
+  }
+  return spans;
+}
 
 TierPlan plan_tier(PlanProblem& problem) { return TierPlanner(problem).run(); }
 

@@ -1,6 +1,7 @@
 // One memory's part of a plan: what a strategy keeps in it, and where that lies.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "sched/plan_residency.h"
@@ -15,6 +16,9 @@ struct TierPlan {
   Kept kept;  // by the plan's pieces
 };
 TierPlan plan_tier(PlanProblem& problem);
+
+// By pass: how many spans a task takes at once (Pass::span_group) where rings allow it.
+std::vector<std::int64_t> widest_windows(const PlanProblem& problem);
 
 // Read and written in an epoch.
 std::int64_t moved_bytes(const TierPlan& tier);

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "storage/errors.h"
-#include "storage/prompt_thread.h"
 #include "storage/file.h"
+#include "storage/prompt_thread.h"
 
 namespace ooc {
 

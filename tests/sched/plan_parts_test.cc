@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "sched/plan_choice.h"
 #include "sched/plan_cost.h"
 #include "sched/plan_tier.h"
 #include "tests/support/plan_checks.h"
@@ -29,6 +30,42 @@ void leave_zeros_in_gathered(Program& program, double density) {
 std::int64_t moved(const Plan& plan) { return plan.bytes_read + plan.bytes_written; }
 
 }  // namespace
+
+TEST_CASE("plan: predictions follow the windows that there are") {
+  const Program program = train_program(3, 128, 128, 16);
+  const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
+  PlanOptions options = with_budget(0);
+  const auto seconds = [&](std::int64_t spans) {
+    options.span_group = spans;
+    const Plan plan = make_plan({&program}, graph, options);
+    double sum = 0;
+    for (const Pass& pass : plan.sections[0].passes) {
+      if (pass.kind == PassKind::kPropagate) sum += pass.compute_seconds;
+    }
+    return sum;
+  };
+  CHECK(seconds(4) < 0.9 * seconds(1));
+}
+
+TEST_CASE("plan: three parts of all slices rather than sums that leave slice by slice") {
+  Program program = train_program(3, 128, 128, 16);
+  leave_zeros_in_gathered(program, 0.35);
+  const GraphCounts graph = graph_counts(4'000'000, 120'000'000);
+  PlanOptions options = with_budget(978);
+  options.rates.storage_read = 3.7e9;
+  options.rates.storage_write = 4.5e9;
+  options.rates.storage_both = 4.1e9;
+  options.rates.gather = 6e10;
+  const Plan plan = make_plan({&program}, graph, options);
+  check_plan({&program}, plan, graph, options);
+  int whole = 0;
+  for (const Pass& pass : plan.sections[0].passes) {
+    if (pass.slice_local_cols == 128 && pass.slices_at_once == 4 && pass.span_group == 4) ++whole;
+  }
+  CHECK(whole > 0);
+  options.slices_at_once = 1;
+  CHECK(plan.seconds < make_plan({&program}, graph, options).seconds);
+}
 
 TEST_CASE("plan: smaller parts where their rings would be shallow") {
   const Program program = train_program(3, 128, 128, 16);
@@ -91,6 +128,9 @@ TEST_CASE("plan: sums have windows of four spans though less then stays") {
   for (const Pass& pass : plan.sections[0].passes) {
     if (pass.kind == PassKind::kPropagate) CHECK(pass.span_group >= 4);
   }
+  const RingDepth depth = ring_depth(plan, graph.edges, 2, 1, plan.sections[0].passes[1]);
+  CHECK(plan.sections[0].passes[1].kind == PassKind::kPropagate);
+  CHECK(depth.window < 0.2);
   options.parts_at_once = 1;  // rings as memory is left for them
   const Plan narrow = make_plan({&program}, graph, options);
   const std::vector<Pass>& passes = narrow.sections[0].passes;
