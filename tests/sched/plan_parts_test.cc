@@ -143,7 +143,8 @@ TEST_CASE("plan: sums have windows of four spans though less then stays") {
 TEST_CASE("plan: edges take less with more spans at once, to a few of them") {
   const Program program = sparse_program();
   const GraphCounts graph = graph_counts(1 << 20, 16 << 20);
-  const PassBuilder builder({&program}, graph, PlanOptions());
+  const PlanOptions options;
+  const PassBuilder builder({&program}, graph, options);
   const EdgeTable edges(graph);
   const PlanProblem problem(builder, edges, std::vector<PassSplit>(program.stages.size()));
   int propagations = 0;
