@@ -141,7 +141,8 @@ class Planner {
 
   void predict(const PlanProblem& problem, const Kept& kept,
                const std::vector<PhaseSeconds>& transfers, Plan& plan) const {
-    const std::vector<PhaseSeconds> compute = compute_of(problem, kept, windows_of(plan));
+    const std::vector<PhaseSeconds> compute =
+        compute_of(problem, kept, transfers, windows_of(plan));
     std::size_t index = 0;
     for (Section& section : plan.sections) {
       for (Pass& pass : section.passes) {

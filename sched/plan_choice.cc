@@ -150,9 +150,10 @@ class WorkingTierChoice {
     const Kept& kept = best_->tier.kept;
     const std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, rates_below());
     const Plan& plan = best_->tier.plan;
-    const std::vector<PhaseSeconds> compute = compute_of(problem, kept, windows_of(plan));
+    const std::vector<PhaseSeconds> compute =
+        compute_of(problem, kept, transfers, windows_of(plan));
     const std::vector<PhaseSeconds> least_compute =
-        compute_of(problem, kept, widest_windows(problem));
+        compute_of(problem, kept, transfers, widest_windows(problem));
     std::size_t next = 0;
     for (const Section& section : plan.sections) {
       for (const Pass& pass : section.passes) {
@@ -285,7 +286,8 @@ class WorkingTierChoice {
   double seconds(const PlanProblem& problem, const TierPlan& tier,
                  const std::function<RingDepth(int, const Pass&)>& depth) const {
     const std::vector<PhaseSeconds> transfers = transfers_of(problem, tier.kept, rates_below());
-    const std::vector<PhaseSeconds> compute = compute_of(problem, tier.kept, windows_of(tier.plan));
+    const std::vector<PhaseSeconds> compute =
+        compute_of(problem, tier.kept, transfers, windows_of(tier.plan));
     double sum = 0;
     int index = 0;
     for (const Section& section : tier.plan.sections) {

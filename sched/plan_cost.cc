@@ -89,6 +89,7 @@ std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& k
 }
 
 std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept,
+                                     const std::vector<PhaseSeconds>& transfers,
                                      const std::vector<std::int64_t>& spans) {
   const PlanOptions& options = problem.builder().options();
   const std::vector<Traffic> packed = problem.traffic(kept, Zeros::kOfPacked);
@@ -97,13 +98,11 @@ std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kep
     const std::size_t index = seconds.size();
     seconds.push_back(compute_seconds(problem.builder(), pass, spans[index], packed[index]));
   }
-  if (options.device) return seconds;  // computes itself, and what is below isn't known here
+  if (options.device) return seconds;
   const double taken = kBusyMoving / static_cast<double>(options.workers);
-  const std::vector<PhaseSeconds> moving =
-      transfers_of(problem, kept, storage_rates(options.rates));
   for (std::size_t pass = 0; pass < seconds.size(); ++pass) {
-    seconds[pass].edges += taken * (moving[pass].edges + moving[pass].leaving);
-    seconds[pass].rows += taken * moving[pass].rows;
+    seconds[pass].edges += taken * (transfers[pass].edges + transfers[pass].leaving);
+    seconds[pass].rows += taken * transfers[pass].rows;
   }
   return seconds;
 }

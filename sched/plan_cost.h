@@ -42,8 +42,10 @@ PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
 // By pass, of an epoch behind the first.
 std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
                                        const TransferRates& rates);
-// With what storage's bytes take of the workers' time. `spans`: that a task takes at once, by pass.
+// With what `transfers`, those of storage, take of the workers' time; on a device they take none.
+// `spans`: that a task takes at once, by pass.
 std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept,
+                                     const std::vector<PhaseSeconds>& transfers,
                                      const std::vector<std::int64_t>& spans);
 std::vector<std::int64_t> windows_of(const Plan& plan);  // Pass::span_group
 

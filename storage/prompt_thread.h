@@ -3,7 +3,7 @@
 
 namespace ooc {
 
-// Of the thread that calls it: once it has something to do it gets a processor within about 0.1 ms,
+// Of the thread that calls it: once it has something to do it gets a processor soon,
 // also where others have all of them, which have them for some milliseconds at a time otherwise.
 // For threads that soon sleep again. A hint: kernels before Linux 6.12 know nothing of it. Threads
 // that it creates are as others are.
