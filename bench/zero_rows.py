@@ -4,7 +4,7 @@ vertices train.
 
     bench/zero_rows.py [--vertices N] [--edges N] [--features N] [--classes N] [--hidden N]
 
-Makes a directed graph of planted classes, imports it with 1, 5, 20 and 60 % of the vertices in
+Makes a directed graph of planted classes, imports it with 1, 5, 10, 20 and 60 % of the vertices in
 the train split, and trains a GCN of 2 layers for a few epochs with and without `--rewrites -zeros`,
 in turns. Seconds are the fastest epoch's (metrics.jsonl), beside the plan's. The losses must be
 equal to the last bit. Prints a table and writes bench/results/zero-rows.json.
@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from accuracy import ROOT, describe_machine, run  # noqa: E402
 
 BIN = ROOT / "build" / "release" / "bin"
-SHARES = [1, 5, 20, 60]
+SHARES = [1, 5, 10, 20, 60]
 VARIANTS = {"with": [], "without": ["--rewrites=-zeros"]}
 EPOCHS = 6
 TURNS = 2

@@ -9,7 +9,6 @@
 #include "sched/plan_cost.h"
 #include "sched/plan_lp.h"
 #include "sched/plan_splits.h"
-#include "sched/plan_stages.h"
 #include "sched/plan_tier.h"
 #include "storage/errors.h"
 
@@ -170,11 +169,12 @@ class Planner {
     }
   }
 
-  // Whatever moves, and with windows as wide as helps.
+  // Whatever moves, and with all spans at once.
   std::vector<double> compute_seconds_of(const PlanProblem& problem) const {
+    const std::int64_t spans = builder_.graph().edges.span_count();
     std::vector<double> seconds;
     for (const PassDraft& pass : problem.draft().passes) {
-      seconds.push_back(compute_seconds(builder_, pass, kMostGained).sum());
+      seconds.push_back(compute_seconds(builder_, pass, spans).sum());
     }
     return seconds;
   }

@@ -17,6 +17,9 @@ constexpr std::int64_t kTensorAlignment = 4096;
 // Where at most so many vertices are in the train split, choosing the edges that count takes less
 // than it saves, also in tiles that are dense (bench/gather_bench.cc).
 constexpr double kMostTrainShare = 0.125;
+// Edges of a row in a task. Of more, in dense tiles or many spans at once, it gains little
+// (sched/README.md).
+constexpr double kMostGained = 2;
 
 const Value& value_of(const Program& program, ValueId id) {
   return program.values[static_cast<std::size_t>(id)];
@@ -205,10 +208,12 @@ double gather_bytes(const Program& program, const Pass& pass, const GraphCounts&
   const EdgeProgram bound = bind_edges(program, pass.propagation, 1, 0).program;
   const auto tiles = static_cast<double>(edges.block_count() * edges.span_count());
   const double taken = static_cast<double>(edges.edges) * edge_share(pass.propagation, graph);
-  const auto at_once = static_cast<double>(std::min({spans, kMostGained, edges.span_count()}));
-  const double task_edges = std::max(1.0, at_once * taken / tiles);
+  const double tile_edges = std::max(1.0, taken / tiles);
   const auto rows = static_cast<double>(edges.block_rows);
+  const auto at_once = static_cast<double>(std::min(spans, edges.span_count()));
   // A row that folds is fetched once for all of its edges in tiles that are taken at once.
+  const double task_edges =
+      std::max(tile_edges, std::min(at_once * tile_edges, kMostGained * rows));
   const double folding = rows * (1 - std::exp(-task_edges / rows)) / task_edges;
   const auto fetched = [](const EdgeProgram::Shape& shape) {
     return static_cast<double>(round_up(row_bytes(shape), kFetch));

@@ -49,10 +49,9 @@ struct ProductWork {
 };
 ProductWork row_product_work(const Program& program, const std::vector<RowStep>& steps);
 // What a core fetches and puts back for all edges, if their ends are drawn evenly; with so many
-// spans at once, of which more than kMostGained make little difference.
+// spans at once.
 double gather_bytes(const Program& program, const Pass& pass, const GraphCounts& graph,
                     std::int64_t spans);
-inline constexpr std::int64_t kMostGained = 4;
 // What a row takes in steps that are no matrix products: in bytes read and written, or, where that
 // isn't what counts, in elements of dropout (kernels/row_kernels.h).
 double row_dropout_elements(const Program& program, const std::vector<RowStep>& steps);
