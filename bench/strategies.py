@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--rewrites", default="", help="as ooc-train's, such as -hoisting")
-    parser.add_argument("--budgets", default="256MiB,384MiB,512MiB,768MiB,1GiB,1.5GiB")
+    parser.add_argument("--budgets", default="256MiB,384MiB,512MiB,768MiB,864MiB,896MiB")
     parser.add_argument("--policies", default="none,lru,dp,lp")
     parser.add_argument("--plan-only", action="store_true", help="the plans' bytes, without runs")
     options = training.parse(parser)
