@@ -317,8 +317,8 @@ Json TrainingPlan::json() const {
 std::string TrainingPlan::text() const {
   std::string text;
   if (!once_.empty()) {
-    text += "Once, before the first epoch:\n" + plan_to_text(once_.programs(), once_plan_) +
-            "\nEvery epoch:\n";
+    text += "Once, before the first epoch:\n" +
+            plan_to_text(once_.programs(), once_plan_, PlanRuns::kOnce) + "\nEvery epoch:\n";
   }
   text += plan_to_text(epoch_programs(), epoch_);
   const auto line = [&](const char* memory, std::int64_t planned, std::int64_t reserved,

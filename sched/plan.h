@@ -345,7 +345,10 @@ std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
                         std::int64_t slice);
 
 nlohmann::ordered_json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan);
+// Whether its sections run epoch after epoch, or once before them.
+enum class PlanRuns { kEpochs, kOnce };
 // A table for people.
-std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan);
+std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan,
+                         PlanRuns runs = PlanRuns::kEpochs);
 
 }  // namespace ooc

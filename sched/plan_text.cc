@@ -124,7 +124,8 @@ bool crosses(const Plan& plan, std::size_t index) {
 }
 
 // Pass by pass: what it moves, and what of each memory it uses.
-std::string passes_text(const std::vector<const Program*>& programs, const Plan& plan) {
+std::string passes_text(const std::vector<const Program*>& programs, const Plan& plan,
+                        PlanRuns runs) {
   const auto row = [&](const auto& number, const std::string& name, const std::string& split,
                        const std::string& memory, const std::vector<std::string>& host,
                        const std::string& reads, const std::string& writes,
@@ -138,7 +139,8 @@ std::string passes_text(const std::vector<const Program*>& programs, const Plan&
   std::string text;
   int index = 0;
   for (std::size_t s = 0; s < plan.sections.size(); ++s) {
-    text += fmt::format("{}: what an epoch behind the first does, strategy {}\n", programs[s]->name,
+    text += fmt::format("{}{}, strategy {}\n", programs[s]->name,
+                        runs == PlanRuns::kOnce ? "" : ": what an epoch behind the first does",
                         strategy_name(plan.strategy));
     text += row("", "pass", "split", plan.host ? "on device" : "memory",
                 {"to device", "from device", "in host"}, "reads", "writes", "time");
@@ -157,8 +159,13 @@ std::string passes_text(const std::vector<const Program*>& programs, const Plan&
                     bytes(plan.bytes_read), bytes(plan.bytes_written), seconds(plan.seconds));
 }
 
+// What sentences about the whole plan are of.
+struct Subject {
+  const char *this_one, *no_other;
+};
+
 // What is in the device's memory, what in the host's, and how good that is.
-std::string tiers_text(const Plan& plan) {
+std::string tiers_text(const Plan& plan, const Subject& subject) {
   const HostTier& host = *plan.host;
   const TierView device{plan.pieces, plan.edge_pieces, "to host"};
   const TierView below{host.pieces, host.edge_pieces, "stored"};
@@ -179,15 +186,15 @@ std::string tiers_text(const Plan& plan) {
       bytes(host.arena_bytes), host.staging_slots, bytes(host.staging.bytes / host.staging_slots),
       bytes(plan.stored_bytes));
   text += fmt::format(
-      "an epoch moves {} over the link and {} from and to storage; with these passes none moves "
+      "{} moves {} over the link and {} from and to storage; with these passes {} moves "
       "less than {} and {}, or takes less than {}\n",
-      bytes(plan.bytes_to_device + plan.bytes_from_device),
-      bytes(plan.bytes_read + plan.bytes_written), bytes(plan.bound_link_bytes),
+      subject.this_one, bytes(plan.bytes_to_device + plan.bytes_from_device),
+      bytes(plan.bytes_read + plan.bytes_written), subject.no_other, bytes(plan.bound_link_bytes),
       bytes(plan.bound_bytes), seconds(plan.bound_seconds));
   return text;
 }
 
-std::string memory_text(const Plan& plan) {
+std::string memory_text(const Plan& plan, const Subject& subject) {
   const TierView tier{plan.pieces, plan.edge_pieces, "stored"};
   std::string text = "what stays in memory\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
@@ -197,18 +204,20 @@ std::string memory_text(const Plan& plan) {
   text +=
       fmt::format("besides the {} of the arena: {} for sums; {} of files in scratch\n",
                   bytes(plan.arena_bytes), bytes(plan.reduction_bytes), bytes(plan.stored_bytes));
-  return text + fmt::format(
-                    "an epoch moves {}; with these passes none moves less than {} or takes less "
-                    "than {}\n",
-                    bytes(plan.bytes_read + plan.bytes_written), bytes(plan.bound_bytes),
-                    seconds(plan.bound_seconds));
+  return text +
+         fmt::format("{} moves {}; with these passes {} moves less than {} or takes less than {}\n",
+                     subject.this_one, bytes(plan.bytes_read + plan.bytes_written),
+                     subject.no_other, bytes(plan.bound_bytes), seconds(plan.bound_seconds));
 }
 
 }  // namespace
 
-std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan) {
-  std::string text = passes_text(programs, plan);
-  text += plan.host ? tiers_text(plan) : memory_text(plan);
+std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan,
+                         PlanRuns runs) {
+  const Subject subject =
+      runs == PlanRuns::kOnce ? Subject{"all of it", "no plan"} : Subject{"an epoch", "none"};
+  std::string text = passes_text(programs, plan, runs);
+  text += plan.host ? tiers_text(plan, subject) : memory_text(plan, subject);
   if (!plan.remark.empty()) text += plan.remark + "\n";
   return text;
 }

@@ -212,7 +212,9 @@ class MemoryTest(ProgramTest):
 
         budget = ("--host-memory", "64MiB", "--cache-policy", "lp")
         epoch = json.loads(self.plan("--json", *budget))["epoch"]
-        text = self.plan(*budget).split("Every epoch:")[-1]
+        before, text = self.plan(*budget).split("Every epoch:")
+        self.assertRegex(before, rf"all of it moves {size}; .* no plan moves less than {size}")
+        self.assertNotIn("epoch", before.split("first epoch:")[-1])
         self.assertIn("what an epoch behind the first does, strategy lp", text)
         passes = [line for line in text.splitlines() if re.match(r" +\d+ \S", line)]
         planned = [p for section in epoch["sections"] for p in section["passes"]]
