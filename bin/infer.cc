@@ -100,6 +100,7 @@ void infer(const Options& options) {
   // A budget is of all that the process ever takes: a large model's file was in memory as well.
   inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
   const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
+  log_kernels(blas_core());
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
   nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};

@@ -1,4 +1,5 @@
-// ooc-inspect: says what a dataset, a run directory, a checkpoint or a model holds.
+// ooc-inspect: says what a dataset, a run directory, a checkpoint or a model holds, and what the
+// machine computes with.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -7,6 +8,7 @@
 
 #include "bin/cli/facts.h"
 #include "bin/cli/program.h"
+#include "bin/inspect_machine.h"
 #include "bin/inspect_model.h"
 #include "engine/model_words.h"
 #include "engine/run_directory.h"
@@ -139,12 +141,16 @@ Facts inspect_path(const std::string& path) {
                   "a dataset has a manifest.json, a run a config.toml");
 }
 
-void run(const std::string& path, InspectedModel& model, bool json) {
-  if (path.empty() == model.model.empty()) {
-    throw UsageError(path.empty() ? "nothing to inspect" : "two things to inspect", "command line",
-                     "name a dataset, a run directory or a checkpoint, or give --model");
+void run(const std::string& path, InspectedModel& model, bool machine, bool json) {
+  const int things = (path.empty() ? 0 : 1) + (model.model.empty() ? 0 : 1) + (machine ? 1 : 0);
+  if (things != 1) {
+    throw UsageError(
+        things == 0 ? "nothing to inspect" : "more than one thing to inspect", "command line",
+        "name a dataset, a run directory or a checkpoint, or give --model or --machine");
   }
-  if (model.model.empty()) {
+  if (machine) {
+    cli::print_facts(machine_facts(), json);
+  } else if (model.model.empty()) {
     cli::print_facts(inspect_path(path), json);
   } else {
     print_model(model, json);
@@ -157,19 +163,24 @@ void run(const std::string& path, InspectedModel& model, bool json) {
 int main(int argc, char** argv) {
   std::string path;
   ooc::InspectedModel model;
+  bool machine = false;
   bool json = false;
   const auto setup = [&](ooc::cli::Command& command) {
     command.positional("PATH", "path", path, "a dataset NAME.ooc, a run directory or a checkpoint");
     ooc::add_model_options(command, model);
+    command.flag("--machine", machine,
+                 "Show what runs compute with here: vectors, kernels, memory, I/O");
     command.flag("--json", json, "Print JSON instead of text");
     command.example("What a dataset holds", "ooc-inspect cora.ooc");
     command.example("How a run went, for a script", "ooc-inspect runs/cora-gcn --json");
     command.example("What a model computes", "ooc-inspect --model gat");
     command.example("What a program of your own becomes",
                     "ooc-inspect --model ./mine.saga --features 1433 --classes 7");
-    command.action([&] { ooc::run(path, model, json); });
+    command.example("What runs compute with on this machine", "ooc-inspect --machine");
+    command.action([&] { ooc::run(path, model, machine, json); });
   };
   return ooc::cli::run_program(
-      "ooc-inspect", "Says what a dataset, a run directory, a checkpoint or a model holds.", argc,
+      "ooc-inspect",
+      "Says what a dataset, a run directory, a checkpoint, a model or this machine holds.", argc,
       argv, setup);
 }

@@ -121,6 +121,7 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
                      bytes, note});
   };
   spdlog::info("run directory {}", run.path());
+  log_kernels(blas_core());
   RunResult result = run_training(run, trainer, &cli::stop_flag(), [&](const EpochRecord& record) {
     bytes += record.counters.bytes_read - record.counters.zeros_read;
     bytes += record.counters.bytes_written - record.counters.zeros_written;

@@ -1,8 +1,12 @@
 #include "engine/devices.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/host_memory.h"
 #include "engine/machine_rates.h"
@@ -54,6 +58,26 @@ RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::st
                           std::min(kMeasuring, left / 2)};
   budget.plan.rates = machine_rates(files, io, rates, rates_cache());
   return budget;
+}
+
+void warn_of_kernels(const BlasCore& core) {
+  const char* told = std::getenv("OPENBLAS_CORETYPE");
+  if (told != nullptr && *told != 0 && core.told.empty()) {
+    spdlog::warn("OpenBLAS has no kernels of this name, OPENBLAS_CORETYPE={}; unset it", told);
+  }
+  if (!core.is_below_processor()) return;
+  const std::string remedy =
+      core.told.empty() ? fmt::format("with its {} kernels OpenBLAS multiplies wrong; update it",
+                                      fmt::join(core.wrong, ", "))
+                        : "unset OPENBLAS_CORETYPE";
+  spdlog::warn("products by {} are slower than need be, this processor has {}; {}",
+               description_of(core), name_of(core.processor_has), remedy);
+}
+
+void log_kernels(const BlasCore& core) {
+  warn_of_kernels(core);
+  spdlog::info("products by {}{}", description_of(core),
+               core.told.empty() ? "" : ", as OPENBLAS_CORETYPE says");
 }
 
 std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget) {

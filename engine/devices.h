@@ -6,6 +6,7 @@
 
 #include "engine/training_plan.h"
 #include "kernels/backend.h"
+#include "kernels/blas_core.h"
 #include "storage/block_file.h"
 
 namespace ooc {
@@ -23,6 +24,11 @@ RunBudget budget_of(const std::string& devices, const std::string& host_memory,
 // second (engine/machine_rates.h) where `scratch` lies, or will: a directory.
 RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
                           const std::string& device_memory, const std::string& scratch);
+// Warns in the log where the kernels of products are below what the processor can do, or others
+// than the user asked for.
+void warn_of_kernels(const BlasCore& core);
+// Says in the log which kernels compute products.
+void log_kernels(const BlasCore& core);
 std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget);
 
 }  // namespace ooc

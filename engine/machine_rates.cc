@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/rate_probes.h"
-#include "kernels/blas.h"
+#include "kernels/blas_core.h"
 #include "storage/checksum.h"
 #include "storage/errors.h"
 
@@ -36,14 +36,6 @@ constexpr Rate kRates[] = {
     {"packing", &MachineRates::packing},           {"multiply_adds", &MachineRates::multiply_adds},
     {"row_sums", &MachineRates::row_sums}};
 
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line;
-  }
-  return "";
-}
-
 // A home directory may be shared by machines.
 std::string host_name() {
   std::array<char, 256> name{};
@@ -51,13 +43,13 @@ std::string host_name() {
 }
 
 std::string cache_path(const RateOptions& options, const std::string& cache) {
-  constexpr int kMethod = 10;  // counts up with every change to what the rates mean
+  constexpr int kMethod = 11;  // counts up with every change to what the rates mean
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
   // Little memory holds few requests and few rows: within a factor of two rates are the same.
   const auto memory = std::bit_width(static_cast<std::uint64_t>(options.memory_bytes));
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {}", kMethod, host_name(), processor(), blas_core(),
+      fmt::format("{} {} {} {} {} {} {}", kMethod, host_name(), processor_name(), blas_core().name,
                   options.workers, memory, static_cast<std::uint64_t>(status.st_dev));
   return join_path(cache,
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
@@ -114,6 +106,15 @@ MachineRates measure(RateProbes& probes, const RateOptions& options) {
 }
 
 }  // namespace
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "";
+}
 
 MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
                            const std::string& cache) {

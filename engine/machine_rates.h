@@ -10,6 +10,9 @@
 
 namespace ooc {
 
+// What /proc/cpuinfo calls the processor; empty where it says nothing.
+std::string processor_name();
+
 struct RateOptions {
   std::string directory;  // of the storage
   std::int64_t workers = 1;

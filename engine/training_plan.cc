@@ -8,7 +8,7 @@
 
 #include "engine/epoch_choice.h"
 #include "engine/metrics.h"
-#include "kernels/blas.h"
+#include "kernels/blas_core.h"
 #include "sched/self_loops.h"
 #include "storage/byte_size.h"
 #include "storage/errors.h"
@@ -310,7 +310,7 @@ Json TrainingPlan::json() const {
                    {"packing", rates.packing},           {"multiply_adds", rates.multiply_adds},
                    {"row_sums", rates.row_sums}};
   // Chosen by the machine, and part of what makes results equal to the last bit.
-  plan["blas_core"] = blas_core();
+  plan["blas_core"] = blas_core().name;
   return plan;
 }
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 namespace ooc {
 
@@ -34,12 +33,9 @@ void gemm(const Gemm<double>& call);
 // DeviceError if the OpenBLAS linked would start threads of its own.
 void check_blas_is_serial();
 
-// The kernels OpenBLAS picked for this processor, such as "Haswell" or "Cooperlake" (or was told to
-// by OPENBLAS_CORETYPE): sums differ in their last bits between them.
-std::string_view blas_core();
-
-// Whether those kernels take a product of fewer than 10^6 multiply-adds whose second operand is not
-// transposed as it lies, without packing the operands. Then small products are the faster ones.
+// Whether OpenBLAS's kernels (blas_core.h) take a product of fewer than 10^6 multiply-adds whose
+// second operand is not transposed as it lies, without packing the operands. Then small products
+// are the faster ones.
 bool multiplies_unpacked();
 
 }  // namespace ooc

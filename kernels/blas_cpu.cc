@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/blas.h"
+#include "kernels/blas_core.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -85,10 +86,8 @@ void check_blas_is_serial() {
                     "build against the serial OpenBLAS (Debian: libopenblas-serial-dev)");
 }
 
-std::string_view blas_core() { return openblas_get_corename(); }
-
 bool multiplies_unpacked() {
-  static const bool unpacked = blas_core() == "SkylakeX" || blas_core() == "Cooperlake";
+  static const bool unpacked = blas_core().uses >= VectorSet::kAvx512;
   return unpacked;
 }
 

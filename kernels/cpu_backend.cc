@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/blas.h"
+#include "kernels/blas_core.h"
 #include "kernels/cpu_row_kernels.h"
 #include "kernels/edge_kernel_cpu.h"
 #include "kernels/host_buffer.h"
@@ -62,7 +63,10 @@ void add_to(T* __restrict to, const T* __restrict from, std::int64_t count) {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend() { check_blas_is_serial(); }
+  CpuBackend() {
+    check_blas_is_serial();
+    blas_core();
+  }
 
   const std::string& name() const override { return name_; }
   bool host_accessible() const override { return true; }

@@ -13,11 +13,16 @@
 #include <new>
 #include <typeinfo>
 
+#include "bin/cli/required_vectors.h"
 #include "storage/errors.h"
 #include "storage/file.h"
 
 namespace ooc::cli {
 namespace {
+
+[[gnu::used,
+  gnu::section(".preinit_array")]] void (*const g_before_all)(int, char**,
+                                                              char**) = check_required_vectors;
 
 std::atomic<bool> g_stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch such");

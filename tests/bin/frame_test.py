@@ -35,7 +35,8 @@ class FrameTest(ProgramTest):
                     if command == "generate":
                         continue  # it would succeed, and slowly
                     result = self.run_program(program, *line.split()[1:])
-                    works = ("ooc-inspect --model", "ooc-train --plan --graph")
+                    works = ("ooc-inspect --model", "ooc-inspect --machine",
+                             "ooc-train --plan --graph")
                     code = 0 if line.startswith(works) else 3
                     self.assertEqual(result.returncode, code, f"{line}: {result.stderr}")
 

@@ -213,7 +213,9 @@ class SagaTest(ProgramTest):
         self.assertIn("layer3.floor", shown["parameters"])
         self.assertEqual(shown["steps"][-1]["name"], "stages")
         self.assertTrue(shown["steps"][-1]["lines"])
-        self.fail_with(2, "two things to inspect", "ooc-inspect", "x.ooc", "--model", "gcn")
+        self.fail_with(
+            2, "more than one thing to inspect", "ooc-inspect", "x.ooc", "--model", "gcn"
+        )
 
 
 if __name__ == "__main__":

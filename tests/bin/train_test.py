@@ -251,6 +251,32 @@ class ResumeTest(ProgramTest):
         result = self.succeed("ooc-train", "--resume", "run", "--epochs", 4)
         self.assertIn(f"other kernels than before, {core} instead of Other", result.stderr)
 
+    def test_kernels_of_products_are_named(self):
+        free = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+        machine = json.loads(self.succeed("ooc-inspect", "--machine", "--json", env=free).stdout)
+        result = self.succeed("ooc-train", *self.options("run", 1), env=free)
+        plan = json.loads((self.path / "run" / "plan.json").read_text())
+        self.assertEqual(plan["blas_core"], machine["blas_core"])
+        self.assertIn(f"info: products by {machine['products']}\n", result.stderr)
+        self.assertNotIn("warning", result.stderr)
+        if not machine["vectors"].startswith("AVX"):
+            return  # the names below are those of x86-64's
+        self.assertNotIn(plan["blas_core"], ("Prescott", "Nehalem", "Sandybridge"))
+
+        told = {**free, "OPENBLAS_CORETYPE": "Haswell"}
+        result = self.succeed("ooc-train", *self.options("told", 1), env=told)
+        plan = json.loads((self.path / "told" / "plan.json").read_text())
+        self.assertEqual(plan["blas_core"], "Haswell")
+        self.assertIn("kernels (AVX2), as OPENBLAS_CORETYPE says", result.stderr)
+        wider = machine["vectors"] != "AVX2"
+        self.assertEqual("slower than need be" in result.stderr, wider)
+
+        result = self.succeed("ooc-train", *self.options("unknown", 1),
+                              env={**free, "OPENBLAS_CORETYPE": "Haswel"})
+        self.assertIn("no kernels of this name, OPENBLAS_CORETYPE=Haswel; unset it", result.stderr)
+        plan = json.loads((self.path / "unknown" / "plan.json").read_text())
+        self.assertEqual(plan["blas_core"], machine["blas_core"])
+
     def test_what_may_not_change_is_refused(self):
         self.succeed("ooc-train", *self.options("run", 2))
         self.succeed("ooc-train", "--resume", "run", "--hidden", 32)
