@@ -8,6 +8,7 @@
 #include "bin/cli/devices.h"
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
+#include "engine/dataset_io.h"
 #include "engine/devices.h"
 #include "engine/host_memory.h"
 #include "engine/inference.h"
@@ -29,6 +30,7 @@ struct Options {
   std::string host_memory = "auto";
   std::string device_memory = "auto";
   std::string scratch;
+  DatasetIo io = DatasetIo::kAuto;
   std::optional<std::int64_t> threads;
   bool json = false;
   bool force = false;
@@ -56,6 +58,7 @@ void add_options(cli::Command& command, Options& options) {
   command.directory("--scratch", options.scratch,
                     "Where tensors go that don't fit memory; the directory of the output if "
                     "absent");
+  cli::add_io_option(command, options.io);
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace an output that exists");
   command.example("The class of every vertex",
@@ -89,10 +92,11 @@ void infer(const Options& options) {
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
   const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
   if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
-  const std::unique_ptr<BlockIo> io = make_block_io();
+  const std::unique_ptr<BlockIo> io = open_io(options.io);
   InferenceOptions inference;
   inference.output = options.what;
   inference.path = options.output;
+  inference.may_map = options.io == DatasetIo::kAuto;
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
   if (!options.scratch.empty()) files.create_directories(options.scratch);
   inference.budget = measured_budget(*io, options.devices, options.host_memory,

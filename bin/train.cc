@@ -10,6 +10,7 @@
 #include "bin/cli/threads.h"
 #include "bin/train_graph.h"
 #include "bin/train_options.h"
+#include "engine/dataset_io.h"
 #include "engine/devices.h"
 #include "engine/model_library.h"
 #include "engine/seed_runs.h"
@@ -79,7 +80,7 @@ class ScratchDirectory {
 // What a program of this kind has once.
 struct Machine {
   Machine(const RunConfig& config, const std::string& directory)
-      : io(make_block_io()),
+      : io(open_io(config.io)),
         budget(budget_for(*io, config, directory)),
         backend(make_backend(config.devices, budget)) {}
 
@@ -138,6 +139,9 @@ void train(const cli::Command& command, const TrainOptions& options, Machine& ma
            RunDirectory& run, const Dataset& dataset, TrainerOptions trainer_options) {
   const ScratchDirectory scratch(run.config(), run);
   trainer_options.scratch = scratch.path();
+  const bool maps = run.config().io == DatasetIo::kAuto &&
+                    mapping_pays(dataset, machine.budget, trainer_options.plan->epoch_plan());
+  if (maps) machine.io = open_io(DatasetIo::kMapped);
   const auto train_seed = [&](RunDirectory& seed_run) {
     Trainer trainer(*machine.backend, *machine.io, dataset, seed_run.config(), trainer_options);
     return train_one(command, seed_run, trainer);

@@ -114,6 +114,7 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                  "by dynamic programming (ROC); parts of tensors, by linear programming");
   command.directory("--scratch", options.config.scratch,
                     "Where tensors go that don't fit memory; the run directory if absent");
+  cli::add_io_option(command, options.config.io);
   command.path("--run-dir", options.run_dir, "DIR",
                "Where the run goes; runs/<dataset>-<model>-<time> if absent");
   command.integer("--checkpoint-every", options.config.checkpoint_every, 1,
@@ -156,8 +157,8 @@ void add_examples(cli::Command& command) {
 }
 
 // What no result depends on, and the number of epochs.
-const std::set<std::string> kMayChange{"epochs",  "verify",  "host-memory",  "cache-policy",
-                                       "scratch", "devices", "device-memory"};
+const std::set<std::string> kMayChange{"epochs",  "verify",  "host-memory",   "cache-policy",
+                                       "scratch", "devices", "device-memory", "io"};
 
 // config.toml's lines by option name: what an option's value is, as text.
 std::map<std::string, std::string> values_of(const RunConfig& config) {
@@ -261,6 +262,7 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("device-memory")) config.device_memory = given.device_memory;
   if (command.given("cache-policy")) config.cache_policy = given.cache_policy;
   if (command.given("scratch")) config.scratch = given.scratch;
+  if (command.given("io")) config.io = given.io;
   return config;
 }
 

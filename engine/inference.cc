@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/dataset_io.h"
 #include "engine/program_run.h"
 #include "storage/dataset_tensor.h"
 #include "storage/errors.h"
@@ -254,7 +255,7 @@ GraphFacts facts_for(const Dataset& dataset, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
+InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& given_io,
                               const Dataset& dataset, const Checkpoint& checkpoint,
                               const InferenceOptions& options, const std::atomic<bool>* stop) {
   check_fits(dataset, checkpoint);
@@ -270,7 +271,6 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
   if (wanted.loss) dataset.check_labels();
   ParameterStore parameters(backend, kReal, program.model().parameters, Mode::kEvaluate);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
-  const GraphInputs inputs(io, dataset);
   const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
   const std::int64_t cols = program.model().graph.shape(tensor).cols;
   RunBudget budget = options.budget;
@@ -285,6 +285,12 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
     own_bytes += names.emplace(dataset).resident_bytes() + kHeaps;
   }
   const InferencePlan planned = plan_inference(program, tensor, counts, own_bytes, budget);
+  std::unique_ptr<BlockIo> mapped;
+  if (options.may_map && mapping_pays(dataset, budget, planned.plan)) {
+    mapped = open_io(DatasetIo::kMapped);
+  }
+  BlockIo& io = mapped ? *mapped : given_io;
+  const GraphInputs inputs(io, dataset);
   ProgramRun run(backend, io, dataset, {&program}, planned.plan, inputs, parameters,
                  {options.scratch, budget.plan.workers});
   if (!run.run(0, {}, stop)) interrupted();

@@ -25,6 +25,7 @@ struct InferenceOptions {
   std::string path;           // .npy or .h5
   RunBudget budget = {};      // its workers are those of the thread arena that calls
   std::string scratch = ".";  // directory for what doesn't fit memory
+  bool may_map = false;       // the dataset, instead of reading it by `io`, where that pays
 };
 
 struct InferenceResult {

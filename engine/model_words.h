@@ -45,6 +45,11 @@ inline constexpr Words<Strategy, 4> kStrategies{{{"none", Strategy::kNone},
                                                  {"dp", Strategy::kDp},
                                                  {"lp", Strategy::kLp}}};
 
+inline constexpr Words<DatasetIo, 4> kDatasetIos{{{"auto", DatasetIo::kAuto},
+                                                  {"uring", DatasetIo::kUring},
+                                                  {"threads", DatasetIo::kThreads},
+                                                  {"mapped", DatasetIo::kMapped}}};
+
 template <class T, std::size_t n>
 std::string word_of(const Words<T, n>& words, T value) {
   for (const auto& [word, meaning] : words) {

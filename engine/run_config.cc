@@ -37,12 +37,14 @@ std::string name_of(ClassWeights weights) { return word_of(kClassWeights, weight
 std::string name_of(OptimizerKind optimizer) { return word_of(kOptimizers, optimizer); }
 std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule); }
 std::string name_of(Strategy strategy) { return word_of(kStrategies, strategy); }
+std::string name_of(DatasetIo io) { return word_of(kDatasetIos, io); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
-const std::set<std::string> kLater{"task",         "metric",   "class-weights", "lr-schedule",
-                                   "optimizer",    "momentum", "runs",          "host-memory",
-                                   "cache-policy", "scratch",  "devices",       "device-memory"};
+const std::set<std::string> kLater{
+    "task", "metric",      "class-weights", "lr-schedule", "optimizer", "momentum",
+    "runs", "host-memory", "cache-policy",  "scratch",     "devices",   "device-memory",
+    "io"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -83,6 +85,7 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("device-memory", config.device_memory);
   visit("cache-policy", config.cache_policy);
   visit("scratch", config.scratch);
+  visit("io", config.io);
 }
 
 class TomlReader {
@@ -104,6 +107,7 @@ class TomlReader {
   void read(const char* key, OptimizerKind& value) { read_word(key, kOptimizers, value); }
   void read(const char* key, LrSchedule& value) { read_word(key, kLrSchedules, value); }
   void read(const char* key, Strategy& value) { read_word(key, kStrategies, value); }
+  void read(const char* key, DatasetIo& value) { read_word(key, kDatasetIos, value); }
   void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
 
   [[noreturn]] void wrong(const std::string& key) const {

@@ -18,6 +18,14 @@ enum class LrSchedule {
   kStep,    // a tenth once half of the epochs are done, a hundredth once three quarters are
 };
 
+// How a dataset is read (engine/dataset_io.h).
+enum class DatasetIo {
+  kAuto,     // mapped where mapping_pays(), else past the page cache: io_uring, or threads
+  kUring,    // past the page cache by io_uring
+  kThreads,  // past the page cache by threads
+  kMapped,   // where it lies, in a mapping; scratch as with kAuto
+};
+
 struct RunConfig {
   std::string dataset;  // path, as given
   ModelOptions model;
@@ -36,12 +44,13 @@ struct RunConfig {
   VerifyPolicy verify = VerifyPolicy::kFirst;
   std::string rewrites;  // engine/rewrites.h: which are not made
   // How it runs, which changes no result: on what; sizes or auto; what stays in memory; where the
-  // rest goes, empty: in the run directory.
+  // rest goes, empty: in the run directory; how the dataset is read.
   std::string devices = "auto";  // engine/devices.h
   std::string host_memory = "auto";
   std::string device_memory = "auto";
   Strategy cache_policy = Strategy::kDp;
   std::string scratch;
+  DatasetIo io = DatasetIo::kAuto;
 
   bool operator==(const RunConfig&) const = default;
 };

@@ -67,6 +67,8 @@ class Trainer {
   std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop);
 
   const TrainingState& state() const { return state_; }
+  // How the dataset is read: BlockIo::name().
+  std::string_view io_name() const { return io_.name(); }
   std::int64_t peak_device_bytes() const { return backend_.memory_peak(); }
   Checkpoint checkpoint() const;
   // Continues from a checkpoint; `where` names it in errors. DataError if it is of another dataset

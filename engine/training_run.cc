@@ -45,6 +45,7 @@ Json summarise(const Trainer& trainer, const std::vector<EpochNumbers>& epochs) 
     summary[fmt::format("{}_per_epoch", kEpochNumbers[i])] =
         static_cast<std::int64_t>(std::llround(median_of(epochs, i)));
   }
+  summary["io"] = trainer.io_name();
   summary["peak_host_bytes"] = peak_host_bytes();
   summary["peak_device_bytes"] = trainer.peak_device_bytes();
   const TrainingPlan& plan = trainer.plan();

@@ -51,6 +51,10 @@ class HostBuffer final : public DeviceBuffer {
 
 }  // namespace
 
+void drop_pages(std::span<std::byte> pages) {
+  if (!pages.empty()) madvise(pages.data(), pages.size(), MADV_DONTNEED);
+}
+
 std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_view owner) {
   return std::make_unique<HostBuffer>(bytes, owner);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "kernels/backend.h"
@@ -14,5 +15,9 @@ namespace ooc {
 // fast. The kernel hands pages out zeroed, on first touch. BudgetError where there is no memory,
 // naming `owner`.
 std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_view owner);
+
+// Gives whole pages of such a buffer back to the kernel; what they held is lost. They come back as
+// zeros when they are touched again.
+void drop_pages(std::span<std::byte> pages);
 
 }  // namespace ooc

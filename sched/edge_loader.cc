@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/host_buffer.h"
+
 namespace ooc {
 namespace {
 
@@ -45,13 +47,17 @@ void EdgeLoader::load(std::int64_t item, std::byte* data, ComingItem& coming) {
   const std::int64_t index = chunk(item);
   const std::int64_t bytes = store_.bytes(index);
   if (bytes == 0) return;
-  const auto decode = [this, item, data] { EdgeLoader::decode(item, data); };
+  std::byte* const mapped = store_.source().mapped(index);
+  std::byte* const place = mapped != nullptr ? mapped : data;
+  const auto decode = [this, item, place] { EdgeLoader::decode(item, place); };
   if (store_.place(index) != nullptr) {
     if (store_.state(index) == EdgeStore::State::kThere) return coming.settle(decode);
     store_.set(index, EdgeStore::State::kComing);
   }
+  // Mapped chunks are within the plan's memory as others are: their slot holds nothing.
+  if (mapped != nullptr) drop_pages({data, io_aligned(static_cast<std::uint64_t>(bytes))});
   bytes_in_ += bytes;
-  store_.source().read(index, data, coming.read(decode));
+  store_.source().read(index, place, coming.read(decode));
 }
 
 // Tiles are decoded where they lie in the arena: headers by the host, lists by the kernels.
@@ -71,6 +77,11 @@ bool EdgeLoader::must_wait(std::int64_t item) const {
   return store_.place(index) != nullptr && store_.state(index) == EdgeStore::State::kComing;
 }
 
-void EdgeLoader::released(std::int64_t item) { tiles_[static_cast<std::size_t>(item)] = {}; }
+void EdgeLoader::released(std::int64_t item) {
+  tiles_[static_cast<std::size_t>(item)] = {};
+  const std::int64_t index = chunk(item);
+  const bool kept = store_.place(index) != nullptr;
+  if (!kept && store_.bytes(index) > 0) store_.source().release(index);
+}
 
 }  // namespace ooc

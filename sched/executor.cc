@@ -72,6 +72,8 @@ struct Executor::State {
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
+  // Rows that are mapped and no piece holds any more.
+  void release_mapped(const Piece& piece) const;
   void bind_section(const Program& program, const Section& section);
   // Behind an epoch that was given up. Waits for the rows that a pass left behind.
   void forget();
@@ -127,6 +129,7 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
     store.keep(piece.end_chunk, arena->data() + piece.memory.offset);
   }
   open_stores(io, inputs, options.scratch_directory);
+  residency.on_cleared([this](const Piece& piece) { release_mapped(piece); });
   for (std::size_t i = 0; i < programs.size(); ++i) bind_section(*programs[i], plan.sections[i]);
 }
 
@@ -155,6 +158,18 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
       store = cached.back().get();
     }
     context.stores.push_back(store);
+  }
+}
+
+void Executor::State::release_mapped(const Piece& piece) const {
+  const TensorStore* store = context.stores[at(piece.tensor)];
+  if (store == nullptr || store->mapped() == nullptr) return;
+  const PlannedTensor& tensor = plan.tensors[at(piece.tensor)];
+  for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
+    for (std::int64_t block = piece.first_block; block < piece.end_block;
+         block += tensor.unit_blocks) {
+      store->release(block / tensor.unit_blocks, slice);
+    }
   }
 }
 

@@ -168,6 +168,10 @@ void PassRun::open_uses() {
     if (planned.tensor >= 0) {
       use.access.tensor = &context_.plan.tensors[static_cast<std::size_t>(planned.tensor)];
       use.access.store = context_.stores[static_cast<std::size_t>(planned.tensor)];
+      if (use.access.store != nullptr) {
+        use.access.mapped = {use.access.store->mapped(), 0, use.access.tensor->layout.block_count(),
+                             0};
+      }
     } else {
       use.own = part_tensor(context_.edges, section_.value(planned.value));
       use.access.tensor = &use.own;

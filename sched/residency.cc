@@ -34,7 +34,10 @@ bool Residency::is_permanent(const Piece& piece) const {
 }
 
 void Residency::clear(int piece) {
-  std::fill(states_[index(piece)].begin(), states_[index(piece)].end(), State::kAbsent);
+  std::vector<State>& states = states_[index(piece)];
+  const auto held = [](State state) { return state != State::kAbsent; };
+  if (cleared_ && std::any_of(states.begin(), states.end(), held)) cleared_(all_[index(piece)]);
+  std::fill(states.begin(), states.end(), State::kAbsent);
 }
 
 void Residency::begin_pass(int pass) {

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sched/plan.h"
@@ -35,6 +37,10 @@ class Residency {
 
   // `pieces`: the plan's, or those of its HostTier. All of it outlives this.
   Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena);
+  // Called with every piece that held something and holds nothing any more.
+  void on_cleared(std::function<void(const Piece& piece)> cleared) {
+    cleared_ = std::move(cleared);
+  }
 
   // Pieces that don't live in this pass (counted over all sections), and those that begin with it,
   // hold nothing any more. Rows may still be leaving them: that asks for no states, find() alone.
@@ -68,6 +74,7 @@ class Residency {
   int pass_count_;
   std::vector<std::vector<int>> pieces_;    // by tensor
   std::vector<std::vector<State>> states_;  // by piece
+  std::function<void(const Piece& piece)> cleared_;
 };
 
 }  // namespace ooc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kernels/host_buffer.h"
 #include "storage/errors.h"
 
 namespace ooc {
@@ -47,8 +48,24 @@ void RowsLoader::for_each_unit(const RowsItem& item, Visit&& visit) const {
   }
 }
 
-RowsPlace RowsLoader::rows(std::int64_t index, std::byte* data) const {
+RowsLoader::~RowsLoader() {
+  if (part_.data == nullptr || !access_.is_mapped()) return;
+  for (std::int64_t item = 0; item < items_.count; ++item) released(item);
+}
+
+void RowsLoader::released(std::int64_t index) {
+  if (!access_.is_mapped()) return;
   const RowsItem item = items_.at(index);
+  if (access_.piece(item.first_block) >= 0) return;
+  for_each_unit(
+      item, [&](std::int64_t unit, std::int64_t slice) { access_.store->release(unit, slice); });
+}
+
+RowsPlace RowsLoader::rows(std::int64_t index, std::byte* data) const {
+  return access_.is_mapped() ? access_.mapped : arena_rows(items_.at(index), data);
+}
+
+RowsPlace RowsLoader::arena_rows(const RowsItem& item, std::byte* data) const {
   const int piece = access_.piece(item.first_block);
   if (piece >= 0) return access_.residency->place(piece);
   if (part_.data != nullptr) return part_;
@@ -69,7 +86,7 @@ bool RowsLoader::must_wait(std::int64_t index) const {
   const RowsItem item = items_.at(index);
   const int piece = access_.piece(item.first_block);
   const bool placed = piece >= 0 || part_.data != nullptr;
-  const RowsPlace place = rows(index, nullptr);
+  const RowsPlace place = arena_rows(item, nullptr);
   bool wait = false;
   for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
     const bool here =
@@ -84,7 +101,7 @@ bool RowsLoader::must_wait(std::int64_t index) const {
 void RowsLoader::load(std::int64_t index, std::byte* data, ComingItem& coming) {
   const RowsItem item = items_.at(index);
   const int piece = access_.piece(item.first_block);
-  const RowsPlace place = rows(index, data);
+  const RowsPlace place = rows(index, data), in_arena = arena_rows(item, data);
   for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
     if (piece >= 0) {
       if (access_.residency->state(piece, unit, slice) != Residency::State::kAbsent) return;
@@ -92,6 +109,7 @@ void RowsLoader::load(std::int64_t index, std::byte* data, ComingItem& coming) {
       coming_[index].emplace_back(unit, slice);
     }
     OOC_CHECK(access_.store != nullptr);
+    if (access_.is_mapped()) drop_pages(in_arena.unit(*access_.tensor, unit, slice));
     access_.moved->in += unit_payload(*access_.tensor, unit, slice);
     access_.moved->zeros_in += access_.store->zeros(unit, slice);
     std::byte* const rows = place.at(*access_.tensor, first_row(unit), slice);

@@ -53,7 +53,11 @@ struct TensorAccess {
   int pass = 0;  // counted over all sections
   MovedBytes* moved = nullptr;
   LeavingRows* leaving = nullptr;
+  // All rows of a store that is mapped: they are used there. Pieces and slots have as much of the
+  // arena as others do, which then holds nothing, so that mapped rows are within the plan's memory.
+  RowsPlace mapped = {};
 
+  bool is_mapped() const { return mapped.data != nullptr; }
   // Of the piece that holds the block; -1: none.
   int piece(std::int64_t block) const {
     return index < 0 ? -1 : residency->find(index, block, pass);
@@ -64,6 +68,8 @@ class RowsLoader final : public ItemLoader {
  public:
   // `part`: where items that no piece holds lie; without data they take slots.
   RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace part = {});
+  // Mapped rows of its part needn't stay in memory any more.
+  ~RowsLoader() override;
 
   // Where an item's rows lie that is at `data`.
   RowsPlace rows(std::int64_t item, std::byte* data) const;
@@ -75,9 +81,11 @@ class RowsLoader final : public ItemLoader {
   void load(std::int64_t item, std::byte* data, ComingItem& coming) override;
   void arrived(std::int64_t item) override;
   bool complete(std::int64_t item) const override;
-  void released(std::int64_t) override {}
+  void released(std::int64_t item) override;
 
  private:
+  // In the arena.
+  RowsPlace arena_rows(const RowsItem& item, std::byte* data) const;
   std::int64_t first_row(std::int64_t unit) const {
     return unit * access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
   }

@@ -168,6 +168,7 @@ std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t r
           .at(tensor, tensor.kept.index(row), slice);
     }
     case UseRole::kResident: {
+      if (use.access.is_mapped()) return use.access.mapped.at(tensor, row, slice);
       const int piece = use.access.piece(row / tensor.layout.block_rows);
       const RowsPlace place = piece >= 0 ? context_.residency.place(piece) : rows.rows;
       return place.at(tensor, row, slice);

@@ -12,12 +12,20 @@ namespace ooc {
 
 std::unique_ptr<BlockIo> make_block_io(const BlockIoOptions& options) {
   OOC_CHECK(options.depth > 0);
-  if (options.kind == BlockIoKind::kMapped) return make_mapped_block_io(options);
-  if (options.kind == BlockIoKind::kBest) {
+  if (options.kind == BlockIoKind::kMapped) {
+    BlockIoOptions temporary = options;
+    temporary.kind = BlockIoKind::kBest;
+    return make_mapped_block_io(options, make_block_io(temporary));
+  }
+  if (options.kind != BlockIoKind::kThreads) {
     int error = 0;
     if (auto io = make_uring_block_io(options, error)) return io;
-    spdlog::info("io_uring is refused here ({}): reading and writing with threads",
-                 std::error_code(error, std::generic_category()).message());
+    const std::string why = std::error_code(error, std::generic_category()).message();
+    if (options.kind == BlockIoKind::kUring) {
+      throw IoError("io_uring is refused here (" + why + ")", "--io uring",
+                    "take --io threads, or leave it out");
+    }
+    spdlog::info("io_uring is refused here ({}): reading and writing with threads", why);
   }
   return make_threads_block_io(options);
 }

@@ -12,9 +12,10 @@
 //
 // Implementations, one source each: io_uring (block_file_uring.cc); pread and pwrite by a few
 // threads, where io_uring is refused, as it often is in containers (block_file_threads.cc); the
-// page cache through a mapping, reads only (block_file_mapped.cc). The first two bypass the page
-// cache (O_DIRECT) for each file whose file system can, and go through it for the others
-// (direct_file.h). Tests have one in memory and one with faults (tests/support/fake_block_io.h).
+// page cache through a mapping (block_file_mapped.cc), whose temporary files are one of the
+// others'. The first two bypass the page cache (O_DIRECT) for each file whose file system can, and
+// go through it for the others (direct_file.h). Tests have one in memory and one with faults
+// (tests/support/fake_block_io.h).
 #pragma once
 
 #include <condition_variable>
@@ -24,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,6 +45,11 @@ class BlockFile {
   virtual const std::string& path() const = 0;
   virtual std::uint64_t size() const = 0;  // when it was opened
   virtual bool direct() const = 0;         // whether it bypasses the page cache
+  // The file as memory, to read only, as long as this lives; empty: it isn't mapped. A read whose
+  // data is its own place there brings the pages in, without a copy.
+  virtual std::span<const std::byte> mapping() const { return {}; }
+  // Pages of the mapping in this range, and some beside it, needn't stay in memory.
+  virtual void release(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) const {}
 };
 
 // Called once, from a thread of the BlockIo, which serves nothing else meanwhile: it should only
@@ -84,8 +91,9 @@ class BlockIo {
 
 enum class BlockIoKind {
   kBest,     // io_uring; threads where it is refused
+  kUring,    // io_uring; IoError where it is refused
   kThreads,  // pread and pwrite
-  kMapped,   // reads only
+  kMapped,   // files through a mapping, temporary ones as kBest
 };
 
 struct BlockIoOptions {

@@ -10,22 +10,49 @@
 #include "storage/block_transfer.h"
 #include "storage/errors.h"
 #include "storage/file.h"
+#include "storage/mapping_faults.h"
 
 namespace ooc {
 namespace {
 
-constexpr unsigned kCopyThreads = 2;
+constexpr unsigned kThreads = 2;
+// A fault maps what the page cache has of an aligned window of this size.
+constexpr std::uint64_t kFaultWindow = 64 << 10;
+
+// Brings pages in and maps them, so that nobody waits for the disk who computes with them.
+// Returns an errno; 0: they are there.
+int populate(const std::byte* data, std::size_t bytes) {
+#ifdef MADV_POPULATE_READ
+  if (::madvise(const_cast<std::byte*>(data), bytes, MADV_POPULATE_READ) == 0) return 0;
+  if (errno != EINVAL) return errno == EFAULT ? EIO : errno;
+#endif
+  // Before Linux 5.14. A page that can't be read is a SIGBUS here (mapping_faults.h).
+  for (std::size_t at = 0; at < bytes; at += kIoAlignment) {
+    static_cast<void>(*const_cast<const volatile std::byte*>(data + at));
+  }
+  return 0;
+}
 
 class MappedBlockFile final : public BlockFile {
  public:
   explicit MappedBlockFile(std::unique_ptr<ReadableFile> file)
-      : file_(std::move(file)), bytes_(file_->map()) {
+      : file_(std::move(file)), bytes_(file_->map()), faults_(bytes_, file_->path()) {
     // The ranges asked for are fetched ahead one by one; the kernel's guesses would only add.
     if (!bytes_.empty()) advise(0, bytes_.size(), MADV_RANDOM);
   }
   const std::string& path() const override { return file_->path(); }
   std::uint64_t size() const override { return bytes_.size(); }
   bool direct() const override { return false; }
+  std::span<const std::byte> mapping() const override { return bytes_; }
+  // Whole windows: what faults beside the range mapped goes as well. It comes back without a read
+  // where it is in use.
+  void release(std::uint64_t offset, std::uint64_t bytes) const override {
+    const std::uint64_t begin = offset / kFaultWindow * kFaultWindow;
+    const std::uint64_t end = (offset + bytes + kFaultWindow - 1) / kFaultWindow * kFaultWindow;
+    if (begin < bytes_.size()) {
+      advise(begin, std::min<std::uint64_t>(end, bytes_.size()) - begin, MADV_DONTNEED);
+    }
+  }
 
   std::span<const std::byte> range(std::uint64_t offset, std::size_t bytes) const {
     if (offset >= bytes_.size()) return {};
@@ -44,42 +71,55 @@ class MappedBlockFile final : public BlockFile {
 
   std::unique_ptr<ReadableFile> file_;
   std::span<const std::byte> bytes_;
+  MappingFaults faults_;
 };
 
-ssize_t copy_mapped(const BlockTransfer& transfer) {
+// In place: the pages come in. Elsewhere: a copy, whose pages don't stay.
+ssize_t read_mapped(const BlockTransfer& transfer) {
   const auto& file = static_cast<const MappedBlockFile&>(*transfer.request().file);
   const auto part = file.range(transfer.offset(), transfer.bytes());
-  if (!part.empty()) std::memcpy(transfer.data(), part.data(), part.size());
+  if (part.empty()) return 0;
+  if (const int error = populate(part.data(), part.size()); error != 0) return -error;
+  if (transfer.data() != part.data()) {
+    std::memcpy(transfer.data(), part.data(), part.size());
+    file.release(transfer.offset(), part.size());
+  }
   return static_cast<ssize_t>(part.size());
 }
 
 class MappedBlockIo final : public BlockIo {
  public:
-  explicit MappedBlockIo(const BlockIoOptions& options)
-      : threads_(kCopyThreads, 0, options.largest_call, copy_mapped) {}
+  MappedBlockIo(const BlockIoOptions& options, std::unique_ptr<BlockIo> temporary)
+      : temporary_(std::move(temporary)),
+        threads_(kThreads, 0, options.largest_call, read_mapped) {}
 
   std::string_view name() const override { return "mapped"; }
   std::unique_ptr<BlockFile> open(const std::string& path) override {
     return std::make_unique<MappedBlockFile>(posix_file_system().open(path));
   }
   std::unique_ptr<BlockFile> create_temporary(const std::string& directory,
-                                              std::uint64_t) override {
-    throw_file_error(EROFS, "mapped files are only read, no temporary file", directory);
+                                              std::uint64_t bytes) override {
+    return temporary_->create_temporary(directory, bytes);
   }
   void submit(BlockRequest request) override {
+    const auto* const file = dynamic_cast<const MappedBlockFile*>(request.file);
+    if (file == nullptr) return temporary_->submit(std::move(request));
     OOC_CHECK(request.kind == BlockRequest::Kind::kRead);
-    static_cast<const MappedBlockFile*>(request.file)->fetch(request.offset, request.bytes);
+    file->fetch(request.offset, request.bytes);
     threads_.push(std::move(request));
   }
 
  private:
+  // Completions of either submit to the other; both finish what they have before they go.
+  std::unique_ptr<BlockIo> temporary_;
   TransferThreads threads_;
 };
 
 }  // namespace
 
-std::unique_ptr<BlockIo> make_mapped_block_io(const BlockIoOptions& options) {
-  return std::make_unique<MappedBlockIo>(options);
+std::unique_ptr<BlockIo> make_mapped_block_io(const BlockIoOptions& options,
+                                              std::unique_ptr<BlockIo> temporary) {
+  return std::make_unique<MappedBlockIo>(options, std::move(temporary));
 }
 
 }  // namespace ooc

@@ -1,4 +1,5 @@
-// A dataset's vertex tensor as a store: read only, past the page cache.
+// A dataset's vertex tensor as a store: read only, past the page cache or in a mapping, as its
+// BlockIo has it.
 #pragma once
 
 #include "storage/direct_chunk_reader.h"
@@ -15,6 +16,8 @@ class DatasetTensor final : public TensorStore {
   DType dtype() const override { return file_.dtype(); }
   const TensorLayout& layout() const override { return file_.layout(); }
   std::int64_t unit_blocks() const override { return unit_blocks_; }
+  std::byte* mapped() const override { return mapped_; }
+  void release(std::int64_t unit, std::int64_t slice) const override;
   void read(std::int64_t unit, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override;
   // A programmer's mistake.
@@ -25,10 +28,13 @@ class DatasetTensor final : public TensorStore {
 
  private:
   std::uint64_t chunk(std::int64_t unit, std::int64_t slice) const;
+  // Whether chunks follow each other as the format's writer puts them.
+  bool is_dense() const;
 
   const VertexTensorFile& file_;
   std::int64_t unit_blocks_;
   DirectChunkReader chunks_;
+  std::byte* mapped_;
 };
 
 }  // namespace ooc

@@ -15,6 +15,16 @@ DirectChunkReader::DirectChunkReader(BlockIo& io, const ChunkFileReader& file)
   }
 }
 
+std::byte* DirectChunkReader::mapped(std::uint64_t chunk) const {
+  const std::span<const std::byte> mapping = blocks_->mapping();
+  if (mapping.empty()) return nullptr;
+  return const_cast<std::byte*>(mapping.data()) + file_.entry(chunk).offset;
+}
+
+void DirectChunkReader::release(std::uint64_t chunk) const {
+  blocks_->release(file_.entry(chunk).offset, bytes(chunk));
+}
+
 void DirectChunkReader::read(std::uint64_t chunk, std::byte* data, BlockCompletion done) const {
   io_.submit({BlockRequest::Kind::kRead, blocks_.get(), file_.entry(chunk).offset, data,
               bytes(chunk), std::move(done)});

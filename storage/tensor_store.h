@@ -21,6 +21,11 @@ class TensorStore {
   virtual const TensorLayout& layout() const = 0;
   // Blocks of a unit; the last one has what is left.
   virtual std::int64_t unit_blocks() const = 0;
+  // Where all rows lie in memory, to read only: slice after slice, unit after unit, each unit at a
+  // multiple of kIoAlignment; null: nowhere. A unit's rows are there once read() into their place
+  // has completed, until release().
+  virtual std::byte* mapped() const { return nullptr; }
+  virtual void release(std::int64_t /*unit*/, std::int64_t /*slice*/) const {}
   // Submits; `data` as in BlockRequest, for the unit's rows of the slice: row-major, rows of
   // slice_stride() elements.
   virtual void read(std::int64_t unit, std::int64_t slice, std::byte* data,

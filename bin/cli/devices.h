@@ -1,9 +1,10 @@
-// --devices and --device-memory.
+// --devices, --device-memory and --io.
 #pragma once
 
 #include <string>
 
 #include "bin/cli/command.h"
+#include "engine/run_config.h"
 
 namespace ooc::cli {
 
@@ -15,6 +16,17 @@ inline void add_device_options(Command& command, std::string& devices, std::stri
   command.size_or_auto("--device-memory", memory,
                        "What may be taken of the memory of a device that has its own, beside "
                        "--host-memory; auto: a quarter of what is free");
+}
+
+inline void add_io_option(Command& command, DatasetIo& io) {
+  command.choice<DatasetIo>("--io", io,
+                            {{"auto", DatasetIo::kAuto},
+                             {"uring", DatasetIo::kUring},
+                             {"threads", DatasetIo::kThreads},
+                             {"mapped", DatasetIo::kMapped}},
+                            "How the dataset is read: past the page cache by io_uring or threads, "
+                            "or where it lies in a mapping; auto: mapped where it takes less than "
+                            "half of --host-memory and nothing goes to --scratch");
 }
 
 }  // namespace ooc::cli

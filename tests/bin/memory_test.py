@@ -68,6 +68,42 @@ class MemoryTest(ProgramTest):
                 for key in MOVED + ZEROS:
                     self.assertEqual(sum(p[key] for p in line["passes"]), line[key])
 
+    def test_a_dataset_is_read_in_any_way(self):
+        self.train("auto", "--io", "threads")
+        expected = curve(self.path / "run")
+        for memory, ways in (("auto", ("auto", "mapped")), ("64MiB", ("auto", "mapped"))):
+            for way in ways:
+                with self.subTest(memory=memory, io=way):
+                    summary = self.train(memory, "--io", way)
+                    self.assertEqual(curve(self.path / "run"), expected)
+                    maps = way == "mapped" or memory == "auto"
+                    self.assertEqual(summary["io"] == "mapped", maps)
+                    if memory == "auto":
+                        continue
+                    self.assertLessEqual(summary["peak_host_bytes"], 64 * MIB)
+                    last = metrics(self.path / "run")[-1]
+                    self.assertEqual(sum(last[key] for key in MOVED + ZEROS),
+                                     summary["plan_predicted_bytes"])
+        infer = ("ooc-infer", "x.ooc", "--run", "run", "--threads", 2, "--quiet")
+        self.succeed(*infer, "--io", "threads", "-o", "threads.npy")
+        for memory in ("auto", "64MiB"):
+            self.succeed(*infer, "--io", "mapped", "-o", "mapped.npy", "--host-memory", memory,
+                         "--force")
+            results = [np.load(self.path / f"{name}.npy") for name in ("threads", "mapped")]
+            self.assertTrue(np.array_equal(*results))
+        self.succeed("ooc-train", "--resume", "run", "--epochs", 4, "--io", "uring", "--quiet")
+
+    def test_a_damaged_chunk_is_found_where_it_is_mapped(self):
+        features = self.path / "x.ooc" / "features"
+        damaged = bytearray(features.read_bytes())
+        damaged[5 << 20] ^= 1
+        features.write_bytes(damaged)
+        for memory in ("auto", "64MiB"):
+            self.fail_with(
+                *(3, "checksum.*features", "ooc-train", "x.ooc", "--io", "mapped"),
+                *("--hidden", 32, "--host-memory", memory, "--force", "--run-dir", "run"),
+            )
+
     def test_a_budget_too_small_names_one_that_works(self):
         least = self.least_of("ooc-train", "x.ooc", "--hidden", 32, "--threads", 2)
         self.assertEqual(os.listdir(self.path), ["x.ooc"])

@@ -109,6 +109,33 @@ TEST_CASE("out of core: three layers with input dropout and norms train the same
   check_budgets(training, config);
 }
 
+TEST_CASE("out of core: a mapped dataset trains the same in any budget, used where it lies") {
+  for (const char* model : {"gcn", "sage", "gat"}) {
+    TinyTraining training;
+    RunConfig config = config_of(model);
+    if (config.model.model == "gcn") config.model.input_dropout = 0.3;  // features at the edges
+    const Curve expected = train(training, config);
+    test::PoisonedMapBlockIo& mapped = training.map();
+    for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp}) {
+      config.cache_policy = strategy;
+      for (const std::int64_t budget : {6 << 20, 2 << 20, 900 << 10}) {
+        INFO(model << ", " << word_of(kStrategies, strategy) << ", " << budget << " bytes");
+        PlanOptions options;
+        options.memory_bytes = budget;
+        mapped.in_place = 0;
+        mapped.copied = 0;
+        mapped.most_bytes = mapped.there_bytes.load();
+        const std::int64_t before = mapped.there_bytes;
+        check_same(train(training, config, options), expected);
+        CHECK(mapped.in_place > 0);
+        // Self loops are read into memory of their own.
+        CHECK(mapped.copied <= training.dataset().manifest().edges.block_count());
+        CHECK(mapped.most_bytes - before <= training.trainer().plan().arena_bytes());
+      }
+    }
+  }
+}
+
 TEST_CASE("out of core: splits, spans and workers change nothing but the bytes") {
   TinyTraining training;
   for (const char* model : {"gcn", "ggcn"}) {

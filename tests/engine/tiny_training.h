@@ -7,6 +7,7 @@
 #include "kernels/cpu_backend.h"
 #include "kernels/virtual_device.h"
 #include "tests/support/fake_block_io.h"
+#include "tests/support/poisoned_map.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace ooc::test {
@@ -29,8 +30,14 @@ class TinyTraining {
       : dataset_(write_tiny_dataset(files_, spec)), io_(files_) {}
 
   const Dataset& dataset() const { return dataset_; }
-  BlockIo& io() { return io_; }
+  BlockIo& io() { return maps_ ? static_cast<BlockIo&>(mapped_) : io_; }
+  // What is started from now on uses the dataset in a mapping.
+  PoisonedMapBlockIo& map() {
+    maps_ = true;
+    return mapped_;
+  }
   MemoryFileSystem& files() { return files_; }
+  const Trainer& trainer() const { return *trainer_; }
   Backend& backend() { return *backend_; }  // of what was started last
 
   // As a process of its own would train, on the CPU or the virtual device that the plan asks for.
@@ -39,7 +46,7 @@ class TinyTraining {
     trainer_.reset();
     backend_ =
         options.budget.plan.device ? make_virtual_cpu_device("cpu:1", 0) : make_cpu_backend();
-    trainer_ = std::make_unique<Trainer>(*backend_, io_, dataset_, config, options);
+    trainer_ = std::make_unique<Trainer>(*backend_, io(), dataset_, config, options);
     return *trainer_;
   }
   Trainer& start(const RunConfig& config, const PlanOptions& plan) {
@@ -52,6 +59,8 @@ class TinyTraining {
   MemoryFileSystem files_;
   Dataset dataset_;
   MemoryBlockIo io_;
+  PoisonedMapBlockIo mapped_{io_};
+  bool maps_ = false;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
 };

@@ -87,7 +87,7 @@ struct Faultless {
 };
 #define OOC_WRITING                                                                           \
   Best, BestOneByOne, BestFewBytes, Threads, Buffered, BufferedThreads, InMemory, ShortCalls, \
-      Faultless
+      Faultless, Mapped
 
 constexpr auto kRead = BlockRequest::Kind::kRead;
 constexpr auto kWrite = BlockRequest::Kind::kWrite;
@@ -110,7 +110,7 @@ void transfer(BlockIo& io, BlockRequest::Kind kind, BlockFile& file, std::uint64
 }  // namespace
 
 TEMPLATE_TEST_CASE("block_file: many reads at once, from many threads, up to an unaligned end", "",
-                   OOC_WRITING, Mapped) {
+                   OOC_WRITING) {
   TestType f;
   constexpr std::size_t kFileBytes = (1 << 20) + 1234;
   const std::string path = join_path(f.root, "a");
@@ -144,7 +144,7 @@ TEMPLATE_TEST_CASE("block_file: many reads at once, from many threads, up to an 
   CHECK(wrong == 0);
 }
 
-TEMPLATE_TEST_CASE("block_file: a file that ends before is truncated", "", OOC_WRITING, Mapped) {
+TEMPLATE_TEST_CASE("block_file: a file that ends before is truncated", "", OOC_WRITING) {
   TestType f;
   const std::string path = join_path(f.root, "a");
   put_pattern(f.files, path, 10000);
@@ -161,8 +161,7 @@ TEMPLATE_TEST_CASE("block_file: a file that ends before is truncated", "", OOC_W
   CHECK_THAT(read(12288, 1), Catch::Matchers::Contains("1 bytes wanted, 0 there"));
 }
 
-TEMPLATE_TEST_CASE("block_file: what is missing or no regular file is refused", "", OOC_WRITING,
-                   Mapped) {
+TEMPLATE_TEST_CASE("block_file: what is missing or no regular file is refused", "", OOC_WRITING) {
   TestType f;
   CHECK_THAT(error_of<DataError>([&] { f.io->open(join_path(f.root, "none")); }),
              Catch::Matchers::Contains("No such file"));
@@ -232,7 +231,7 @@ TEMPLATE_TEST_CASE("block_file: a temporary file has no name and leaves nothing"
 }
 
 TEMPLATE_TEST_CASE("block_file: completions come from another thread and may submit more", "",
-                   OOC_WRITING, Mapped) {
+                   OOC_WRITING) {
   TestType f;
   const std::string path = join_path(f.root, "a");
   put_pattern(f.files, path, 1 << 20);
@@ -339,6 +338,13 @@ TEST_CASE("block_file: where direct I/O is unknown, the page cache serves; the l
   const auto refused = make_block_io({.kind = BlockIoKind::kThreads, .refuse_direct = EACCES});
   CHECK_THAT(error_of<IoError>([&] { refused->open(directory / "a"); }),
              Catch::Matchers::StartsWith("cannot open file for direct I/O: Permission denied"));
+}
+
+TEST_CASE("block_file: io_uring that is asked for and refused is an error") {
+  CHECK_THAT(error_of<IoError>(
+                 [] { make_block_io({.kind = BlockIoKind::kUring, .refuse_uring = EPERM}); }),
+             Catch::Matchers::Contains("io_uring is refused here (Operation not permitted)") &&
+                 Catch::Matchers::Contains("--io threads"));
 }
 
 TEST_CASE("block_file: injected faults are reported and leave what they say") {

@@ -1,0 +1,22 @@
+// How a run reads its dataset: --io.
+#pragma once
+
+#include <memory>
+
+#include "engine/run_config.h"
+#include "engine/training_plan.h"
+#include "storage/block_file.h"
+#include "storage/dataset.h"
+
+namespace ooc {
+
+// Of kAuto the second way: which one it is to be is known once there is a plan. IoError where
+// io_uring is asked for and refused.
+std::unique_ptr<BlockIo> open_io(DatasetIo io);
+
+// Whether kAuto maps the dataset: its files take less than half of the host's memory that the run
+// may take, and the plan writes nothing to storage. Then all of it stays in memory anyhow, and what
+// the page cache holds of it needn't be read. Not for a device with memory of its own.
+bool mapping_pays(const Dataset& dataset, const RunBudget& budget, const Plan& plan);
+
+}  // namespace ooc
