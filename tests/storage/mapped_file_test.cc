@@ -9,6 +9,7 @@
 #include "storage/errors.h"
 #include "storage/file.h"
 #include "tests/support/aligned_buffer.h"
+#include "tests/support/fake_file_system.h"
 #include "tests/support/input_files.h"
 
 namespace ooc {
