@@ -141,9 +141,10 @@ void train(const cli::Command& command, const TrainOptions& options, Machine& ma
   trainer_options.scratch = scratch.path();
   const bool maps = run.config().io == DatasetIo::kAuto &&
                     mapping_pays(dataset, machine.budget, trainer_options.plan->epoch_plan());
-  if (maps) machine.io = open_io(DatasetIo::kMapped);
+  const std::unique_ptr<BlockIo> mapped = maps ? make_mapped_block_io(*machine.io) : nullptr;
+  BlockIo& io = maps ? *mapped : *machine.io;
   const auto train_seed = [&](RunDirectory& seed_run) {
-    Trainer trainer(*machine.backend, *machine.io, dataset, seed_run.config(), trainer_options);
+    Trainer trainer(*machine.backend, io, dataset, seed_run.config(), trainer_options);
     return train_one(command, seed_run, trainer);
   };
   const bool many = run.config().runs > 1;

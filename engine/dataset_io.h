@@ -10,12 +10,13 @@
 
 namespace ooc {
 
-// Of kAuto the second way: which one it is to be is known once there is a plan. IoError where
+// Of kAuto the second way: whether to map (make_mapped_block_io()) is known once there is a plan.
+// IoError where
 // io_uring is asked for and refused.
 std::unique_ptr<BlockIo> open_io(DatasetIo io);
 
 // Whether kAuto maps the dataset: its files take less than half of the host's memory that the run
-// may take, and the plan writes nothing to storage. Then all of it stays in memory anyhow, and what
+// may take, and the plan writes nothing to storage. Then there is room for its pages, and what
 // the page cache holds of it needn't be read. Not for a device with memory of its own.
 bool mapping_pays(const Dataset& dataset, const RunBudget& budget, const Plan& plan);
 

@@ -66,10 +66,12 @@ void warn_of_kernels(const BlasCore& core) {
     spdlog::warn("OpenBLAS has no kernels of this name, OPENBLAS_CORETYPE={}; unset it", told);
   }
   if (!core.is_below_processor()) return;
-  const std::string remedy =
-      core.told.empty() ? fmt::format("with its {} kernels OpenBLAS multiplies wrong; update it",
-                                      fmt::join(core.wrong, ", "))
-                        : "unset OPENBLAS_CORETYPE";
+  std::string remedy = "unset OPENBLAS_CORETYPE";
+  if (core.told.empty()) remedy = "build against a newer OpenBLAS";
+  if (!core.wrong.empty()) {
+    remedy = fmt::format("with its {} kernels OpenBLAS multiplies wrong; update it",
+                         fmt::join(core.wrong, ", "));
+  }
   spdlog::warn("products by {} are slower than need be, this processor has {}; {}",
                description_of(core), name_of(core.processor_has), remedy);
 }

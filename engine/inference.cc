@@ -287,7 +287,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   const InferencePlan planned = plan_inference(program, tensor, counts, own_bytes, budget);
   std::unique_ptr<BlockIo> mapped;
   if (options.may_map && mapping_pays(dataset, budget, planned.plan)) {
-    mapped = open_io(DatasetIo::kMapped);
+    mapped = make_mapped_block_io(given_io);
   }
   BlockIo& io = mapped ? *mapped : given_io;
   const GraphInputs inputs(io, dataset);

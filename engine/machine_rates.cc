@@ -42,15 +42,15 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-std::string cache_path(const RateOptions& options, const std::string& cache) {
+std::string cache_path(const BlockIo& io, const RateOptions& options, const std::string& cache) {
   constexpr int kMethod = 11;  // counts up with every change to what the rates mean
   struct stat status {};
   ::stat(options.directory.c_str(), &status);
   // Little memory holds few requests and few rows: within a factor of two rates are the same.
   const auto memory = std::bit_width(static_cast<std::uint64_t>(options.memory_bytes));
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {}", kMethod, host_name(), processor_name(), blas_core().name,
-                  options.workers, memory, static_cast<std::uint64_t>(status.st_dev));
+  const std::string key = fmt::format("{} {} {} {} {} {} {} {}", kMethod, io.name(), host_name(),
+                                      processor_name(), blas_core().name, options.workers, memory,
+                                      static_cast<std::uint64_t>(status.st_dev));
   return join_path(cache,
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
 }
@@ -118,7 +118,7 @@ std::string processor_name() {
 
 MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
                            const std::string& cache) {
-  const std::string path = cache.empty() ? "" : cache_path(options, cache);
+  const std::string path = cache.empty() ? "" : cache_path(io, options, cache);
   MachineRates rates;
   if (!cache.empty() && read_rates(files, path, rates)) return rates;
   RateProbes probes(io, options);

@@ -23,11 +23,11 @@ struct RateOptions {
 // Measures writing and reading a file past the page cache, while threads go through memory, and,
 // with as many threads as there are workers, sums of random rows of a tensor, element-wise
 // operators, products of matrices (rate_probes.h): once for a host's name, a processor, OpenBLAS's
-// kernels for it, a number of workers, so much memory (within a factor of two) and the device that
-// the directory lies on, kept in `cache`, a directory that is made where it is missing. What is
-// kept there and cannot be read is measured anew; where it can't be kept, or `cache` is empty,
-// every time. Where no file can be made the rates of storage are MachineRates' own, and nothing is
-// kept. IoError where it cannot be written or read.
+// kernels for it, a way of reading, a number of workers, so much memory (within a factor of two)
+// and the device that the directory lies on, kept in `cache`, a directory that is made where it is
+// missing. What is kept there and cannot be read is measured anew; where it can't be kept, or
+// `cache` is empty, every time. Where no file can be made the rates of storage are MachineRates'
+// own, and nothing is kept. IoError where it cannot be written or read.
 MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
                            const std::string& cache);
 

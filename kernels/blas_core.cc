@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "storage/errors.h"
 
@@ -26,10 +27,11 @@ struct KnownCore {
 };
 // Widest first. Zen is Haswell's kernels for AMD.
 constexpr std::array kCores{
+    KnownCore{"SapphireRapids", VectorSet::kAvx512Bf16},
     KnownCore{"Cooperlake", VectorSet::kAvx512Bf16}, KnownCore{"SkylakeX", VectorSet::kAvx512},
     KnownCore{"Haswell", VectorSet::kAvx2}, KnownCore{"Zen", VectorSet::kAvx2}};
-// Not among those that are tried: it is left to OpenBLAS.
-constexpr const char* kOnlyIfOwn = "Zen";
+// Not among those that are tried: they are left to OpenBLAS, whose Debian 12 has no SapphireRapids.
+constexpr std::array<std::string_view, 2> kOnlyIfOwn{"Zen", "SapphireRapids"};
 #if defined(__aarch64__)
 constexpr const char* kLowest = "armv8";
 #else
@@ -53,8 +55,9 @@ std::vector<std::string> candidates(const std::string& own, VectorSet processor)
   const VectorSet own_vectors = vectors_of(own);
   if (own_vectors == processor) names.push_back(own);
   for (const KnownCore& core : kCores) {
-    const bool there = core.name == own || std::string(core.name) == kOnlyIfOwn;
-    if (core.uses <= processor && !there) names.emplace_back(core.name);
+    const bool left =
+        std::find(kOnlyIfOwn.begin(), kOnlyIfOwn.end(), core.name) != kOnlyIfOwn.end();
+    if (core.uses <= processor && !left && core.name != own) names.emplace_back(core.name);
   }
   if (own_vectors < processor) names.push_back(own);
   if (kLowest != nullptr && !same_name(own, kLowest)) names.emplace_back(kLowest);
@@ -128,6 +131,7 @@ BlasCore choose_blas_core(const BlasLibrary& library, VectorSet processor,
   BlasCore chosen{"", VectorSet::kOther, processor, "", {}};
   for (const std::string& name : candidates(library.core(), processor)) {
     if (!same_name(library.core(), name)) library.use(name);
+    if (!same_name(library.core(), name)) continue;  // this build has none of this name
     if (library.multiplies_right()) {
       chosen.name = library.core();
       chosen.uses = vectors_of(chosen.name);

@@ -1,6 +1,7 @@
 #include "kernels/host_buffer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <string>
@@ -52,7 +53,11 @@ class HostBuffer final : public DeviceBuffer {
 }  // namespace
 
 void drop_pages(std::span<std::byte> pages) {
-  if (!pages.empty()) madvise(pages.data(), pages.size(), MADV_DONTNEED);
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto data = reinterpret_cast<std::uintptr_t>(pages.data());
+  const std::uintptr_t begin = (data + page - 1) / page * page;
+  const std::uintptr_t end = (data + pages.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_view owner) {

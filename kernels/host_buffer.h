@@ -16,8 +16,8 @@ namespace ooc {
 // naming `owner`.
 std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_view owner);
 
-// Gives whole pages of such a buffer back to the kernel; what they held is lost. They come back as
-// zeros when they are touched again.
+// Gives the pages that lie wholly in this part of such a buffer back to the kernel; what they held
+// is lost. They come back as zeros when they are touched again.
 void drop_pages(std::span<std::byte> pages);
 
 }  // namespace ooc

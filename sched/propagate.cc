@@ -91,6 +91,8 @@ bool PassRun::load_resident(const Part& part) {
     items.add({part.first_block * a_block / unit * unit, end, slice_begin(part, use),
                slice_end(part, use)});
     PartRows& rows = use.parts[part.place];
+    // The part before is done with its rows, whose memory this one takes.
+    if (pass_.parts_at_once == 1) use.parts[1 - part.place].stream.reset();
     auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), rows.rows);
     rows.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader), Slots());
   }

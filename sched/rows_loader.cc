@@ -50,7 +50,7 @@ void RowsLoader::for_each_unit(const RowsItem& item, Visit&& visit) const {
 
 RowsLoader::~RowsLoader() {
   if (part_.data == nullptr || !access_.is_mapped()) return;
-  for (std::int64_t item = 0; item < items_.count; ++item) released(item);
+  for (std::int64_t item = 0; item < loaded_; ++item) released(item);
 }
 
 void RowsLoader::released(std::int64_t index) {
@@ -101,6 +101,7 @@ bool RowsLoader::must_wait(std::int64_t index) const {
 void RowsLoader::load(std::int64_t index, std::byte* data, ComingItem& coming) {
   const RowsItem item = items_.at(index);
   const int piece = access_.piece(item.first_block);
+  loaded_ = index + 1;
   const RowsPlace place = rows(index, data), in_arena = arena_rows(item, data);
   for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
     if (piece >= 0) {

@@ -95,6 +95,7 @@ class RowsLoader final : public ItemLoader {
   TensorAccess access_;
   RowsItems items_;
   RowsPlace part_;
+  std::int64_t loaded_ = 0;  // items
   // Into pieces, by item that is on its way: unit, slice.
   std::unordered_map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> coming_;
 };

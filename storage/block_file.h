@@ -112,6 +112,9 @@ struct BlockIoOptions {
 
 // What it falls back to is said once in the log.
 std::unique_ptr<BlockIo> make_block_io(const BlockIoOptions& options = {});
+// kMapped, whose temporary files are those of `temporary`, which must outlive it. No completion of
+// theirs may submit to it when it is destroyed.
+std::unique_ptr<BlockIo> make_mapped_block_io(BlockIo& temporary);
 
 // Waits for requests: one completion() for each. One thread waits.
 class BlockWait {

@@ -15,17 +15,23 @@
 namespace ooc {
 namespace {
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 constexpr unsigned kThreads = 2;
+// Asked for ahead at once: a call fetches the disk's read-ahead at least, and may leave out more.
+constexpr std::size_t kFetchBytes = 128 << 10;
+// Copied at once, so that copies keep few pages that no plan counts.
+constexpr std::size_t kCopyBytes = 256 << 10;
 // A fault maps what the page cache has of an aligned window of this size.
 constexpr std::uint64_t kFaultWindow = 64 << 10;
 
 // Brings pages in and maps them, so that nobody waits for the disk who computes with them.
 // Returns an errno; 0: they are there.
 int populate(const std::byte* data, std::size_t bytes) {
-#ifdef MADV_POPULATE_READ
   if (::madvise(const_cast<std::byte*>(data), bytes, MADV_POPULATE_READ) == 0) return 0;
   if (errno != EINVAL) return errno == EFAULT ? EIO : errno;
-#endif
   // Before Linux 5.14. A page that can't be read is a SIGBUS here (mapping_faults.h).
   for (std::size_t at = 0; at < bytes; at += kIoAlignment) {
     static_cast<void>(*const_cast<const volatile std::byte*>(data + at));
@@ -59,8 +65,9 @@ class MappedBlockFile final : public BlockFile {
     return bytes_.subspan(offset, std::min<std::size_t>(bytes, bytes_.size() - offset));
   }
   void fetch(std::uint64_t offset, std::size_t bytes) const {
-    if (const auto part = range(offset, bytes); !part.empty()) {
-      advise(offset, part.size(), MADV_WILLNEED);
+    const std::size_t there = range(offset, bytes).size();
+    for (std::size_t at = 0; at < there; at += kFetchBytes) {
+      advise(offset + at, std::min(kFetchBytes, there - at), MADV_WILLNEED);
     }
   }
 
@@ -74,13 +81,15 @@ class MappedBlockFile final : public BlockFile {
   MappingFaults faults_;
 };
 
-// In place: the pages come in. Elsewhere: a copy, whose pages don't stay.
+// In place: the pages come in. Elsewhere: a copy of some, whose pages don't stay.
 ssize_t read_mapped(const BlockTransfer& transfer) {
   const auto& file = static_cast<const MappedBlockFile&>(*transfer.request().file);
-  const auto part = file.range(transfer.offset(), transfer.bytes());
+  auto part = file.range(transfer.offset(), transfer.bytes());
   if (part.empty()) return 0;
+  const bool in_place = transfer.data() == part.data();
+  if (!in_place) part = part.first(std::min(part.size(), kCopyBytes));
   if (const int error = populate(part.data(), part.size()); error != 0) return -error;
-  if (transfer.data() != part.data()) {
+  if (!in_place) {
     std::memcpy(transfer.data(), part.data(), part.size());
     file.release(transfer.offset(), part.size());
   }
@@ -89,9 +98,11 @@ ssize_t read_mapped(const BlockTransfer& transfer) {
 
 class MappedBlockIo final : public BlockIo {
  public:
-  MappedBlockIo(const BlockIoOptions& options, std::unique_ptr<BlockIo> temporary)
-      : temporary_(std::move(temporary)),
-        threads_(kThreads, 0, options.largest_call, read_mapped) {}
+  // `own` may be null; otherwise it is `temporary`.
+  MappedBlockIo(BlockIo& temporary, std::unique_ptr<BlockIo> own, std::size_t largest_call)
+      : own_(std::move(own)),
+        temporary_(temporary),
+        threads_(kThreads, 0, largest_call, read_mapped) {}
 
   std::string_view name() const override { return "mapped"; }
   std::unique_ptr<BlockFile> open(const std::string& path) override {
@@ -99,19 +110,19 @@ class MappedBlockIo final : public BlockIo {
   }
   std::unique_ptr<BlockFile> create_temporary(const std::string& directory,
                                               std::uint64_t bytes) override {
-    return temporary_->create_temporary(directory, bytes);
+    return temporary_.create_temporary(directory, bytes);
   }
   void submit(BlockRequest request) override {
     const auto* const file = dynamic_cast<const MappedBlockFile*>(request.file);
-    if (file == nullptr) return temporary_->submit(std::move(request));
+    if (file == nullptr) return temporary_.submit(std::move(request));
     OOC_CHECK(request.kind == BlockRequest::Kind::kRead);
     file->fetch(request.offset, request.bytes);
     threads_.push(std::move(request));
   }
 
  private:
-  // Completions of either submit to the other; both finish what they have before they go.
-  std::unique_ptr<BlockIo> temporary_;
+  std::unique_ptr<BlockIo> own_;  // null: somebody else's
+  BlockIo& temporary_;
   TransferThreads threads_;
 };
 
@@ -119,7 +130,12 @@ class MappedBlockIo final : public BlockIo {
 
 std::unique_ptr<BlockIo> make_mapped_block_io(const BlockIoOptions& options,
                                               std::unique_ptr<BlockIo> temporary) {
-  return std::make_unique<MappedBlockIo>(options, std::move(temporary));
+  BlockIo& own = *temporary;
+  return std::make_unique<MappedBlockIo>(own, std::move(temporary), options.largest_call);
+}
+
+std::unique_ptr<BlockIo> make_mapped_block_io(BlockIo& temporary) {
+  return std::make_unique<MappedBlockIo>(temporary, nullptr, BlockIoOptions().largest_call);
 }
 
 }  // namespace ooc

@@ -30,6 +30,11 @@ void put(const char* text) {
 }
 
 void on_bus_error(int signal, siginfo_t* info, void*) {
+  if (info->si_code <= 0) {  // somebody sent it
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);
+    return;
+  }
   const auto* const address = static_cast<const std::byte*>(info->si_addr);
   for (const Watched& slot : watched) {
     const char* const path = slot.path.load();

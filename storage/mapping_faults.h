@@ -9,8 +9,9 @@
 namespace ooc {
 
 // While it lives, a SIGBUS from `mapping` ends the process with one line on stderr that names the
-// file, and exit code 1; nothing more is written, so checkpoints stay whole. Of other addresses the
-// signal ends the process as ever. At most 256 mappings are watched at once. Any thread.
+// file, and exit code 1; nothing more is written, so checkpoints stay whole. Of other addresses, or
+// sent by somebody, the signal ends the process as ever. At most 256 mappings are watched at once.
+// Any thread.
 class MappingFaults {
  public:
   MappingFaults(std::span<const std::byte> mapping, std::string path);

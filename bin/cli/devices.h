@@ -26,7 +26,7 @@ inline void add_io_option(Command& command, DatasetIo& io) {
                              {"mapped", DatasetIo::kMapped}},
                             "How the dataset is read: past the page cache by io_uring or threads, "
                             "or where it lies in a mapping; auto: mapped where it takes less than "
-                            "half of --host-memory and nothing goes to --scratch");
+                            "half of --host-memory and nothing goes to --scratch, but for cpu:1");
 }
 
 }  // namespace ooc::cli

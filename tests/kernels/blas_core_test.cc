@@ -71,13 +71,18 @@ FakeProcessor emerald_rapids() {
 class FakeLibrary {
  public:
   explicit FakeLibrary(std::string own, std::set<std::string> wrong = {})
-      : core_(std::move(own)), wrong_(std::move(wrong)) {}
+      : own_(own), core_(std::move(own)), wrong_(std::move(wrong)) {}
+  // What this build has no kernels of.
+  FakeLibrary& lacks(std::set<std::string> names) {
+    lacks_ = std::move(names);
+    return *this;
+  }
 
   BlasCore choose(VectorSet processor, const std::string& told = "") {
     return choose_blas_core({[this] { return core_; },
                              [this](const std::string& name) {
                                used_.push_back(name);
-                               core_ = name;
+                               core_ = lacks_.contains(name) ? own_ : name;
                              },
                              [this] {
                                checked_.push_back(core_);
@@ -90,8 +95,8 @@ class FakeLibrary {
   const std::vector<std::string>& checked() const { return checked_; }
 
  private:
-  std::string core_;
-  std::set<std::string> wrong_;
+  std::string own_, core_;
+  std::set<std::string> wrong_, lacks_;
   std::vector<std::string> used_, checked_;
 };
 
@@ -147,9 +152,10 @@ TEST_CASE("blas_core: a model that OpenBLAS doesn't know gets the kernels for wh
 
 TEST_CASE("blas_core: what OpenBLAS chose stays if it uses all that the processor has") {
   for (const auto& [own, vectors] :
-       {std::pair("Cooperlake", VectorSet::kAvx512Bf16), std::pair("SkylakeX", VectorSet::kAvx512),
-        std::pair("Haswell", VectorSet::kAvx2), std::pair("Zen", VectorSet::kAvx2),
-        std::pair("neoversen1", VectorSet::kOther)}) {
+       {std::pair("Cooperlake", VectorSet::kAvx512Bf16),
+        std::pair("SapphireRapids", VectorSet::kAvx512Bf16),
+        std::pair("SkylakeX", VectorSet::kAvx512), std::pair("Haswell", VectorSet::kAvx2),
+        std::pair("Zen", VectorSet::kAvx2), std::pair("neoversen1", VectorSet::kOther)}) {
     FakeLibrary library(own);
     CHECK(library.choose(vectors).name == own);
     CHECK(library.used().empty());
@@ -185,6 +191,13 @@ TEST_CASE("blas_core: after kernels that multiply wrong come the next lower ones
   FakeLibrary none("Zen", {"Zen", "Haswell"});
   CHECK_THROWS_WITH(none.choose(VectorSet::kAvx2), Catch::Contains("multiplies matrices wrong"));
   CHECK(none.checked() == std::vector<std::string>{"Zen", "Haswell"});
+}
+
+TEST_CASE("blas_core: kernels that a build lacks are passed over") {
+  FakeLibrary library("Prescott");
+  const BlasCore core = library.lacks({"Cooperlake"}).choose(VectorSet::kAvx512Bf16);
+  CHECK(core.name == "SkylakeX");
+  CHECK(core.wrong.empty());
 }
 
 TEST_CASE("blas_core: what the user told OpenBLAS stays") {

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "storage/block_file.h"
@@ -33,6 +36,19 @@ struct Files {
   }
 };
 
+// Of the mapping that begins there, in this process's memory.
+std::int64_t resident_bytes(const std::byte* mapping) {
+  std::ifstream file("/proc/self/smaps");
+  std::ostringstream begin;
+  begin << std::hex << reinterpret_cast<std::uintptr_t>(mapping) << '-';
+  bool found = false;
+  for (std::string line; std::getline(file, line);) {
+    found |= line.starts_with(begin.str());
+    if (found && line.starts_with("Rss:")) return 1024 * std::stoll(line.substr(4));
+  }
+  return -1;
+}
+
 }  // namespace
 
 TEST_CASE("mapped_file: a mapped file is read where it lies, and comes back after its release") {
@@ -49,7 +65,9 @@ TEST_CASE("mapped_file: a mapped file is read where it lies, and comes back afte
                   wait.completion()});
     wait.wait();
     CHECK(pattern_mismatch(mapping.subspan(8192), 8192) == mapping.size() - 8192);
-    file->release(8192, 4096);
+    CHECK(resident_bytes(mapping.data()) >= (1 << 20) - 8192);
+    file->release(8192, (1 << 20) - 8192 + 1234);
+    CHECK(resident_bytes(mapping.data()) == 0);
   }
   CHECK(f.io->create_temporary(f.directory.path(), 4096)->mapping().empty());
 }
