@@ -60,7 +60,8 @@ void EdgeLoader::load(std::int64_t item, std::byte* data, ComingItem& coming) {
   store_.source().read(index, place, coming.read(decode));
 }
 
-// Tiles are decoded where they lie, in the arena or a mapping: headers by the host, lists by the kernels.
+// Tiles are decoded where they lie, in the arena or a mapping: headers by the host, lists by the
+// kernels.
 void EdgeLoader::decode(std::int64_t item, const std::byte* data) {
   const std::int64_t index = chunk(item);
   tiles_[static_cast<std::size_t>(item)] =
