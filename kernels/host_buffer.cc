@@ -52,13 +52,22 @@ class HostBuffer final : public DeviceBuffer {
 
 }  // namespace
 
-void drop_pages(std::span<std::byte> pages) {
+namespace {
+
+// Of the pages that lie wholly in it.
+void advise(std::span<std::byte> part, int advice) {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto data = reinterpret_cast<std::uintptr_t>(pages.data());
+  const auto data = reinterpret_cast<std::uintptr_t>(part.data());
   const std::uintptr_t begin = (data + page - 1) / page * page;
-  const std::uintptr_t end = (data + pages.size()) / page * page;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  const std::uintptr_t end = (data + part.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, advice);
 }
+
+}  // namespace
+
+void drop_pages(std::span<std::byte> pages) { advise(pages, MADV_DONTNEED); }
+
+void leave_empty(std::span<std::byte> part) { advise(part, MADV_NOHUGEPAGE); }
 
 std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_view owner) {
   return std::make_unique<HostBuffer>(bytes, owner);

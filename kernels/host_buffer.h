@@ -19,5 +19,7 @@ std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_vi
 // Gives the pages that lie wholly in this part of such a buffer back to the kernel; what they held
 // is lost. They come back as zeros when they are touched again.
 void drop_pages(std::span<std::byte> pages);
+// Of a part that nobody touches: no huge page of what lies beside it reaches into it.
+void leave_empty(std::span<std::byte> part);
 
 }  // namespace ooc

@@ -16,6 +16,13 @@ EdgeStore::EdgeStore(std::unique_ptr<EdgeSource> source)
     : source_(std::move(source)),
       states_(static_cast<std::size_t>(file().layout().chunk_count()), State::kAbsent) {}
 
+bool EdgeStore::is_mapped() const {
+  for (std::int64_t chunk = 0; chunk < file().layout().chunk_count(); ++chunk) {
+    if (bytes(chunk) > 0) return source_->mapped(chunk) != nullptr;
+  }
+  return false;
+}
+
 void EdgeStore::forget() {
   for (State& state : states_) {
     if (state == State::kComing) state = State::kAbsent;

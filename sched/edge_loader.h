@@ -25,6 +25,8 @@ class EdgeStore {
   std::int64_t bytes(std::int64_t chunk) const {
     return static_cast<std::int64_t>(file().file().entry(static_cast<std::uint64_t>(chunk)).bytes);
   }
+  // Chunks are used where they lie outside the arena.
+  bool is_mapped() const;
   // Null: not kept.
   std::byte* place(std::int64_t chunk) const {
     return chunk < static_cast<std::int64_t>(places_.size()) ? places_[index(chunk)] : nullptr;

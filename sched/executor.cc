@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "kernels/host_buffer.h"
 #include "sched/output_rows.h"
 #include "sched/pass_run.h"
 #include "storage/dataset_tensor.h"
@@ -72,6 +73,8 @@ struct Executor::State {
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
+  // Places in the arena that mapped rows and edges never take.
+  void leave_mapped_empty() const;
   // Rows that are mapped and no piece holds any more.
   void release_mapped(const Piece& piece) const;
   void bind_section(const Program& program, const Section& section);
@@ -129,6 +132,7 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
     store.keep(piece.end_chunk, arena->data() + piece.memory.offset);
   }
   open_stores(io, inputs, options.scratch_directory);
+  leave_mapped_empty();
   residency.on_cleared([this](const Piece& piece) { release_mapped(piece); });
   for (std::size_t i = 0; i < programs.size(); ++i) bind_section(*programs[i], plan.sections[i]);
 }
@@ -158,6 +162,21 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
       store = cached.back().get();
     }
     context.stores.push_back(store);
+  }
+}
+
+void Executor::State::leave_mapped_empty() const {
+  const auto leave = [&](const Region& memory) {
+    leave_empty({arena->data() + memory.offset, static_cast<std::size_t>(memory.bytes)});
+  };
+  for (const Piece& piece : plan.pieces) {
+    const TensorStore* store = context.stores[at(piece.tensor)];
+    const bool mapped = store != nullptr && store->mapped() != nullptr;
+    if (mapped && residency.is_permanent(piece)) leave(piece.memory);
+  }
+  for (const EdgePiece& piece : plan.edge_pieces) {
+    const EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
+    if (store.is_mapped()) leave(piece.memory);
   }
 }
 

@@ -28,7 +28,6 @@ std::size_t Residency::state_index(int piece, std::int64_t unit, std::int64_t sl
   return static_cast<std::size_t>(at * tensor.layout.slice_count() + slice);
 }
 
-// Nobody else ever has its memory.
 bool Residency::is_permanent(const Piece& piece) const {
   return (piece.last_pass + 1) % pass_count_ == piece.first_pass % pass_count_;
 }

@@ -37,6 +37,8 @@ class Residency {
 
   // `pieces`: the plan's, or those of its HostTier. All of it outlives this.
   Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena);
+  // Whether nobody else ever has its memory.
+  bool is_permanent(const Piece& piece) const;
   // Called with every piece that held something and holds nothing any more.
   void on_cleared(std::function<void(const Piece& piece)> cleared) {
     cleared_ = std::move(cleared);
@@ -65,7 +67,6 @@ class Residency {
  private:
   static std::size_t index(int piece) { return static_cast<std::size_t>(piece); }
   std::size_t state_index(int piece, std::int64_t unit, std::int64_t slice) const;
-  bool is_permanent(const Piece& piece) const;
   void clear(int piece);
 
   const Plan& plan_;
