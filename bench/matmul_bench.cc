@@ -12,6 +12,7 @@
 
 #include "bench/bench_support.h"
 #include "kernels/blas.h"
+#include "kernels/blas_core.h"
 
 namespace ooc::bench {
 namespace {
@@ -128,12 +129,14 @@ void products(benchmark::State& state) {
   state.counters["reduce"] = rate(Products::kReduce);
   state.counters["contiguous"] = rate(Products::kContiguous);
   state.counters["reduce_of_matmul"] = rate(Products::kReduce) / rate(Products::kMatmul);
-  state.SetLabel(std::string(blas_core()));
+  state.SetLabel(blas_core().name);
 }
 
 BENCHMARK(products)
     ->ArgNames({"k", "m", "rows", "threads"})
     ->ArgsProduct({{128, 602, 1433, 4714}, {16, 64, 128, 256}, {16384}, {1, 2}})
+    ->ArgsProduct({{16, 64}, {16, 64, 128, 256, 602}, {16384}, {1}})
+    ->ArgsProduct({{128, 602}, {602}, {16384}, {1}})
     ->ArgsProduct({{64, 128}, {16, 64, 128}, {131072}, {1}})
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
