@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bin/cli/command.h"
-#include "engine/run_config.h"
+#include "engine/model_words.h"
 
 namespace ooc::cli {
 
@@ -19,11 +19,7 @@ inline void add_device_options(Command& command, std::string& devices, std::stri
 }
 
 inline void add_io_option(Command& command, DatasetIo& io) {
-  command.choice<DatasetIo>("--io", io,
-                            {{"auto", DatasetIo::kAuto},
-                             {"uring", DatasetIo::kUring},
-                             {"threads", DatasetIo::kThreads},
-                             {"mapped", DatasetIo::kMapped}},
+  command.choice<DatasetIo>("--io", io, {kDatasetIos.begin(), kDatasetIos.end()},
                             "How the dataset is read: past the page cache by io_uring or threads, "
                             "or where it lies in a mapping; auto: mapped where it takes less than "
                             "half of --host-memory and nothing goes to --scratch, but for cpu:1");
