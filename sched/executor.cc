@@ -69,14 +69,15 @@ struct Executor::State {
   State(Backend& backend, BlockIo& io, const Dataset& dataset, std::vector<const Program*> programs,
         const Plan& plan, const std::map<std::string, TensorStore*>& inputs,
         const ExecutorOptions& options);
-  ~State() { driver.drain(); }
+  ~State() {
+    driver.drain();
+    residency.clear_all();  // mapped rows outlive the executor otherwise
+  }
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
   // Places in the arena that mapped rows and edges never take.
   void leave_mapped_empty() const;
-  // Rows that are mapped and no piece holds any more.
-  void release_mapped(const Piece& piece) const;
   void bind_section(const Program& program, const Section& section);
   // Behind an epoch that was given up. Waits for the rows that a pass left behind.
   void forget();
@@ -133,7 +134,11 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
   }
   open_stores(io, inputs, options.scratch_directory);
   leave_mapped_empty();
-  residency.on_cleared([this](const Piece& piece) { release_mapped(piece); });
+  residency.on_cleared([this](const Piece& piece, std::int64_t unit, std::int64_t slice) {
+    const TensorStore* store = context.stores[at(piece.tensor)];
+    const bool input = plan.tensors[at(piece.tensor)].input;
+    if (input && store->mapped() != nullptr) store->release(unit, slice);
+  });
   for (std::size_t i = 0; i < programs.size(); ++i) bind_section(*programs[i], plan.sections[i]);
 }
 
@@ -177,18 +182,6 @@ void Executor::State::leave_mapped_empty() const {
   for (const EdgePiece& piece : plan.edge_pieces) {
     const EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
     if (store.is_mapped()) leave(piece.memory);
-  }
-}
-
-void Executor::State::release_mapped(const Piece& piece) const {
-  const TensorStore* store = context.stores[at(piece.tensor)];
-  if (store == nullptr || store->mapped() == nullptr) return;
-  const PlannedTensor& tensor = plan.tensors[at(piece.tensor)];
-  for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
-    for (std::int64_t block = piece.first_block; block < piece.end_block;
-         block += tensor.unit_blocks) {
-      store->release(block / tensor.unit_blocks, slice);
-    }
   }
 }
 

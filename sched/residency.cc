@@ -34,9 +34,19 @@ bool Residency::is_permanent(const Piece& piece) const {
 
 void Residency::clear(int piece) {
   std::vector<State>& states = states_[index(piece)];
-  const auto held = [](State state) { return state != State::kAbsent; };
-  if (cleared_ && std::any_of(states.begin(), states.end(), held)) cleared_(all_[index(piece)]);
+  const Piece& place = all_[index(piece)];
+  const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(place.tensor)];
+  const std::int64_t slices = tensor.layout.slice_count();
+  const std::int64_t first_unit = place.first_block / tensor.unit_blocks;
+  for (std::size_t i = 0; cleared_ && i < states.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    if (states[i] == State::kThere) cleared_(place, first_unit + at / slices, at % slices);
+  }
   std::fill(states.begin(), states.end(), State::kAbsent);
+}
+
+void Residency::clear_all() {
+  for (std::size_t i = 0; i < all_.size(); ++i) clear(static_cast<int>(i));
 }
 
 void Residency::begin_pass(int pass) {

@@ -39,10 +39,11 @@ class Residency {
   Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena);
   // Whether nobody else ever has its memory.
   bool is_permanent(const Piece& piece) const;
-  // Called with every piece that held something and holds nothing any more.
-  void on_cleared(std::function<void(const Piece& piece)> cleared) {
-    cleared_ = std::move(cleared);
-  }
+  // Called with what a piece held and holds no more, unit by unit and slice by slice.
+  using Cleared = std::function<void(const Piece& piece, std::int64_t unit, std::int64_t slice)>;
+  void on_cleared(Cleared cleared) { cleared_ = std::move(cleared); }
+  // No piece holds anything any more.
+  void clear_all();
 
   // Pieces that don't live in this pass (counted over all sections), and those that begin with it,
   // hold nothing any more. Rows may still be leaving them: that asks for no states, find() alone.
@@ -75,7 +76,7 @@ class Residency {
   int pass_count_;
   std::vector<std::vector<int>> pieces_;    // by tensor
   std::vector<std::vector<State>> states_;  // by piece
-  std::function<void(const Piece& piece)> cleared_;
+  Cleared cleared_;
 };
 
 }  // namespace ooc
