@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "bin/cli/facts.h"
@@ -46,8 +47,8 @@ Facts dataset_facts(const std::string& path) {
   facts["span_rows"] = manifest.edges.span_rows;
   facts["spans"] = manifest.edges.span_count();
   facts["panels"] = manifest.edges.panel_count();
-  facts["import"] = manifest.transforms;
-  facts["found"] = manifest.findings;
+  facts["import"] = Facts::parse(manifest.transforms);
+  facts["found"] = Facts::parse(manifest.findings);
   std::int64_t total = 0;
   for (const auto& [name, info] : manifest.files) {
     facts["file_bytes"][name] = info.bytes;

@@ -2,6 +2,8 @@
 
 #include <tbb/task_arena.h>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/devices.h"
 #include "engine/host_memory.h"
 #include "engine/machine_rates.h"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "bin/cli/facts.h"
 #include "engine/model_library.h"
 #include "engine/model_report.h"

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "bin/cli/progress.h"
 #include "bin/cli/threads.h"

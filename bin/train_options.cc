@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "bin/cli/devices.h"
+#include "engine/build_model.h"
+#include "engine/config_words.h"
 #include "engine/model_library.h"
-#include "engine/model_words.h"
 #include "engine/rewrites.h"
 #include "storage/dataset.h"
 #include "storage/errors.h"

@@ -1,5 +1,8 @@
 #include "engine/dataset_io.h"
 
+#include "storage/block_file.h"
+#include "storage/dataset.h"
+
 namespace ooc {
 
 std::unique_ptr<BlockIo> open_io(DatasetIo io) {

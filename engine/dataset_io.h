@@ -3,16 +3,22 @@
 
 #include <memory>
 
-#include "engine/run_config.h"
-#include "engine/training_plan.h"
-#include "storage/block_file.h"
-#include "storage/dataset.h"
+#include "engine/run_budget.h"
 
 namespace ooc {
 
+class BlockIo;
+class Dataset;
+
+enum class DatasetIo {
+  kAuto,     // mapped where mapping_pays(), else past the page cache: io_uring, or threads
+  kUring,    // past the page cache by io_uring
+  kThreads,  // past the page cache by threads
+  kMapped,   // where it lies, in a mapping; scratch as with kAuto
+};
+
 // Of kAuto the second way: whether to map (make_mapped_block_io()) is known once there is a plan.
-// IoError where
-// io_uring is asked for and refused.
+// IoError where io_uring is asked for and refused.
 std::unique_ptr<BlockIo> open_io(DatasetIo io);
 
 // Whether kAuto maps the dataset: its files take less than half of the host's memory that the run

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/training_plan.h"
+#include "engine/run_budget.h"
 #include "kernels/backend.h"
 #include "kernels/blas_core.h"
 #include "storage/block_file.h"

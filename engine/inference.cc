@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/build_model.h"
 #include "engine/dataset_io.h"
 #include "engine/program_run.h"
 #include "storage/dataset_tensor.h"

@@ -1,4 +1,4 @@
-// A model: a program (engine/saga) in a stack of layers, built as a tensor graph.
+// A model as a tensor graph, and the options it is built by (engine/build_model.h).
 #pragma once
 
 #include <string>
@@ -103,12 +103,5 @@ struct Model {
 inline constexpr std::int64_t kMaxLayers = 1000;
 inline constexpr std::int64_t kMaxHidden = 1 << 16;
 inline constexpr std::int64_t kMaxHeads = 32;
-
-// UsageError for a wrong option, naming it and what it takes, and for a program that is none.
-void check_options(const ModelOptions& options);
-
-// UsageError where the program is wrong: syntax, names, shapes. DataError where it needs what the
-// dataset's edges don't have.
-Model build_model(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real);
 
 }  // namespace ooc

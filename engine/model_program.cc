@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/build_model.h"
+
 namespace ooc {
 
 GraphFacts facts_of(const Dataset& dataset) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/build_model.h"
 #include "engine/model_program.h"
 #include "engine/operators.h"
 

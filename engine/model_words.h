@@ -1,11 +1,11 @@
-// The words of the options, as the command line, config.toml and programs say them.
+// The words of a model's options, as the command line, config.toml and programs say them.
 #pragma once
 
 #include <array>
 #include <string>
 #include <utility>
 
-#include "engine/run_config.h"
+#include "engine/model.h"
 
 namespace ooc {
 
@@ -32,23 +32,6 @@ inline constexpr Words<Metric, 5> kMetrics{{{"accuracy", Metric::kAccuracy},
                                             {"ap", Metric::kAveragePrecision}}};
 inline constexpr Words<ClassWeights, 2> kClassWeights{
     {{"none", ClassWeights::kNone}, {"balanced", ClassWeights::kBalanced}}};
-
-inline constexpr Words<OptimizerKind, 3> kOptimizers{{{"adam", OptimizerKind::kAdam},
-                                                      {"adamw", OptimizerKind::kAdamW},
-                                                      {"sgd", OptimizerKind::kSgd}}};
-inline constexpr Words<LrSchedule, 3> kLrSchedules{{{"constant", LrSchedule::kConstant},
-                                                    {"cosine", LrSchedule::kCosine},
-                                                    {"step", LrSchedule::kStep}}};
-
-inline constexpr Words<Strategy, 4> kStrategies{{{"none", Strategy::kNone},
-                                                 {"lru", Strategy::kLru},
-                                                 {"dp", Strategy::kDp},
-                                                 {"lp", Strategy::kLp}}};
-
-inline constexpr Words<DatasetIo, 4> kDatasetIos{{{"auto", DatasetIo::kAuto},
-                                                  {"uring", DatasetIo::kUring},
-                                                  {"threads", DatasetIo::kThreads},
-                                                  {"mapped", DatasetIo::kMapped}}};
 
 template <class T, std::size_t n>
 std::string word_of(const Words<T, n>& words, T value) {

@@ -14,8 +14,8 @@
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
+#include "engine/config_words.h"
 #include "engine/devices.h"
-#include "engine/model_words.h"
 #include "storage/byte_size.h"
 #include "storage/errors.h"
 

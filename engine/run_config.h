@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/dataset_io.h"
 #include "engine/model.h"
 #include "kernels/backend.h"
 #include "sched/plan.h"
@@ -16,14 +17,6 @@ enum class LrSchedule {
   kConstant,
   kCosine,  // lr (1 + cos(pi (epoch - 1) / (epochs - 1))) / 2: lr in the first epoch, 0 in the last
   kStep,    // a tenth once half of the epochs are done, a hundredth once three quarters are
-};
-
-// How a dataset is read (engine/dataset_io.h).
-enum class DatasetIo {
-  kAuto,     // mapped where mapping_pays(), else past the page cache: io_uring, or threads
-  kUring,    // past the page cache by io_uring
-  kThreads,  // past the page cache by threads
-  kMapped,   // where it lies, in a mapping; scratch as with kAuto
 };
 
 struct RunConfig {

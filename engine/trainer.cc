@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/config_words.h"
 #include "engine/metrics.h"
-#include "engine/model_words.h"
 #include "storage/errors.h"
 
 namespace ooc {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/build_model.h"
 #include "engine/epoch_choice.h"
 #include "engine/metrics.h"
 #include "kernels/blas_core.h"

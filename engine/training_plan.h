@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,21 +11,13 @@
 #include "engine/model_program.h"
 #include "engine/once.h"
 #include "engine/program_run.h"
+#include "engine/run_budget.h"
 #include "engine/run_config.h"
 
 namespace ooc {
 
 // The first section of an epoch's plan.
 inline constexpr int kTraining = 0;
-
-// What a run may take.
-struct RunBudget {
-  std::int64_t host_bytes = 0;      // of the whole process; 0: no limit
-  std::int64_t resident_bytes = 0;  // of it the process holds already (engine/host_memory.h)
-  std::int64_t device_bytes = 0;    // of a device with memory of its own (plan.device); 0: no limit
-  // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.
-  PlanOptions plan = {};
-};
 
 // What of the two memories is taken beside what a plan gives out.
 struct Reserved {

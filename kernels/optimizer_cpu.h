@@ -1,7 +1,7 @@
 // Optimiser steps on the CPU.
 #pragma once
 
-#include "kernels/backend.h"
+#include "kernels/optimizer.h"
 
 namespace ooc::cpu {
 

@@ -9,7 +9,6 @@
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -19,23 +18,10 @@
 #include <functional>
 #include <mutex>
 
+#include "sched/concurrency.h"
 #include "storage/block_file.h"
-#include "storage/tensor_layout.h"
 
 namespace ooc {
-
-// Tasks that are handed out at once, about.
-inline std::int64_t tasks_at_once(std::int64_t workers) {
-  return std::max<std::int64_t>(32, 4 * workers);
-}
-// With more than these no worker waits for the driving thread, which may sleep on. What frees room
-// for transfers meanwhile wakes it itself.
-inline std::int64_t enough_tasks(std::int64_t workers) { return tasks_at_once(workers) / 2; }
-// How far a step of row-wise work, of so many tasks, may be ahead of the first one that isn't done:
-// a plan has memory for what is summed meanwhile.
-inline std::int64_t steps_ahead(std::int64_t workers, std::int64_t tasks) {
-  return ceil_div(tasks_at_once(workers), tasks) + 1;
-}
 
 enum class WaitCause { kReads, kWrites, kWorkers };
 // Of a task: behind those that were given before it, or before those that wait.

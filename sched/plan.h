@@ -16,7 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -239,6 +239,8 @@ struct Plan {
 
 int pass_count(const Plan& plan);                     // over all sections
 std::int64_t worker_scratch_bytes(const Pass& pass);  // of one: whole pages of its own
+// Of a tensor's blocks [first, end): rows unpadded.
+std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end);
 bool lives_in(const Piece& piece, int pass);
 
 // What the plan needs to know of a graph.

@@ -98,7 +98,4 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
                                 const Draft& draft, const std::vector<Timeline>& timelines,
                                 const Kept& residency, Zeros zeros);
 
-// Of a tensor's blocks [first, end): rows unpadded.
-std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end);
-
 }  // namespace ooc

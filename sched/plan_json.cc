@@ -1,4 +1,6 @@
 // The plan as JSON (plan.json).
+#include <nlohmann/json.hpp>
+
 #include "sched/plan_report.h"
 
 namespace ooc {

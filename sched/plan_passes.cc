@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "sched/driver.h"
+#include "sched/concurrency.h"
 #include "sched/plan_stages.h"
-#include "sched/reduction_tree.h"
 #include "storage/errors.h"
 
 namespace ooc {

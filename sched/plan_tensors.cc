@@ -3,7 +3,6 @@
 #include <bit>
 #include <utility>
 
-#include "sched/plan_access.h"
 #include "sched/plan_passes.h"
 #include "sched/plan_stages.h"
 #include "storage/errors.h"

@@ -26,6 +26,17 @@ int pass_count(const Plan& plan) {
   return static_cast<int>(count);
 }
 
+std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end) {
+  const std::int64_t block_rows = tensor.layout.block_rows;
+  const std::int64_t rows = std::min(end * block_rows, tensor.layout.rows) - first * block_rows;
+  std::int64_t stride = 0;
+  for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
+    stride += tensor.layout.slice_stride(slice);
+  }
+  return std::max<std::int64_t>(rows, 0) * stride *
+         static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+}
+
 std::int64_t worker_scratch_bytes(const Pass& pass) {
   return aligned(std::max(pass.scratch_bytes, pass.edge_scratch_bytes));
 }

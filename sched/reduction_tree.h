@@ -1,6 +1,6 @@
 // Sums the partial results of a pass over a fixed binary tree of its row groups, whatever order
 // they finish in: the result depends on the number of leaves alone, and only a few partials are
-// alive at once: most_partials().
+// alive at once: most_partials() of concurrency.h.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,6 @@
 #include "kernels/backend.h"
 
 namespace ooc {
-
-// Partials that are alive at once at most, the result among them, when leaves are begun in order,
-// not more than `workers` are under way at a time, and none is begun so many leaves (`window`)
-// behind one that is.
-std::int64_t most_partials(std::int64_t leaves, std::int64_t workers, std::int64_t window);
 
 // Threads: all methods may be called from many; merging runs outside the lock.
 class ReductionTree {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "storage/checksum.h"
 #include "storage/errors.h"
+#include "storage/json_text.h"
 #include "storage/tensor_layout.h"
 
 namespace ooc {
@@ -19,13 +21,8 @@ constexpr std::string_view kFormatName = "ooc-dataset";
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
-// Paths among the findings may be in any encoding; what is no UTF-8 is replaced.
-std::string text_of(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string checksum_of(const Json& json) {
-  const std::string text = text_of(json, -1);
+  const std::string text = json_text(json);
   return hex(checksum64(std::as_bytes(std::span(text))));
 }
 
@@ -118,17 +115,17 @@ std::string manifest_to_text(const Manifest& manifest) {
   json["order"] = manifest.order;
   json["remapped"] = kIdKindNames[static_cast<std::size_t>(manifest.remapped)];
   if (manifest.remapped == IdKind::kStrings) json["id_bytes"] = manifest.id_bytes;
-  json["transforms"] = manifest.transforms;
-  json["findings"] = manifest.findings;
+  json["transforms"] = Json::parse(manifest.transforms);
+  json["findings"] = Json::parse(manifest.findings);
   for (const auto& [name, info] : manifest.files) {
     json["files"][name] = {{"bytes", info.bytes}, {"index_checksum", hex(info.index_checksum)}};
   }
   json["checksum"] = checksum_of(json);
-  return text_of(json, 2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 bool manifest_text_is_canonical(const std::string& text) {
-  return text_of(Json::parse(text), 2) + "\n" == text;
+  return json_text(Json::parse(text), 2) + "\n" == text;
 }
 
 Manifest manifest_from_text(const std::string& text, const std::string& path) {
@@ -181,8 +178,8 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.order = json.at("order");
     manifest.remapped = id_kind_of(json.value("remapped", "none"), path);  // absent: made before
     if (manifest.remapped == IdKind::kStrings) manifest.id_bytes = count(json.at("id_bytes"));
-    manifest.transforms = json.at("transforms");
-    manifest.findings = json.at("findings");
+    manifest.transforms = json_text(json.at("transforms"));
+    manifest.findings = json_text(json.at("findings"));
     for (const auto& [name, info] : json.at("files").items()) {
       const auto index_checksum = info.at("index_checksum").get<std::string>();
       manifest.files[name] = {static_cast<std::uint64_t>(count(info.at("bytes"))),

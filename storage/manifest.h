@@ -4,7 +4,6 @@
 
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -41,9 +40,9 @@ struct Manifest {
   std::int64_t split_counts[3] = {0, 0, 0};
   std::string order = "natural";
   IdKind remapped = IdKind::kDense;
-  std::int64_t id_bytes = 0;          // of all ids together, where they are strings
-  nlohmann::ordered_json transforms;  // what import was asked for
-  nlohmann::ordered_json findings;    // what it found
+  std::int64_t id_bytes = 0;      // of all ids together, where they are strings
+  std::string transforms = "{}";  // what import was asked for, as JSON
+  std::string findings = "{}";    // what it found, as JSON
   std::map<std::string, ChunkFileInfo> files;
   std::string checksum;  // identifies the dataset; set where a manifest was read
 };

@@ -1,6 +1,7 @@
 #include "storage/vertex_tensor.h"
 
 #include <fmt/format.h>
+#include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
@@ -62,12 +63,19 @@ std::vector<std::uint64_t> vertex_chunk_bytes(const TensorLayout& layout, DType 
   return bytes;
 }
 
+struct VertexTensorWriter::SliceRows {
+  tbb::enumerable_thread_specific<AlignedVector<std::byte>> of_threads;
+};
+
 VertexTensorWriter::VertexTensorWriter(FileSystem& files, const std::string& path, DType dtype,
                                        const TensorLayout& layout)
     : layout_(layout),
       element_bytes_(dtype_bytes(dtype)),
       blocks_per_chunk_(vertex_blocks_per_chunk(layout, dtype)),
+      slice_rows_(std::make_unique<SliceRows>()),
       file_(files, path, shape_of(layout, dtype), vertex_chunk_bytes(layout, dtype)) {}
+
+VertexTensorWriter::~VertexTensorWriter() = default;
 
 void VertexTensorWriter::append_rows(const void* data, std::int64_t row_count) {
   OOC_CHECK(next_row_ + row_count <= layout_.rows);
@@ -99,7 +107,7 @@ void VertexTensorWriter::append_piece(const Piece& piece, const std::byte* rows)
       static_cast<std::size_t>(layout_.slice_stride(piece.slice)) * element_bytes_;
   const auto column = static_cast<std::size_t>(piece.slice * kSliceWidth) * element_bytes_;
   const auto count = static_cast<std::size_t>(piece.count);
-  AlignedVector<std::byte>& slice_rows = slice_rows_.local();
+  AlignedVector<std::byte>& slice_rows = slice_rows_->of_threads.local();
   slice_rows.resize(out_row_bytes * count);
   if (out_row_bytes > copy_bytes) std::fill(slice_rows.begin(), slice_rows.end(), std::byte{0});
   for (std::size_t row = 0; row < count; ++row) {

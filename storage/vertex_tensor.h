@@ -3,8 +3,6 @@
 // cover as many blocks as make about 1 MiB.
 #pragma once
 
-#include <tbb/enumerable_thread_specific.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +19,7 @@ class VertexTensorWriter {
  public:
   VertexTensorWriter(FileSystem& files, const std::string& path, DType dtype,
                      const TensorLayout& layout);
+  ~VertexTensorWriter();
   // `data`: row-major, layout.cols elements of dtype a row, no padding.
   void append_rows(const void* data, std::int64_t row_count);
   ChunkFileInfo finish();  // every row must be there
@@ -37,7 +36,8 @@ class VertexTensorWriter {
   std::size_t element_bytes_;
   std::int64_t blocks_per_chunk_;
   std::int64_t next_row_ = 0;
-  tbb::enumerable_thread_specific<AlignedVector<std::byte>> slice_rows_;
+  struct SliceRows;  // of each thread
+  std::unique_ptr<SliceRows> slice_rows_;
   ChunkFileWriter file_;
 };
 

@@ -4,7 +4,6 @@
 // takes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -17,6 +16,11 @@
 #include <vector>
 
 #include "bin/cli/text.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace ooc::cli {
 

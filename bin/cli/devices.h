@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bin/cli/command.h"
-#include "engine/model_words.h"
+#include "engine/config_words.h"
 
 namespace ooc::cli {
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "storage/byte_size.h"
+#include "storage/json_text.h"
 
 namespace ooc::cli {
 namespace {
@@ -21,11 +23,6 @@ std::string with_separators(std::int64_t count) {
   return text;
 }
 
-// Paths may be in any encoding; what is no UTF-8 is replaced.
-std::string json_text(const Facts& facts, int indent) {
-  return facts.dump(indent, ' ', false, Facts::error_handler_t::replace);
-}
-
 bool is_size(const std::string& name) {
   return name.ends_with("_bytes") || name.starts_with("bytes_");
 }
@@ -36,7 +33,7 @@ std::string value_text(const Facts& value, bool size) {
   if (value.is_number() && size) return format_byte_size(value.get<std::int64_t>());
   if (value.is_number_integer()) return with_separators(value.get<std::int64_t>());
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return json_text(value, -1);
+  return json_text(value);
 }
 
 void append_text(const Facts& facts, std::size_t indent, bool sizes, std::string& text) {

@@ -1,7 +1,7 @@
 // Results on stdout: the same facts as JSON or as text for people.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace ooc::cli {

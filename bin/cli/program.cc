@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <boost/core/demangle.hpp>
 #include <cerrno>
 #include <csignal>

@@ -1,5 +1,7 @@
 #include "storage/import/findings.h"
 
+#include <nlohmann/json.hpp>
+
 namespace ooc {
 
 nlohmann::ordered_json findings_to_json(const Findings& findings) {

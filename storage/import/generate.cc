@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "storage/dataset_writer.h"
 #include "storage/errors.h"
@@ -15,6 +16,7 @@
 #include "storage/import/import_memory.h"
 #include "storage/import/importer.h"
 #include "storage/import/vertex_order.h"
+#include "storage/json_text.h"
 
 namespace ooc {
 namespace {
@@ -200,9 +202,10 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   writer.write_ids({});
 
   Manifest& manifest = writer.manifest();
-  manifest.transforms = {{"generated", kGraphKindNames[static_cast<std::size_t>(options.kind)]},
-                         {"seed", options.seed}};
-  manifest.findings = findings_to_json(findings);
+  manifest.transforms =
+      json_text({{"generated", kGraphKindNames[static_cast<std::size_t>(options.kind)]},
+                 {"seed", options.seed}});
+  manifest.findings = json_text(findings_to_json(findings));
   control.check();
   writer.commit();
   return findings;

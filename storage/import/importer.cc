@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "storage/dataset_writer.h"
@@ -17,6 +18,7 @@
 #include "storage/import/remap.h"
 #include "storage/import/table_reader.h"
 #include "storage/import/vertex_values.h"
+#include "storage/json_text.h"
 
 namespace ooc {
 namespace {
@@ -328,22 +330,22 @@ class Import {
 
   void describe(Manifest& manifest) const {
     manifest.order = name_of(kVertexOrderNames, options_.order);
-    manifest.transforms = {
+    nlohmann::ordered_json transforms = {
         {"undirected", options_.edges.undirected},
         {"self_loops", name_of(kSelfLoopsNames, options_.edges.self_loops)},
         {"coalesce", name_of(kCoalesceNames, options_.edges.coalesce)},
         {"feature_norm", name_of(kFeatureNormNames, options_.feature_norm)},
     };
     if (const auto& shares = options_.split_shares) {
-      manifest.transforms["split"] =
-          fmt::format("{}/{}/{}", shares->train, shares->valid, shares->test);
-      manifest.transforms["split_seed"] = options_.split_seed;
+      transforms["split"] = fmt::format("{}/{}/{}", shares->train, shares->valid, shares->test);
+      transforms["split_seed"] = options_.split_seed;
     }
-    if (options_.order == VertexOrder::kRandom) manifest.transforms["seed"] = options_.seed;
+    if (options_.order == VertexOrder::kRandom) transforms["seed"] = options_.seed;
+    manifest.transforms = json_text(transforms);
     if (manifest.edges.data.types) {
       manifest.edge_types = std::max<std::int64_t>(1, table_edges_->largest_type() + 1);
     }
-    manifest.findings = findings_to_json(findings_);
+    manifest.findings = json_text(findings_to_json(findings_));
   }
 
   FileSystem& files_;

@@ -1,5 +1,6 @@
 #include "bin/cli/command.h"
 
+#include <CLI/CLI.hpp>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <string>

@@ -1,6 +1,7 @@
 #include "bin/cli/facts.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 namespace ooc::cli {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/model.h"
+#include "engine/build_model.h"
 #include "engine/model_program.h"
 #include "engine/row_operators.h"
 #include "tests/engine/graph_harness.h"

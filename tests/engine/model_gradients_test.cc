@@ -1,4 +1,5 @@
 // Every model's gradients, through its loss, against central differences.
+#include "engine/build_model.h"
 #include "engine/model_library.h"
 #include "engine/model_program.h"
 #include "engine/rewrites.h"

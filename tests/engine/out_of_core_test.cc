@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "engine/config_words.h"
 #include "engine/inference.h"
-#include "engine/model_words.h"
 #include "storage/errors.h"
 #include "tests/engine/tiny_training.h"
 

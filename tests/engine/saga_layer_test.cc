@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "engine/model.h"
+#include "engine/build_model.h"
 #include "engine/model_library.h"
 #include "storage/errors.h"
 

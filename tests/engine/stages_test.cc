@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "engine/build_model.h"
 #include "engine/gradients.h"
-#include "engine/model.h"
 
 using namespace ooc;
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "storage/checksum.h"
 #include "storage/edge_file.h"
@@ -175,8 +176,8 @@ std::vector<std::string> manifest_seeds() {
   manifest.classes = 3;
   manifest.split_counts[0] = 5;
   manifest.files["edges.in"] = {4096, 77};
-  manifest.transforms = {{"undirected", true}};
-  manifest.findings = {{"vertices", 100}, {"warnings", {"a", "b"}}};
+  manifest.transforms = R"({"undirected": true})";
+  manifest.findings = R"({"vertices": 100, "warnings": ["a", "b"]})";
   Manifest named = manifest;
   named.remapped = IdKind::kStrings;
   named.id_bytes = 700;
