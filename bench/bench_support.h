@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu_backend.h"
-#include "kernels/matrix_view.h"
-#include "storage/tensor_layout.h"
+#include "kernels/device/cpu_backend.h"
+#include "kernels/spec/matrix_view.h"
+#include "storage/format/tensor_layout.h"
 
 namespace ooc::bench {
 

@@ -1,5 +1,6 @@
-// Reads every chunk of a dataset's file through storage/direct_chunk_reader.h, a number of them at
-// once, and prints what it took as one line of JSON. bench/direct_reads.py runs it beside fio.
+// Reads every chunk of a dataset's file through storage/stores/direct_chunk_reader.h, a number of
+// them at once, and prints what it took as one line of JSON. bench/direct_reads.py runs it beside
+// fio.
 //
 //   direct_read_bench DATASET/features tensor --depth 8 [--threads] [--verify] [--passes N]
 //   direct_read_bench DATASET/edges.in edges --list     the chunks' offsets and bytes
@@ -17,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/host_buffer.h"
-#include "storage/direct_chunk_reader.h"
+#include "kernels/device/host_buffer.h"
+#include "storage/stores/direct_chunk_reader.h"
 
 namespace ooc::bench {
 namespace {

@@ -8,10 +8,10 @@
 #include <cmath>
 
 #include "bench/bench_support.h"
-#include "kernels/edge_kernel_cpu.h"
-#include "kernels/gather_cpu.h"
-#include "kernels/row_kernels.h"
-#include "storage/tile.h"
+#include "kernels/edges/edge_kernel_cpu.h"
+#include "kernels/edges/gather_cpu.h"
+#include "kernels/spec/row_kernels.h"
+#include "storage/format/tile.h"
 
 namespace ooc::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "bench/bench_support.h"
-#include "kernels/blas.h"
-#include "kernels/blas_core.h"
+#include "kernels/dense/blas.h"
+#include "kernels/dense/blas_core.h"
 
 namespace ooc::bench {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/import/csv.h"
-#include "storage/import/mtx.h"
+#include "storage/import/formats/csv.h"
+#include "storage/import/formats/mtx.h"
 
 namespace ooc::bench {
 namespace {

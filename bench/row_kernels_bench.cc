@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "bench/bench_support.h"
-#include "kernels/row_kernels.h"
+#include "kernels/spec/row_kernels.h"
 
 namespace ooc::bench {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::int64_t kRows = 2048;
 constexpr std::int64_t kHeads = 8;
 constexpr std::int64_t kTypes = 4;
 
-// The extent of a letter of kernels/row_kernels.h where d has `cols` columns.
+// The extent of a letter of kernels/spec/row_kernels.h where d has `cols` columns.
 std::int64_t extent_of(char letter, std::int64_t cols) {
   switch (letter) {
     case 'n':

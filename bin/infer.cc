@@ -9,14 +9,14 @@
 #include "bin/cli/devices.h"
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
-#include "engine/dataset_io.h"
-#include "engine/devices.h"
-#include "engine/host_memory.h"
-#include "engine/inference.h"
-#include "engine/model_words.h"
-#include "engine/run_directory.h"
-#include "storage/errors.h"
-#include "storage/result_file.h"
+#include "engine/infer/inference.h"
+#include "engine/machine/dataset_io.h"
+#include "engine/machine/devices.h"
+#include "engine/machine/host_memory.h"
+#include "engine/model/parts/words.h"
+#include "engine/train/run_directory.h"
+#include "storage/base/errors.h"
+#include "storage/dataset/result_file.h"
 
 namespace ooc {
 namespace {

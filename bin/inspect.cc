@@ -11,10 +11,10 @@
 #include "bin/cli/program.h"
 #include "bin/inspect_machine.h"
 #include "bin/inspect_model.h"
-#include "engine/model_words.h"
-#include "engine/run_directory.h"
-#include "storage/dataset.h"
-#include "storage/errors.h"
+#include "engine/model/parts/words.h"
+#include "engine/train/run_directory.h"
+#include "storage/base/errors.h"
+#include "storage/dataset/dataset.h"
 
 namespace ooc {
 namespace {

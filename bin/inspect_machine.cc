@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/devices.h"
-#include "engine/host_memory.h"
-#include "engine/machine_rates.h"
-#include "kernels/blas_core.h"
-#include "storage/block_file.h"
+#include "engine/machine/devices.h"
+#include "engine/machine/host_memory.h"
+#include "engine/machine/machine_rates.h"
+#include "kernels/dense/blas_core.h"
+#include "storage/io/block_file.h"
 
 namespace ooc {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bin/cli/facts.h"
-#include "engine/model_library.h"
-#include "engine/model_report.h"
+#include "engine/model/library.h"
+#include "engine/model/report.h"
 
 namespace ooc {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bin/cli/command.h"
-#include "engine/model.h"
+#include "engine/model/parts/model.h"
 
 namespace ooc {
 

@@ -6,8 +6,8 @@
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/prep_commands.h"
-#include "storage/dataset_export.h"
-#include "storage/errors.h"
+#include "storage/base/errors.h"
+#include "storage/dataset/dataset_export.h"
 #include "storage/import/import_memory.h"
 
 namespace ooc {

@@ -3,9 +3,9 @@
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/prep_commands.h"
-#include "storage/import/features_input.h"
 #include "storage/import/generate.h"
 #include "storage/import/import_memory.h"
+#include "storage/import/rows/features_input.h"
 
 namespace ooc {
 

@@ -11,9 +11,9 @@
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/prep_commands.h"
-#include "storage/errors.h"
+#include "storage/base/errors.h"
+#include "storage/import/formats/ogb.h"
 #include "storage/import/importer.h"
-#include "storage/import/ogb.h"
 
 namespace ooc {
 namespace {

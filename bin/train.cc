@@ -1,5 +1,5 @@
-// ooc-train: trains a model on a dataset. The main path goes on in engine/training_run.cc and
-// engine/trainer.cc.
+// ooc-train: trains a model on a dataset. The main path goes on in engine/train/training_run.cc and
+// engine/train/trainer.cc.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -11,11 +11,11 @@
 #include "bin/cli/threads.h"
 #include "bin/train_graph.h"
 #include "bin/train_options.h"
-#include "engine/dataset_io.h"
-#include "engine/devices.h"
-#include "engine/model_library.h"
-#include "engine/seed_runs.h"
-#include "storage/errors.h"
+#include "engine/machine/dataset_io.h"
+#include "engine/machine/devices.h"
+#include "engine/model/library.h"
+#include "engine/train/seed_runs.h"
+#include "storage/base/errors.h"
 
 namespace ooc {
 namespace {

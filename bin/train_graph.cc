@@ -8,9 +8,9 @@
 #include <optional>
 #include <sstream>
 
-#include "storage/errors.h"
+#include "storage/base/errors.h"
+#include "storage/format/tile.h"
 #include "storage/import/importer.h"
-#include "storage/tile.h"
 
 namespace ooc {
 namespace {

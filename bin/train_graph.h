@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "engine/model.h"
-#include "engine/task.h"
-#include "sched/plan.h"
+#include "engine/model/parts/model.h"
+#include "engine/model/parts/task.h"
+#include "sched/plan/plan.h"
 
 namespace ooc {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "bin/cli/devices.h"
-#include "engine/build_model.h"
-#include "engine/config_words.h"
-#include "engine/model_library.h"
-#include "engine/rewrites.h"
-#include "storage/dataset.h"
-#include "storage/errors.h"
+#include "engine/model/build.h"
+#include "engine/model/library.h"
+#include "engine/rewrite/rewrites.h"
+#include "engine/train/config_words.h"
+#include "storage/base/errors.h"
+#include "storage/dataset/dataset.h"
 
 namespace ooc {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bin/cli/program.h"
-#include "engine/run_config.h"
+#include "engine/train/run_config.h"
 
 namespace ooc {
 

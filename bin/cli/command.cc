@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "bin/cli/config_file.h"
-#include "storage/byte_size.h"
-#include "storage/closest.h"
-#include "storage/errors.h"
-#include "storage/file.h"
+#include "storage/base/byte_size.h"
+#include "storage/base/closest.h"
+#include "storage/base/errors.h"
+#include "storage/io/file.h"
 
 namespace ooc::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include "storage/errors.h"
-#include "storage/file.h"
+#include "storage/base/errors.h"
+#include "storage/io/file.h"
 
 namespace ooc::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bin/cli/command.h"
-#include "engine/config_words.h"
+#include "engine/train/config_words.h"
 
 namespace ooc::cli {
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "storage/byte_size.h"
-#include "storage/json_text.h"
+#include "storage/base/byte_size.h"
+#include "storage/base/json_text.h"
 
 namespace ooc::cli {
 namespace {

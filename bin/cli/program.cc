@@ -15,8 +15,8 @@
 #include <typeinfo>
 
 #include "bin/cli/required_vectors.h"
-#include "storage/errors.h"
-#include "storage/file.h"
+#include "storage/base/errors.h"
+#include "storage/io/file.h"
 
 namespace ooc::cli {
 namespace {

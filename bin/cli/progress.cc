@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "bin/cli/text.h"
-#include "storage/byte_size.h"
+#include "storage/base/byte_size.h"
 
 namespace ooc::cli {
 namespace {

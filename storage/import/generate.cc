@@ -7,16 +7,16 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "storage/dataset_writer.h"
-#include "storage/errors.h"
-#include "storage/import/counter_random.h"
-#include "storage/import/distinct_edges.h"
-#include "storage/import/edge_import.h"
-#include "storage/import/feature_writer.h"
+#include "storage/base/counter_random.h"
+#include "storage/base/errors.h"
+#include "storage/base/json_text.h"
+#include "storage/dataset/dataset_writer.h"
+#include "storage/import/edges/distinct_edges.h"
+#include "storage/import/edges/edge_import.h"
 #include "storage/import/import_memory.h"
 #include "storage/import/importer.h"
-#include "storage/import/vertex_order.h"
-#include "storage/json_text.h"
+#include "storage/import/rows/vertex_order.h"
+#include "storage/import/values/feature_writer.h"
 
 namespace ooc {
 namespace {

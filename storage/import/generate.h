@@ -19,11 +19,11 @@
 #include <string>
 #include <string_view>
 
-#include "storage/control.h"
-#include "storage/edge_file.h"
-#include "storage/import/distinct_edges.h"
-#include "storage/import/findings.h"
-#include "storage/tensor_layout.h"
+#include "storage/base/control.h"
+#include "storage/format/edge_file.h"
+#include "storage/format/tensor_layout.h"
+#include "storage/import/edges/distinct_edges.h"
+#include "storage/import/values/findings.h"
 
 namespace ooc {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "storage/import/counter_random.h"
+#include "storage/base/counter_random.h"
 #include "storage/import/generate.h"
 
 namespace ooc {

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "storage/byte_size.h"
-#include "storage/errors.h"
+#include "storage/base/byte_size.h"
+#include "storage/base/errors.h"
 
 namespace ooc {
 namespace {
@@ -50,10 +50,9 @@ void ImportMemory::take(std::int64_t bytes, std::string_view what) {
   free_ -= bytes;
   if (free_ >= kLeastBuffers) return;
   const std::int64_t needed = (total_ - free_ + kLeastBuffers + kMiB - 1) / kMiB;
-  throw BudgetError(
-      fmt::format("{} takes {} of the memory", what, format_byte_size(bytes)),
-      fmt::format("--memory {}", format_byte_size(total_)),
-      fmt::format("give --memory {}MiB or more", needed));
+  throw BudgetError(fmt::format("{} takes {} of the memory", what, format_byte_size(bytes)),
+                    fmt::format("--memory {}", format_byte_size(total_)),
+                    fmt::format("give --memory {}MiB or more", needed));
 }
 
 }  // namespace ooc

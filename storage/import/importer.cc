@@ -8,17 +8,17 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "storage/dataset_writer.h"
-#include "storage/errors.h"
-#include "storage/import/edge_import.h"
-#include "storage/import/edge_source.h"
-#include "storage/import/feature_writer.h"
-#include "storage/import/id_table.h"
+#include "storage/base/errors.h"
+#include "storage/base/json_text.h"
+#include "storage/dataset/dataset_writer.h"
+#include "storage/import/edges/edge_import.h"
+#include "storage/import/edges/edge_source.h"
+#include "storage/import/edges/remap.h"
+#include "storage/import/formats/table_reader.h"
+#include "storage/import/ids/id_table.h"
 #include "storage/import/import_memory.h"
-#include "storage/import/remap.h"
-#include "storage/import/table_reader.h"
-#include "storage/import/vertex_values.h"
-#include "storage/json_text.h"
+#include "storage/import/values/feature_writer.h"
+#include "storage/import/values/vertex_values.h"
 
 namespace ooc {
 namespace {

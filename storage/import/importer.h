@@ -1,9 +1,9 @@
 // `ooc-prep import`: users' arrays become a dataset.
 //
 // Works within a given memory, whatever the size of the input: edges are sorted outside memory, in
-// both directions, and joined (storage/edge_join.h); features stream. Held all the time are a label
-// and a split for each vertex and, with an order, 8 bytes. What the input holds is checked before
-// the dataset appears under its name; a failure leaves nothing.
+// both directions, and joined (storage/edges/edge_join.h); features stream. Held all the time are a
+// label and a split for each vertex and, with an order, 8 bytes. What the input holds is checked
+// before the dataset appears under its name; a failure leaves nothing.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 #include <string>
 #include <string_view>
 
-#include "storage/control.h"
-#include "storage/edge_transforms.h"
-#include "storage/import/features_input.h"
-#include "storage/import/findings.h"
-#include "storage/import/inputs.h"
-#include "storage/import/random_split.h"
-#include "storage/import/vertex_order.h"
-#include "storage/tensor_layout.h"
+#include "storage/base/control.h"
+#include "storage/edges/edge_transforms.h"
+#include "storage/format/tensor_layout.h"
+#include "storage/import/formats/inputs.h"
+#include "storage/import/rows/features_input.h"
+#include "storage/import/rows/vertex_order.h"
+#include "storage/import/values/findings.h"
+#include "storage/import/values/random_split.h"
 
 namespace ooc {
 

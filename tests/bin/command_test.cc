@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/errors.h"
+#include "storage/base/errors.h"
 #include "tests/support/fake_file_system.h"
 
 namespace ooc::cli {

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from programs import ProgramTest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "storage"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "storage/dataset"))
 from read_dataset import read_dataset  # noqa: E402
 
 SPLITS = ("train_idx", "valid_idx", "test_idx")

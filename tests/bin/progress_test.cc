@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bin/cli/text.h"
-#include "storage/closest.h"
+#include "storage/base/closest.h"
 
 namespace ooc::cli {
 namespace {

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/gradients.h"
-#include "engine/graph_inputs.h"
-#include "engine/model_program.h"
-#include "engine/stages.h"
-#include "kernels/cpu_backend.h"
-#include "sched/executor.h"
+#include "engine/graph/gradients.h"
+#include "engine/lower/stages.h"
+#include "engine/model/program.h"
+#include "engine/train/graph_inputs.h"
+#include "kernels/device/cpu_backend.h"
+#include "sched/run/executor.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/memory_tensor.h"
 #include "tests/support/tiny_dataset.h"

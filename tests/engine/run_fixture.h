@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/training_run.h"
-#include "kernels/cpu_backend.h"
+#include "engine/train/training_run.h"
+#include "kernels/device/cpu_backend.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
 

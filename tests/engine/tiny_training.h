@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "engine/trainer.h"
-#include "kernels/cpu_backend.h"
-#include "kernels/virtual_device.h"
+#include "engine/train/trainer.h"
+#include "kernels/device/cpu_backend.h"
+#include "kernels/device/virtual_device.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/poisoned_map.h"
 #include "tests/support/tiny_dataset.h"

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "storage/checksum.h"
-#include "storage/edge_file.h"
-#include "storage/manifest.h"
-#include "storage/vertex_tensor.h"
+#include "storage/base/checksum.h"
+#include "storage/format/edge_file.h"
+#include "storage/format/manifest.h"
+#include "storage/format/vertex_tensor.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/edge_files.h"
 #include "tests/support/fake_file_system.h"

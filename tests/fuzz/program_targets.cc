@@ -1,5 +1,5 @@
-#include "engine/model_library.h"
-#include "engine/model_report.h"
+#include "engine/model/library.h"
+#include "engine/model/report.h"
 #include "tests/fuzz/targets.h"
 
 namespace ooc::fuzz {

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "storage/hdf5_file.h"
-#include "storage/import/features_input.h"
-#include "storage/import/id_table.h"
-#include "storage/import/labels_input.h"
-#include "storage/import/table_reader.h"
+#include "storage/import/formats/table_reader.h"
+#include "storage/import/ids/id_table.h"
+#include "storage/import/rows/features_input.h"
+#include "storage/import/values/labels_input.h"
+#include "storage/io/hdf5_file.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/fake_file_system.h"
 #include "tests/support/input_files.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/errors.h"
+#include "storage/base/errors.h"
 
 namespace ooc::fuzz {
 

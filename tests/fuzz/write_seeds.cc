@@ -2,7 +2,7 @@
 // them.
 #include <cstdio>
 
-#include "storage/file.h"
+#include "storage/io/file.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/input_files.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <variant>
 
-#include "kernels/cpu_backend.h"
-#include "kernels/row_kernels.h"
+#include "kernels/device/cpu_backend.h"
+#include "kernels/spec/row_kernels.h"
 #include "tests/kernels/sliced_matrix.h"
 
 namespace ooc::testing {

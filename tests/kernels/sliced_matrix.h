@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
-#include "kernels/matrix_view.h"
-#include "kernels/operator.h"
-#include "storage/tensor_layout.h"
+#include "kernels/spec/matrix_view.h"
+#include "kernels/spec/operator.h"
+#include "storage/format/tensor_layout.h"
 
 namespace ooc::testing {
 

@@ -18,15 +18,15 @@ FLAGS = ("-std=c++20", "-O1", "-march=armv8-a+crypto", "-fno-trapping-math", "-f
          "-Wall", "-Wextra", "-Werror=return-type", "-DFMT_SHARED", "-DSPDLOG_COMPILED_LIB",
          "-DSPDLOG_FMT_EXTERNAL", "-DHWY_DISABLE_PCLMUL_AES")
 OPENBLAS = pathlib.Path("/usr/include/x86_64-linux-gnu/openblas-serial")
-OTHERS = ("bin/cli/required_vectors.cc", "storage/block_file_mapped.cc",
-          "storage/mapping_faults.cc", "storage/half.cc")
+OTHERS = ("bin/cli/required_vectors.cc", "storage/io/block_file_mapped.cc",
+          "storage/io/mapping_faults.cc", "storage/base/half.cc")
 
 
 def main(root):
     if shutil.which(COMPILER) is None or not OPENBLAS.is_dir():
         print(f"skipped: no {COMPILER}, or no headers of OpenBLAS")
         return SKIPPED
-    sources = [*sorted((root / "kernels").glob("*.cc")), *(root / name for name in OTHERS)]
+    sources = [*sorted((root / "kernels").rglob("*.cc")), *(root / name for name in OTHERS)]
     with tempfile.TemporaryDirectory() as directory:
         for name in HEADERS:
             (pathlib.Path(directory) / name).symlink_to(f"/usr/include/{name}")

@@ -1,5 +1,6 @@
 """What the source must look like. The repository's root is the only argument."""
 
+import collections
 import pathlib
 import re
 import sys
@@ -7,16 +8,28 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 
-# Includes go one way: a folder may include itself and what stands before it.
-FOLDERS = ["storage", "kernels", "sched", "engine", "bin"]
+# Includes go one way: a folder may include itself and what stands before it, and so may a folder
+# in it.
+ROOMS = {
+    "storage": ["base", "io", "format", "stores", "edges", "dataset", "import/formats",
+                "import/ids", "import/rows", "import/edges", "import/values", "import"],
+    "kernels": ["spec", "rows", "edges", "dense", "norms", "loss", "optimizer", "device"],
+    "sched": ["workers", "plan", "plan/passes", "plan/liveness", "plan/cost", "plan/residency",
+              "plan/search", "tiers", "stream", "run"],
+    "engine": ["graph", "rewrite", "lower", "machine", "model/parts", "model/saga", "model",
+               "train", "infer"],
+    "bin": ["cli", "."],
+}  # fmt: skip
+FOLDERS = list(ROOMS)
 ALL_FOLDERS = FOLDERS + ["tests", "bench"]
+MAX_FOLDER_FILES = 30
 # The headers of storage/ that code compiled by nvcc may see.
 GROUND_HEADERS = {
-    "storage/byte_size.h",
-    "storage/errors.h",
-    "storage/tensor_layout.h",
-    "storage/tile.h",
-    "storage/types.h",
+    "storage/base/byte_size.h",
+    "storage/base/errors.h",
+    "storage/format/tensor_layout.h",
+    "storage/format/tile.h",
+    "storage/base/types.h",
 }
 HOST_ONLY = re.compile(r"(tbb|oneapi|boost|hdf5|H5\w*|liburing|fmt|spdlog|nlohmann)[./]")
 
@@ -102,6 +115,30 @@ class StyleTest(unittest.TestCase):
                     elif target not in FOLDERS[: rank + 1]:
                         problems.append(f"{name(path)}:{number}: {folder} includes {included}")
         self.report(problems)
+
+    def test_rooms_include_one_way(self):
+        problems = []
+        for folder, rooms in ROOMS.items():
+            rank = {(pathlib.PurePosixPath(folder) / room).as_posix(): at
+                    for at, room in enumerate(rooms)}  # fmt: skip
+            for path in files(CPP, [folder]):
+                here = pathlib.PurePosixPath(name(path)).parent.as_posix()
+                if here not in rank:
+                    problems.append(f"{name(path)}: {here} has no place in ROOMS")
+                    continue
+                for number, included, quoted in includes(path):
+                    target = pathlib.PurePosixPath(included).parent.as_posix()
+                    if quoted and rank.get(target, -1) > rank[here]:
+                        problems.append(f"{name(path)}:{number}: {here} includes {included}")
+        self.report(problems)
+
+    def test_folders_are_small(self):
+        counts = collections.Counter(path.parent for path in files(SOURCE | {".saga", ".json"}))
+        self.report(
+            f"{name(folder)}: {count} files, at most {MAX_FOLDER_FILES}"
+            for folder, count in counts.items()
+            if count > MAX_FOLDER_FILES
+        )
 
     def test_quoted_includes_exist(self):
         self.report(

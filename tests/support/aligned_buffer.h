@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "storage/block_file.h"
+#include "storage/io/block_file.h"
 
 namespace ooc::test {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "storage/edge_file.h"
-#include "storage/import/edge_source.h"
+#include "storage/format/edge_file.h"
+#include "storage/import/edges/edge_source.h"
 
 namespace ooc::test {
 

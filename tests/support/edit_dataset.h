@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/dataset.h"
-#include "storage/half.h"
+#include "storage/base/half.h"
+#include "storage/dataset/dataset.h"
 
 namespace ooc::test {
 

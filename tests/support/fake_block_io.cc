@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "storage/byte_size.h"
+#include "storage/base/byte_size.h"
 
 namespace ooc::test {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/block_transfer.h"
-#include "storage/file.h"
+#include "storage/io/block_transfer.h"
+#include "storage/io/file.h"
 #include "tests/support/aligned_buffer.h"
 
 namespace ooc::test {

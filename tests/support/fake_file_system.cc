@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "storage/errors.h"
+#include "storage/base/errors.h"
 
 namespace ooc::test {
 namespace {

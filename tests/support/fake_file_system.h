@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "storage/file.h"
+#include "storage/io/file.h"
 
 namespace ooc::test {
 
-// Files and directories in memory, with the contract of storage/file.h: an open file keeps its
+// Files and directories in memory, with the contract of storage/io/file.h: an open file keeps its
 // bytes when its name is removed or taken by another. "/" and "." exist from the start.
 // Thread-safe.
 class MemoryFileSystem final : public FileSystem {

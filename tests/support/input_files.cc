@@ -4,7 +4,7 @@
 #include <zip.h>
 #include <zlib.h>
 
-#include "storage/errors.h"
+#include "storage/base/errors.h"
 
 namespace ooc::test {
 

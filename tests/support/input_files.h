@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "storage/file.h"
-#include "storage/import/table_reader.h"
+#include "storage/import/formats/table_reader.h"
+#include "storage/io/file.h"
 
 namespace ooc::test {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "storage/scratch_tensor.h"
+#include "storage/stores/scratch_tensor.h"
 #include "tests/support/aligned_buffer.h"
 
 namespace ooc::test {

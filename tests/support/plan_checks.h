@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sched/plan.h"
+#include "sched/plan/plan.h"
 #include "tests/support/plan_programs.h"
 
 namespace ooc::test {

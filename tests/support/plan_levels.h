@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "sched/plan_residency.h"
+#include "sched/plan/liveness/problem.h"
 #include "tests/support/plan_programs.h"
 
 namespace ooc::test {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "storage/tensor_layout.h"
+#include "storage/format/tensor_layout.h"
 
 namespace ooc::test {
 namespace {

@@ -1,7 +1,7 @@
 // Memory for what edges read and make of a part.
 #pragma once
 
-#include "sched/plan.h"
+#include "sched/plan/plan.h"
 
 namespace ooc::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sched/plan.h"
+#include "sched/plan/plan.h"
 
 namespace ooc::test {
 

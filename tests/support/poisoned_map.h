@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/errors.h"
+#include "storage/base/errors.h"
 #include "tests/support/aligned_buffer.h"
 
 namespace ooc::test {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "storage/edge_file.h"
+#include "storage/format/edge_file.h"
 
 namespace ooc::test {
 

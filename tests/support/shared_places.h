@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "sched/plan.h"
+#include "sched/plan/plan.h"
 
 namespace ooc::test {
 

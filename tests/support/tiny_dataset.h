@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/dataset_writer.h"
+#include "storage/dataset/dataset_writer.h"
 #include "tests/support/fake_file_system.h"
 #include "tests/support/random_graph.h"
 

@@ -1,0 +1,43 @@
+// Applies a trained model to a dataset: logits, classes or embeddings, in the original vertex
+// order.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "engine/train/checkpoint.h"
+#include "engine/train/training_plan.h"
+#include "kernels/device/backend.h"
+#include "storage/dataset/dataset.h"
+#include "storage/io/block_file.h"
+
+namespace ooc {
+
+enum class Output {
+  kLogits,      // fp32 [V, classes]; [V, 1] of a binary task
+  kClasses,     // int64 [V]: the class of the largest logit, the lowest of equal ones; of a binary
+                // task 1 where the logit is above 0. Multi-label: uint8 [V, classes], 1 likewise
+  kEmbeddings,  // fp32 [V, hidden]: the last hidden layer
+};
+
+struct InferenceOptions {
+  Output output = Output::kLogits;
+  std::string path;           // .npy or .h5
+  RunBudget budget = {};      // its workers are those of the thread arena that calls
+  std::string scratch = ".";  // directory for what doesn't fit memory
+  bool may_map = false;       // the dataset, instead of reading it by `io`, where that pays
+};
+
+struct InferenceResult {
+  Scores scores;  // the run's metric of the dataset's splits; NaN without labels or splits
+};
+
+// Writes the file, and the ids of its rows where they were remapped
+// (storage/dataset/result_file.h). DataError where the model doesn't fit the dataset (feature
+// columns); UsageError where the model has no hidden layer; BudgetError where it doesn't fit the
+// budget; Interrupted if `stop` was set, with nothing left.
+InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
+                              const Dataset& dataset, const Checkpoint& checkpoint,
+                              const InferenceOptions& options, const std::atomic<bool>* stop);
+
+}  // namespace ooc

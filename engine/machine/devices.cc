@@ -1,0 +1,90 @@
+#include "engine/machine/devices.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/machine/host_memory.h"
+#include "engine/machine/machine_rates.h"
+#include "kernels/device/cpu_backend.h"
+#include "kernels/device/virtual_device.h"
+#include "storage/base/byte_size.h"
+#include "storage/io/file.h"
+
+namespace ooc {
+namespace {
+
+// The nearest directory above a path, or it itself, that is there.
+std::string existing(FileSystem& files, std::string path) {
+  while (!files.is_directory(path)) path = parent_path(path);
+  return path;
+}
+
+}  // namespace
+
+bool has_own_memory(const std::string& devices) { return devices == "cpu:1"; }
+
+bool is_device(const std::string& devices) {
+  return devices == "auto" || devices == "cpu" || has_own_memory(devices);
+}
+
+RunBudget budget_of(const std::string& devices, const std::string& host_memory,
+                    const std::string& device_memory) {
+  RunBudget budget;
+  budget.host_bytes = host_memory_of(host_memory);
+  budget.resident_bytes = held_host_bytes();
+  budget.plan.device = has_own_memory(devices);
+  if (!budget.plan.device) return budget;
+  budget.device_bytes =
+      device_memory == "auto" ? host_memory_for_us() / 4 : parse_byte_size(device_memory).value();
+  if (host_memory == "auto") {
+    budget.host_bytes = std::max<std::int64_t>(budget.host_bytes - budget.device_bytes, 1);
+  }
+  return budget;
+}
+
+RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
+                          const std::string& device_memory, const std::string& scratch) {
+  constexpr std::int64_t kMeasuring = 512 << 20;
+  FileSystem& files = posix_file_system();
+  RunBudget budget = budget_of(devices, host_memory, device_memory);
+  budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - budget.resident_bytes, 0);
+  const RateOptions rates{existing(files, scratch), budget.plan.workers,
+                          std::min(kMeasuring, left / 2)};
+  budget.plan.rates = machine_rates(files, io, rates, rates_cache());
+  return budget;
+}
+
+void warn_of_kernels(const BlasCore& core) {
+  const char* told = std::getenv("OPENBLAS_CORETYPE");
+  if (told != nullptr && *told != 0 && core.told.empty()) {
+    spdlog::warn("OpenBLAS has no kernels of this name, OPENBLAS_CORETYPE={}; unset it", told);
+  }
+  if (!core.is_below_processor()) return;
+  std::string remedy = "unset OPENBLAS_CORETYPE";
+  if (core.told.empty()) remedy = "build against a newer OpenBLAS";
+  if (!core.wrong.empty()) {
+    remedy = fmt::format("with its {} kernels OpenBLAS multiplies wrong; update it",
+                         fmt::join(core.wrong, ", "));
+  }
+  spdlog::warn("products by {} are slower than need be, this processor has {}; {}",
+               description_of(core), name_of(core.processor_has), remedy);
+}
+
+void log_kernels(const BlasCore& core) {
+  warn_of_kernels(core);
+  spdlog::info("products by {}{}", description_of(core),
+               core.told.empty() ? "" : ", as OPENBLAS_CORETYPE says");
+}
+
+std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget) {
+  if (has_own_memory(devices)) return make_virtual_cpu_device(devices, budget.device_bytes);
+  return make_cpu_backend();
+}
+
+}  // namespace ooc

@@ -1,0 +1,34 @@
+// What a run computes on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/machine/run_budget.h"
+#include "kernels/dense/blas_core.h"
+#include "kernels/device/backend.h"
+#include "storage/io/block_file.h"
+
+namespace ooc {
+
+// What --devices says. auto and cpu: the CPU, whose memory is the host's. cpu:1: the CPU's kernels
+// on memory of a device's own, of which there is as much as --device-memory says.
+bool has_own_memory(const std::string& devices);
+bool is_device(const std::string& devices);
+// What a run may take of the host's memory and the device's, as --host-memory and --device-memory
+// say: sizes (storage/base/byte_size.h) or auto. All of it is the host's where cpu:1 has it: then
+// auto is a quarter of what is free for the device, and the rest for the host.
+RunBudget budget_of(const std::string& devices, const std::string& host_memory,
+                    const std::string& device_memory);
+// The same for as many workers as the thread arena that calls has, with what the machine does in a
+// second (engine/machine/machine_rates.h) where `scratch` lies, or will: a directory.
+RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
+                          const std::string& device_memory, const std::string& scratch);
+// Warns in the log where the kernels of products are below what the processor can do, or others
+// than the user asked for.
+void warn_of_kernels(const BlasCore& core);
+// Says in the log which kernels compute products.
+void log_kernels(const BlasCore& core);
+std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget);
+
+}  // namespace ooc

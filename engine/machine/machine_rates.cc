@@ -1,0 +1,138 @@
+#include "engine/machine/machine_rates.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/machine/rate_probes.h"
+#include "kernels/dense/blas_core.h"
+#include "storage/base/checksum.h"
+#include "storage/base/errors.h"
+
+namespace ooc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Rate {
+  const char* name;
+  double MachineRates::*member;
+};
+constexpr Rate kRates[] = {
+    {"storage_read", &MachineRates::storage_read}, {"storage_write", &MachineRates::storage_write},
+    {"storage_both", &MachineRates::storage_both}, {"gather", &MachineRates::gather},
+    {"elementwise", &MachineRates::elementwise},   {"dropout", &MachineRates::dropout},
+    {"packing", &MachineRates::packing},           {"multiply_adds", &MachineRates::multiply_adds},
+    {"row_sums", &MachineRates::row_sums}};
+
+// A home directory may be shared by machines.
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string cache_path(const BlockIo& io, const RateOptions& options, const std::string& cache) {
+  constexpr int kMethod = 11;  // counts up with every change to what the rates mean
+  struct stat status {};
+  ::stat(options.directory.c_str(), &status);
+  // Little memory holds few requests and few rows: within a factor of two rates are the same.
+  const auto memory = std::bit_width(static_cast<std::uint64_t>(options.memory_bytes));
+  const std::string key = fmt::format("{} {} {} {} {} {} {} {}", kMethod, io.name(), host_name(),
+                                      processor_name(), blas_core().name, options.workers, memory,
+                                      static_cast<std::uint64_t>(status.st_dev));
+  return join_path(cache,
+                   fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
+}
+
+bool read_rates(FileSystem& files, const std::string& path, MachineRates& rates) {
+  try {
+    if (!files.exists(path)) return false;
+    const std::vector<std::byte> bytes = read_file(files, path);
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    const Json json = Json::parse(text, text + bytes.size());
+    for (const Rate& rate : kRates) {
+      double& value = rates.*rate.member;
+      value = json.at(rate.name).get<double>();
+      if (!std::isfinite(value) || value <= 0) return false;
+    }
+    return true;
+  } catch (const std::exception& error) {
+    spdlog::debug("{}: {}", path, error.what());
+    return false;
+  }
+}
+
+void write_rates(FileSystem& files, const std::string& cache, const std::string& path,
+                 const MachineRates& rates) {
+  try {
+    Json json;
+    for (const Rate& rate : kRates) json[rate.name] = rates.*rate.member;
+    const std::string text = json.dump(2) + "\n";
+    files.create_directories(cache);
+    write_file_atomically(files, path, std::as_bytes(std::span(text)));
+  } catch (const Error& error) {
+    spdlog::debug("measured rates are not kept: {}", error.what());
+  }
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+MachineRates measure(RateProbes& probes, const RateOptions& options) {
+  constexpr int kRounds = 5;
+  std::vector<MachineRates> rounds(kRounds);
+  for (MachineRates& round : rounds) probes.measure(options.seconds / kRounds, round);
+  MachineRates rates;
+  for (const Rate& rate : kRates) {
+    std::vector<double> values;
+    for (const MachineRates& round : rounds) values.push_back(round.*rate.member);
+    rates.*rate.member = median(std::move(values));
+  }
+  return rates;
+}
+
+}  // namespace
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "";
+}
+
+MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
+                           const std::string& cache) {
+  const std::string path = cache.empty() ? "" : cache_path(io, options, cache);
+  MachineRates rates;
+  if (!cache.empty() && read_rates(files, path, rates)) return rates;
+  RateProbes probes(io, options);
+  rates = measure(probes, options);
+  if (!cache.empty() && probes.has_storage()) write_rates(files, cache, path, rates);
+  return rates;
+}
+
+std::string rates_cache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return join_path(cache, "ooc");
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? join_path(home, ".cache/ooc") : "";
+}
+
+}  // namespace ooc

@@ -1,0 +1,37 @@
+// What this machine does in a second, measured: what a plan's predictions are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sched/plan/plan.h"
+#include "storage/io/block_file.h"
+#include "storage/io/file.h"
+
+namespace ooc {
+
+// What /proc/cpuinfo calls the processor; empty where it says nothing.
+std::string processor_name();
+
+struct RateOptions {
+  std::string directory;  // of the storage
+  std::int64_t workers = 1;
+  std::int64_t memory_bytes = 64 << 20;  // what measuring may take, about; it gives them back
+  double seconds = 0.4;                  // of each rate, in rounds; the median counts
+};
+
+// Measures writing and reading a file past the page cache, while threads go through memory, and,
+// with as many threads as there are workers, sums of random rows of a tensor, element-wise
+// operators, products of matrices (rate_probes.h): once for a host's name, a processor, OpenBLAS's
+// kernels for it, a way of reading, a number of workers, so much memory (within a factor of two)
+// and the device that the directory lies on, kept in `cache`, a directory that is made where it is
+// missing. What is kept there and cannot be read is measured anew; where it can't be kept, or
+// `cache` is empty, every time. Where no file can be made the rates of storage are MachineRates'
+// own, and nothing is kept. IoError where it cannot be written or read.
+MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
+                           const std::string& cache);
+
+// $XDG_CACHE_HOME/ooc, or ~/.cache/ooc; empty where neither variable is set.
+std::string rates_cache();
+
+}  // namespace ooc

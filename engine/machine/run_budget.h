@@ -1,0 +1,20 @@
+// What memory a run may take, and what its plans are made with.
+#pragma once
+
+#include <cstdint>
+
+#include "sched/plan/plan.h"
+
+namespace ooc {
+
+// What a run may take.
+struct RunBudget {
+  std::int64_t host_bytes = 0;  // of the whole process; 0: no limit
+  std::int64_t resident_bytes =
+      0;                          // of it the process holds already (engine/machine/host_memory.h)
+  std::int64_t device_bytes = 0;  // of a device with memory of its own (plan.device); 0: no limit
+  // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.
+  PlanOptions plan = {};
+};
+
+}  // namespace ooc

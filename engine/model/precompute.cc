@@ -1,0 +1,40 @@
+#include "engine/model/precompute.h"
+
+#include <utility>
+
+namespace ooc {
+
+Once::Once(const std::vector<Precomputed>& wanted) {
+  for (const Precomputed& precomputed : wanted) {
+    Computed computed;
+    std::vector<TensorId> roots;
+    for (const Hoisted& hoisted : precomputed.tensors) {
+      if (!names_.insert(hoisted.input).second) continue;
+      computed.tensors.push_back(hoisted);
+      roots.push_back(hoisted.tensor);
+    }
+    if (roots.empty()) continue;
+    computed.staged = make_stages(*precomputed.graph, "once", roots);
+    programs_.push_back(std::move(computed));
+  }
+}
+
+std::vector<const Program*> Once::programs() const {
+  std::vector<const Program*> programs;
+  for (const Computed& computed : programs_) programs.push_back(&computed.staged.program);
+  return programs;
+}
+
+std::map<std::string, std::unique_ptr<TensorStore>> Once::release(Executor& executor) const {
+  std::map<std::string, std::unique_ptr<TensorStore>> stores;
+  for (std::size_t section = 0; section < programs_.size(); ++section) {
+    const Computed& computed = programs_[section];
+    for (const Hoisted& hoisted : computed.tensors) {
+      stores[hoisted.input] =
+          executor.release_output(static_cast<int>(section), computed.staged.value(hoisted.tensor));
+    }
+  }
+  return stores;
+}
+
+}  // namespace ooc

@@ -1,0 +1,37 @@
+// What models want computed once a run, before its first epoch, as programs of their own.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/lower/stages.h"
+#include "engine/model/rewrites.h"
+#include "sched/run/executor.h"
+
+namespace ooc {
+
+class Once {
+ public:
+  // What several want by one name is computed for the first of them.
+  explicit Once(const std::vector<Precomputed>& wanted);
+
+  bool empty() const { return programs_.empty(); }
+  // One for each model that wants something no other before it does.
+  std::vector<const Program*> programs() const;
+  // Of the inputs that the models read.
+  const std::set<std::string>& names() const { return names_; }
+  // Takes the results out of an executor that has run the programs, by name. Their plan was made
+  // with PlanOptions::store_outputs.
+  std::map<std::string, std::unique_ptr<TensorStore>> release(Executor& executor) const;
+
+ private:
+  struct Computed {
+    StagedGraph staged;
+    std::vector<Hoisted> tensors;
+  };
+  std::vector<Computed> programs_;
+  std::set<std::string> names_;
+};
+
+}  // namespace ooc

@@ -1,0 +1,126 @@
+#include "engine/model/program.h"
+
+#include <utility>
+
+#include "engine/model/build.h"
+
+namespace ooc {
+
+GraphFacts facts_of(const Dataset& dataset) {
+  const Manifest& manifest = dataset.manifest();
+  const EdgeData& data = manifest.edges.data;
+  return {dataset.vertices(),  manifest.feature_cols, manifest.classes, manifest.split_counts[0],
+          manifest.edge_types, data.feature_cols,     data.weights};
+}
+
+namespace {
+
+EdgeBytes edge_bytes(const EdgeFile& file) {
+  EdgeBytes edges{static_cast<std::int64_t>(file.payload_bytes())};
+  for (std::uint64_t chunk = 0; chunk < file.file().shape().chunk_count; ++chunk) {
+    edges.chunk_bytes.push_back(static_cast<std::int64_t>(file.file().entry(chunk).bytes));
+  }
+  return edges;
+}
+
+}  // namespace
+
+GraphCounts counts_of(const Dataset& dataset) {
+  GraphCounts counts;
+  counts.edges = dataset.manifest().edges;
+  counts.in = edge_bytes(dataset.edge_file(Direction::kIn));
+  counts.out = edge_bytes(dataset.edge_file(Direction::kOut));
+  counts.symmetric = dataset.manifest().symmetric;
+  counts.stored_dtypes["features"] = dataset.manifest().feature_dtype;
+  counts.train_vertices = dataset.manifest().split_counts[0];
+  return counts;
+}
+
+ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode,
+                           Wanted wanted, DType real, const ProgramOptions& how)
+    : ModelProgram(build_model(options, facts, mode, real),
+                   mode == Mode::kTrain ? "training" : "evaluation", wanted, how) {}
+
+ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
+                           const ProgramOptions& how)
+    : precomputed_(1), model_(rewrite_model(std::move(model), how.rewrites, precomputed_[0])) {
+  if (wanted.gradients) gradients_ = add_gradients(model_.graph, {model_.loss, -1});
+  if (how.rewrites.order) model_ = gather_sparse_rows(std::move(model_), gradients_, how.rewrites);
+  if (how.rewrites.common) merge_common_operators();
+  std::vector<TensorId> roots = gradient_roots();
+  if (wanted.loss) roots.insert(roots.begin(), model_.loss);
+  if (wanted.logits) roots.push_back(model_.logits);
+  if (wanted.embedding) roots.push_back(model_.embedding);
+  make_stages_of(name, roots, {}, how);
+}
+
+ModelProgram::ModelProgram(Model training, Model evaluation, Wanted wanted,
+                           const ProgramOptions& how)
+    : precomputed_(2), model_(rewrite_model(std::move(training), how.rewrites, precomputed_[0])) {
+  gradients_ = add_gradients(model_.graph, {model_.loss, -1});
+  evaluation = rewrite_model(std::move(evaluation), how.rewrites, precomputed_[1]);
+  if (how.rewrites.order) {
+    model_ = gather_sparse_rows(std::move(model_), gradients_, how.rewrites);
+    Gradients none;
+    evaluation = gather_sparse_rows(std::move(evaluation), none, how.rewrites);
+  }
+  model_ = with_evaluation(std::move(model_), evaluation);
+  if (how.rewrites.common) merge_common_operators();
+  std::vector<TensorId> roots = gradient_roots(), evaluated;
+  roots.insert(roots.begin(), model_.loss);
+  if (wanted.loss) evaluated.push_back(model_.evaluated.loss);
+  if (wanted.logits) evaluated.push_back(model_.evaluated.logits);
+  make_stages_of("training and evaluation", roots, evaluated, how);
+}
+
+// Backward says some things twice, such as an output's gradient at the edges.
+void ModelProgram::merge_common_operators() {
+  Rewritten merged = merge_common(model_.graph);
+  model_ = rewritten(std::move(model_), gradients_, std::move(merged));
+}
+
+std::vector<TensorId> ModelProgram::gradient_roots() const {
+  std::vector<TensorId> roots;
+  if (gradients_.empty()) return roots;
+  for (const ModelParameter& parameter : model_.parameters) {
+    if (!parameter.trainable) continue;
+    const std::vector<TensorId>& parts = gradients_.at(parameter.tensor);
+    roots.insert(roots.end(), parts.begin(), parts.end());
+  }
+  return roots;
+}
+
+void ModelProgram::make_stages_of(const std::string& name, std::vector<TensorId> roots,
+                                  const std::vector<TensorId>& beside, const ProgramOptions& how) {
+  const Rewrites& rewrites = how.rewrites;
+  if (!rewrites.dead) {
+    const std::vector<TensorId> unread = unread_results(model_.graph);
+    roots.insert(roots.end(), unread.begin(), unread.end());
+  }
+  staged_ = make_stages(model_.graph, name, roots, {rewrites.fusion, how.recompute, rewrites.zeros},
+                        beside);
+}
+
+Evaluated ModelProgram::evaluated() const {
+  if (model_.evaluated.loss >= 0) return model_.evaluated;
+  return {model_.logits, model_.loss};
+}
+
+std::vector<ValueId> ModelProgram::gradient_parts(const ModelParameter& parameter) const {
+  std::vector<ValueId> values;
+  const auto parts = gradients_.find(parameter.tensor);
+  if (parts == gradients_.end()) return values;
+  for (const TensorId part : parts->second) values.push_back(staged_.value(part));
+  return values;
+}
+
+std::int64_t ModelProgram::sum_bytes() const {
+  std::int64_t bytes = 0;
+  for (const ModelParameter& parameter : model_.parameters) {
+    if (gradient_parts(parameter).size() < 2) continue;
+    bytes += parameter.rows * parameter.cols * static_cast<std::int64_t>(dtype_bytes(real()));
+  }
+  return bytes;
+}
+
+}  // namespace ooc

@@ -1,0 +1,40 @@
+#include "engine/model/saga/mentions.h"
+
+namespace ooc::saga {
+namespace {
+
+void collect(const Expression& expression, std::set<std::string>& names) {
+  if (!expression.name.empty()) names.insert(expression.name);
+  for (const Expression& child : expression.children) collect(child, names);
+}
+
+void collect(const Block& block, std::set<std::string>& names) {
+  for (const Binding& binding : block.bindings) collect(binding.value, names);
+  collect(block.result, names);
+}
+
+}  // namespace
+
+std::set<std::string> mentions(const Program& program) {
+  std::set<std::string> names;
+  for (const Layer& layer : program.layers) {
+    for (const Parameter& parameter : layer.parameters) {
+      for (const Expression& size : parameter.sizes) collect(size, names);
+    }
+    for (const Binding& binding : layer.bindings) collect(binding.value, names);
+    if (layer.edge) collect(*layer.edge, names);
+    if (layer.gather) names.insert(layer.gather->fold);
+    collect(layer.vertex, names);
+  }
+  return names;
+}
+
+bool says_heads(const Program& program) {
+  const std::set<std::string> names = mentions(program);
+  for (const char* name : {"heads", "merged", "merge_heads", "head_sum", "head_dot"}) {
+    if (names.contains(name)) return true;
+  }
+  return false;
+}
+
+}  // namespace ooc::saga

@@ -1,0 +1,17 @@
+// Which options a program reads: what it doesn't mention has no effect on it.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "engine/model/saga/syntax.h"
+
+namespace ooc::saga {
+
+// Every name, function and fold in its layers, except the names of bindings and parameters.
+std::set<std::string> mentions(const Program& program);
+
+// Whether heads make a difference.
+bool says_heads(const Program& program);
+
+}  // namespace ooc::saga

@@ -1,0 +1,142 @@
+#include "engine/train/program_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/errors.h"
+
+namespace ooc {
+namespace {
+
+std::vector<const Program*> programs_of(const std::vector<const ModelProgram*>& models) {
+  std::vector<const Program*> programs;
+  for (const ModelProgram* model : models) programs.push_back(&model->program());
+  return programs;
+}
+
+std::int64_t elements(const ModelParameter& parameter) { return parameter.rows * parameter.cols; }
+
+}  // namespace
+
+ProgramRun::ProgramRun(Backend& backend, BlockIo& io, const Dataset& dataset,
+                       std::vector<const ModelProgram*> programs, const Plan& plan,
+                       const GraphInputs& inputs, ParameterStore& parameters,
+                       const ExecutorOptions& options)
+    : backend_(backend),
+      programs_(std::move(programs)),
+      plan_(plan),
+      executor_(backend, io, dataset, programs_of(programs_), plan, inputs.stores(), options) {
+  for (int section = 0; section < static_cast<int>(programs_.size()); ++section) {
+    for (const ModelParameter& parameter : program(section).model().parameters) {
+      const ValueId value = program(section).value(parameter.tensor);
+      if (value >= 0) {
+        executor_.bind_parameter(section, value, parameters.data(parameter.name));
+      }
+      if (program(section).gradient_parts(parameter).size() < 2) continue;
+      sums_[{section, parameter.tensor}] = backend.allocate(
+          static_cast<std::size_t>(elements(parameter)) * dtype_bytes(program(section).real()));
+    }
+  }
+}
+
+const void* ProgramRun::gradient(int section, const ModelParameter& parameter) {
+  const std::vector<ValueId> parts = program(section).gradient_parts(parameter);
+  const auto part = [&](std::size_t i) { return executor_.reduction(section, parts.at(i)).data(); };
+  if (parts.size() == 1) return part(0);
+  const DeviceBuffer& sum = *sums_.at({section, parameter.tensor});
+  backend_.copy(sum.data(), part(0), sum.bytes(), CopyKind::kDeviceToDevice);
+  backend_.wait(backend_.record());
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    backend_.accumulate(program(section).real(), elements(parameter), sum.data(), part(i));
+  }
+  return sum.data();
+}
+
+std::vector<double> ProgramRun::read_reduction(int section, TensorId tensor) const {
+  const TensorShape& shape = program(section).model().graph.shape(tensor);
+  OOC_CHECK(shape.dtype == DType::kF64);
+  std::vector<double> values(static_cast<std::size_t>(shape.rows * shape.cols));
+  backend_.copy(values.data(), executor_.reduction(section, program(section).value(tensor)).data(),
+                values.size() * sizeof(double), CopyKind::kDeviceToHost);
+  backend_.wait(backend_.record());
+  return values;
+}
+
+std::array<SplitLoss, 3> ProgramRun::losses(int section, TensorId loss) const {
+  const std::vector<double> sums = read_reduction(section, loss);
+  const std::size_t cols = sums.size() / 3;  // loss, correct, vertices and, if any, weights
+  std::array<SplitLoss, 3> losses;
+  for (std::size_t split = 0; split < losses.size(); ++split) {
+    const double* row = sums.data() + split * cols;
+    losses[split] = {row[0] / row[cols - 1], row[1] / row[2]};
+  }
+  return losses;
+}
+
+BlockRows ProgramRun::rows(int section, TensorId tensor) {
+  const ValueId value = program(section).value(tensor);
+  const PlannedTensor& planned = planned_output(plan_, section, value);
+  return {
+      planned.dtype, planned.layout, planned.unit_blocks,
+      [this, section, value](std::int64_t first_block, std::int64_t end_block, std::byte* rows) {
+        executor_.read_output(section, value, first_block, end_block, rows);
+      }};
+}
+
+const PlannedTensor& planned_output(const Plan& plan, int section, ValueId value) {
+  const Section& planned = plan.sections[static_cast<std::size_t>(section)];
+  const int tensor = planned.tensors[static_cast<std::size_t>(value)];
+  OOC_CHECK(tensor >= 0);
+  return plan.tensors[static_cast<std::size_t>(tensor)];
+}
+
+namespace {
+
+// Whether one of a memory's pieces holds the block behind the pass.
+bool is_held(const Plan& plan, const std::vector<Piece>& pieces, const PlannedTensor& tensor,
+             std::int64_t block, int pass) {
+  return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    const bool there = piece.first_pass <= piece.last_pass
+                           ? pass >= piece.first_pass && pass <= piece.last_pass
+                           : pass >= piece.first_pass || pass <= piece.last_pass;
+    return there && &plan.tensors[static_cast<std::size_t>(piece.tensor)] == &tensor &&
+           block >= piece.first_block && block < piece.end_block;
+  });
+}
+
+}  // namespace
+
+OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
+  const PlannedTensor& tensor = planned_output(plan, section, value);
+  const Section& planned = plan.sections[static_cast<std::size_t>(section)];
+  const int pass = planned.first_pass + static_cast<int>(planned.passes.size()) - 1;
+  OutputTraffic traffic;
+  for (std::int64_t unit = 0; unit < unit_count(tensor); ++unit) {
+    const std::int64_t block = unit * tensor.unit_blocks;
+    std::int64_t bytes = 0;
+    for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
+      bytes += unit_payload(tensor, unit, slice);
+    }
+    if (is_held(plan, plan.pieces, tensor, block, pass)) {
+      if (plan.host) traffic.from_device += bytes;
+    } else if (!plan.host || !is_held(plan, plan.host->pieces, tensor, block, pass)) {
+      traffic.read += bytes;
+    }
+  }
+  return traffic;
+}
+
+std::optional<Scores> run_scores(ProgramRun& run, int section, const Evaluated& evaluated,
+                                 const GraphInputs& inputs, Metric metric, Task task,
+                                 std::int64_t& bytes_read, const std::atomic<bool>* stop) {
+  if (!needs_logits(metric, task)) {
+    const auto [train, valid, test] = run.losses(section, evaluated.loss);
+    return Scores{train.accuracy, valid.accuracy, test.accuracy};
+  }
+  BlockRows logits = run.rows(section, evaluated.logits);
+  BlockRows labels = stored_rows(inputs.store("labels"), bytes_read);
+  BlockRows splits = stored_rows(inputs.store("splits"), bytes_read);
+  return compute_metric(metric, task, logits, labels, splits, stop);
+}
+
+}  // namespace ooc

@@ -1,0 +1,78 @@
+// Programs of a model over a dataset, planned together and ready to run: a section of the plan
+// each.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/model/program.h"
+#include "engine/train/block_rows.h"
+#include "engine/train/graph_inputs.h"
+#include "engine/train/metrics.h"
+#include "engine/train/parameters.h"
+#include "sched/run/executor.h"
+
+namespace ooc {
+
+// The loss and the accuracy of a split: means over its labelled vertices, NaN where there are none.
+// A weighted loss is divided by the sum of the weights.
+struct SplitLoss {
+  double loss = 0;
+  double accuracy = 0;
+};
+
+// One thread.
+class ProgramRun {
+ public:
+  // As Executor's; `programs` are those the plan was made of, in its order. All of it outlives
+  // this.
+  ProgramRun(Backend& backend, BlockIo& io, const Dataset& dataset,
+             std::vector<const ModelProgram*> programs, const Plan& plan, const GraphInputs& inputs,
+             ParameterStore& parameters, const ExecutorOptions& options);
+
+  // As Executor::run.
+  bool run(int section, const RunState& state, const std::atomic<bool>* stop) {
+    return executor_.run(section, state, stop);
+  }
+  // The last run's, of train, valid and test; of a loss that was wanted.
+  std::array<SplitLoss, 3> losses(int section, TensorId loss) const;
+  // The last run's gradient of a parameter (device memory), until the next run. Where several
+  // operations read the parameter it is summed here, in an order that the graph fixes.
+  const void* gradient(int section, const ModelParameter& parameter);
+  std::vector<double> read_reduction(int section, TensorId tensor) const;  // of an fp64 one
+  // The rows of a vertex tensor that was wanted (the logits, the embedding), until the next run.
+  BlockRows rows(int section, TensorId tensor);
+  RunCounters take_counters() { return executor_.take_counters(); }
+  const std::vector<PassReport>& reports(int section) const { return executor_.reports(section); }
+
+ private:
+  const ModelProgram& program(int section) const {
+    return *programs_[static_cast<std::size_t>(section)];
+  }
+
+  Backend& backend_;
+  std::vector<const ModelProgram*> programs_;
+  const Plan& plan_;
+  Executor executor_;
+  // By section and parameter, of those read more than once.
+  std::map<std::pair<int, TensorId>, std::unique_ptr<DeviceBuffer>> sums_;
+};
+
+// The tensor of a plan that holds a program's output.
+const PlannedTensor& planned_output(const Plan& plan, int section, ValueId value);
+// What reading all rows of it once moves.
+struct OutputTraffic {
+  std::int64_t read = 0;         // from storage
+  std::int64_t from_device = 0;  // of a device with memory of its own
+};
+OutputTraffic output_traffic(const Plan& plan, int section, ValueId value);
+
+// The metric of a section's last run; the logits are wanted where needs_logits(). Adds what it
+// reads of labels and splits to `bytes_read`. Nothing: `stop` was set.
+std::optional<Scores> run_scores(ProgramRun& run, int section, const Evaluated& evaluated,
+                                 const GraphInputs& inputs, Metric metric, Task task,
+                                 std::int64_t& bytes_read, const std::atomic<bool>* stop);
+
+}  // namespace ooc

@@ -1,0 +1,103 @@
+#include "engine/train/seed_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+namespace ooc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string path_of(const RunDirectory& outer, std::int64_t seed) {
+  return join_path(outer.path(), fmt::format("seed-{}", seed));
+}
+
+bool is_there(FileSystem& files, const std::string& path) {
+  return files.exists(join_path(path, "config.toml"));
+}
+
+RunDirectory open_run(FileSystem& files, const RunDirectory& outer, std::int64_t seed) {
+  RunConfig config = outer.config();
+  config.seed = seed;
+  config.runs = 1;
+  const std::string path = path_of(outer, seed);
+  if (!is_there(files, path)) {
+    files.remove_all(path);  // what a start left that was cut off at once
+    return RunDirectory::create(files, path, config, false);
+  }
+  RunDirectory run = RunDirectory::open(files, path);
+  if (run.config() != config) run.set_config(config);  // options that may change on resume
+  return run;
+}
+
+// Mean and sample standard deviation of a figure of all runs; null where one is.
+std::pair<Json, Json> spread(const std::vector<Json>& runs, const char* key) {
+  double sum = 0, squares = 0;
+  for (const Json& run : runs) {
+    if (!run.at(key).is_number()) return {nullptr, nullptr};
+    sum += run.at(key).get<double>();
+  }
+  const auto count = static_cast<double>(runs.size());
+  const double mean = sum / count;
+  for (const Json& run : runs) squares += std::pow(run.at(key).get<double>() - mean, 2);
+  return {mean, runs.size() < 2 ? Json(nullptr) : Json(std::sqrt(squares / (count - 1)))};
+}
+
+Json summarise(const std::vector<Json>& runs) {
+  Json summary;
+  summary["metric"] = runs.front().at("metric");
+  summary["runs"] = runs.size();
+  for (const char* key : {"best_valid", "test", "last_test"}) {
+    const auto [mean, deviation] = spread(runs, key);
+    summary[key] = mean;
+    summary[fmt::format("{}_deviation", key)] = deviation;
+  }
+  summary["seeds"] = runs;
+  return summary;
+}
+
+}  // namespace
+
+RunResult run_seeds(FileSystem& files, RunDirectory& outer,
+                    const std::function<RunResult(RunDirectory&)>& train) {
+  const std::int64_t first = outer.config().seed;
+  RunResult result;
+  result.outcome = RunOutcome::kFinishedBefore;
+  std::vector<Json> summaries;
+  for (std::int64_t seed = first; seed < first + outer.config().runs; ++seed) {
+    RunDirectory run = open_run(files, outer, seed);
+    const RunResult one = train(run);
+    result.epochs = one.epochs;
+    if (one.outcome == RunOutcome::kInterrupted) {
+      result.outcome = RunOutcome::kInterrupted;
+      return result;
+    }
+    if (one.outcome == RunOutcome::kFinished) result.outcome = RunOutcome::kFinished;
+    Json summary;
+    summary["seed"] = seed;
+    summary.update(one.summary);
+    summaries.push_back(std::move(summary));
+  }
+  result.summary = summarise(summaries);
+  if (!outer.summary()) result.outcome = RunOutcome::kFinished;
+  if (result.outcome == RunOutcome::kFinished) outer.write_summary(result.summary);
+  return result;
+}
+
+std::int64_t epochs_done(FileSystem& files, const RunDirectory& run) {
+  std::int64_t done = run.latest_checkpoint_epoch().value_or(0);
+  if (run.config().runs == 1) return done;
+  for (std::int64_t i = 0; i < run.config().runs; ++i) {
+    const std::string path = path_of(run, run.config().seed + i);
+    if (!is_there(files, path)) continue;
+    done = std::max(done, epochs_done(files, RunDirectory::open(files, path)));
+  }
+  return done;
+}
+
+}  // namespace ooc

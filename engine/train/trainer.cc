@@ -1,0 +1,238 @@
+#include "engine/train/trainer.h"
+
+#include <fmt/format.h>
+#include <tbb/task_arena.h>
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "engine/train/config_words.h"
+#include "engine/train/metrics.h"
+#include "storage/base/errors.h"
+
+namespace ooc {
+namespace {
+
+const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) {
+  const auto require = [&](bool holds, const char* what, const char* remedy) {
+    if (!holds) throw DataError(what, dataset.path(), remedy);
+  };
+  require(dataset.tensor("features") != nullptr, "dataset without features, training needs them",
+          "import it with --features");
+  require(dataset.tensor("labels") != nullptr, "dataset without labels, training needs them",
+          "import it with --labels");
+  const Task task = config.model.task;
+  check_task(task, dataset.manifest(), dataset.path());
+  check_metric(config.metric, task, dataset.manifest().classes);
+  if (config.momentum != 0 && config.optimizer != OptimizerKind::kSgd) {
+    throw UsageError(fmt::format("--momentum {}", config.momentum),
+                     fmt::format("--optimizer {}", word_of(kOptimizers, config.optimizer)),
+                     "momentum is sgd's: leave one of them out");
+  }
+  require(dataset.has_splits(), "dataset without splits, training needs a train split",
+          "import it with --train, --valid and --test");
+  require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
+          "import it with --train");
+  dataset.check_labels();
+  return dataset;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void check_finite(double loss, const char* what, std::int64_t epoch) {
+  if (std::isfinite(loss)) return;
+  throw RunError(fmt::format("the {} is {}", what, loss), fmt::format("epoch {}", epoch),
+                 "try a smaller --lr");
+}
+
+TrainerOptions with_workers(TrainerOptions options) {
+  options.budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  return options;
+}
+
+}  // namespace
+
+Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
+                 const TrainerOptions& options)
+    : backend_(backend),
+      io_(io),
+      dataset_(check_trainable(dataset, config)),
+      config_(config),
+      options_(with_workers(options)),
+      inputs_(io, dataset),
+      plan_(options.plan ? options.plan
+                         : std::make_shared<const TrainingPlan>(config, facts_of(dataset),
+                                                                counts_of(dataset), options.real,
+                                                                options_.budget)),
+      parameters_(backend, options.real, plan_->training().model().parameters) {
+  OOC_CHECK(plan_->workers() == options_.budget.plan.workers);
+  OOC_CHECK(plan_->training().real() == options_.real);
+  parameters_.initialise(static_cast<std::uint64_t>(config.seed));
+  if (config.model.class_weights == ClassWeights::kBalanced) {
+    parameters_.set(kClassWeightsParameter, balanced_weights(dataset));
+  }
+  state_.parameters = parameters_.capture();
+}
+
+ExecutorOptions Trainer::executor_options() const {
+  return {options_.scratch, options_.budget.plan.workers};
+}
+
+bool Trainer::prepare(const std::atomic<bool>* stop) {
+  if (run_) return true;
+  if (!compute_once(stop)) return false;
+  run_ =
+      std::make_unique<ProgramRun>(backend_, io_, dataset_, plan_->programs(), plan_->epoch_plan(),
+                                   inputs_, parameters_, executor_options());
+  return true;
+}
+
+bool Trainer::compute_once(const std::atomic<bool>* stop) {
+  const Once& once = plan_->once();
+  if (once.empty()) return true;
+  // What the epochs will store has to find room before anything is computed.
+  std::unique_ptr<BlockFile> room;
+  if (plan_->epoch_plan().stored_bytes > 0) {
+    room = io_.create_temporary(options_.scratch,
+                                static_cast<std::uint64_t>(plan_->epoch_plan().stored_bytes));
+  }
+  Executor executor(backend_, io_, dataset_, once.programs(), plan_->once_plan(), inputs_.stores(),
+                    executor_options());
+  for (int section = 0; section < static_cast<int>(once.programs().size()); ++section) {
+    if (!executor.run(section, {}, stop)) return false;
+  }
+  for (auto& [name, store] : once.release(executor)) inputs_.add(name, std::move(store));
+  return true;
+}
+
+Checkpoint Trainer::checkpoint() const {
+  const Manifest& manifest = dataset_.manifest();
+  return {config_,          manifest.checksum,   manifest.feature_cols,
+          manifest.classes, manifest.edge_types, state_};
+}
+
+void Trainer::restore(Checkpoint checkpoint, const std::string& where) {
+  if (checkpoint.dataset_checksum != dataset_.manifest().checksum) {
+    throw DataError(
+        fmt::format("the run was trained on another dataset than {} is now", dataset_.path()),
+        where, "bring the dataset back as it was, or train anew");
+  }
+  parameters_.restore(checkpoint.state.parameters, where);
+  next_loss_.reset();
+  state_ = std::move(checkpoint.state);
+}
+
+std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
+  if (!prepare(stop)) return std::nullopt;
+  EpochRecord record;
+  record.epoch = state_.epoch + 1;
+  record.lr = learning_rate(config_, record.epoch);
+  const auto begin = std::chrono::steady_clock::now();
+  run_->take_counters();
+  if (!(plan_->evaluates_in_step() ? evaluate_in_next_step(record, stop)
+                                   : train_and_evaluate(record, stop))) {
+    parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
+    next_loss_.reset();
+    return std::nullopt;
+  }
+  record.counters += run_->take_counters();
+  record.compute_busy = record.counters.compute_seconds /
+                        (seconds_since(begin) * static_cast<double>(options_.budget.plan.workers));
+  record.peak_device_bytes = peak_device_bytes();
+  state_.epoch = record.epoch;
+  if (record.scores) keep_if_best(record);
+  return record;
+}
+
+bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::optional<double> loss = run_step(record.epoch, stop);
+  if (!loss) return false;
+  record.loss = *loss;
+  check_finite(record.loss, "loss", record.epoch);
+  update_parameters(record.epoch);
+  record.sections.push_back({kTraining, run_->reports(kTraining)});
+  record.train_seconds = seconds_since(begin);
+  const bool last = record.epoch == config_.epochs;
+  if (record.epoch % config_.eval_every == 0 || last) {
+    const auto behind = std::chrono::steady_clock::now();
+    const int section = plan_->evaluation_section();
+    if (!run_->run(section, {}, stop) || !read_scores(record, stop)) return false;
+    record.sections.push_back({section, run_->reports(section)});
+    record.eval_seconds = seconds_since(behind);
+  }
+  state_.parameters = parameters_.capture();
+  return true;
+}
+
+// The step of the epoch was run by the one before it, unless that was another run's.
+bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto step = [&](std::int64_t epoch) {
+    next_loss_ = run_step(epoch, stop);
+    if (next_loss_) record.sections.push_back({kTraining, run_->reports(kTraining)});
+    return next_loss_.has_value();
+  };
+  if (!next_loss_ && !step(record.epoch)) return false;
+  record.loss = *next_loss_;
+  check_finite(record.loss, "loss", record.epoch);
+  update_parameters(record.epoch);
+  if (!step(record.epoch + 1)) return false;
+  record.train_seconds = seconds_since(begin);
+  if (!read_scores(record, stop)) return false;
+  state_.parameters = parameters_.capture();
+  record.eval_seconds = seconds_since(begin) - record.train_seconds;
+  return true;
+}
+
+std::optional<double> Trainer::run_step(std::int64_t epoch, const std::atomic<bool>* stop) {
+  const RunState run{static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(epoch)};
+  if (!run_->run(kTraining, run, stop)) return std::nullopt;
+  return run_->losses(kTraining, plan_->training().model().loss)[0].loss;
+}
+
+void Trainer::update_parameters(std::int64_t epoch) {
+  const OptimizerOptions options{config_.optimizer, learning_rate(config_, epoch),
+                                 config_.weight_decay, config_.momentum};
+  const Model& model = plan_->training().model();
+  for (const ModelParameter& parameter : model.parameters) {
+    if (!parameter.trainable) continue;
+    parameters_.optimize(parameter.name, run_->gradient(kTraining, parameter), epoch, options);
+  }
+  for (const BatchStatistics& statistics : model.batch_statistics) {
+    const std::vector<double> sums = run_->read_reduction(kTraining, statistics.sums);
+    parameters_.update_statistics(statistics, sums.data(), dataset_.vertices());
+  }
+}
+
+bool Trainer::read_scores(EpochRecord& record, const std::atomic<bool>* stop) {
+  const int section = plan_->evaluation_section();
+  const Evaluated evaluated = plan_->evaluation().evaluated();
+  const std::array<SplitLoss, 3> losses = run_->losses(section, evaluated.loss);
+  record.valid_loss = losses[1].loss;
+  // The step may have been the one that broke the model: it must not become the best one.
+  check_finite(losses[0].loss, "loss after the step", record.epoch);
+  record.scores = run_scores(*run_, section, evaluated, inputs_, config_.metric, config_.model.task,
+                             record.counters.bytes_read, stop);
+  return record.scores.has_value();
+}
+
+void Trainer::keep_if_best(const EpochRecord& record) {
+  state_.last = *record.scores;
+  // Where the metric isn't defined, such as without a valid split, the latest evaluation counts as
+  // the best; ties keep the earlier epoch.
+  const BestModel& best = state_.best;
+  if (best.epoch == 0 || std::isnan(best.scores.valid) ||
+      record.scores->valid > best.scores.valid) {
+    state_.best = {record.epoch, *record.scores, state_.parameters};
+    for (ParameterValues& parameter : state_.best.parameters) parameter.m = parameter.v = {};
+    state_.evaluations_since_best = 0;
+  } else {
+    ++state_.evaluations_since_best;
+  }
+}
+
+}  // namespace ooc

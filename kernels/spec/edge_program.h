@@ -1,0 +1,125 @@
+// What a propagation does with the edges of one destination block: a small program over edge
+// values.
+//
+// Edges are taken in batches. For a batch, the program's inputs are loaded (rows of vertex tensors,
+// what the edges carry), its steps run - row operators whose rows are the batch's edges - and its
+// folds add the batch to the accumulators. No edge value outlives its batch. Where the program is
+// slice-local, all of it runs for one slice of the vertex tensors at a time.
+//
+// In a program over edges.in the vertex that folds is the destination and its neighbours are the
+// sources; over edges.out it is the other way round.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/spec/operator.h"
+#include "storage/format/tile.h"
+
+namespace ooc {
+
+// Where an edge value's rows come from.
+enum class EdgeLoad {
+  kStreamed,       // a vertex tensor's row of the neighbour
+  kResident,       // a vertex tensor's row of the vertex that folds
+  kWeights,        // what the edge carries: real, 1 column
+  kTypes,          // int32, 1 column
+  kFeatures,       // real
+  kParallelIndex,  // int64, 1 column: how many edges with the same ends come before it
+};
+
+// How rows of edges become a row of their vertex. Accumulators of zero bytes mean: no edges yet.
+//   kSum      inputs X[d]              -> Y[d] += X
+//   kMax      inputs X[d], E[1] int64  -> Y[d] largest, W[d] int64: winner_key() of the edge it is
+//             from (kernels/spec/edge_coordinates.h). Ties go to the smallest key; NaNs win over
+//             everything
+//   kSoftmax  inputs S[h], X[d]        -> Y[d] = sum of exp(S - M) X head by head, M[h] the largest
+//             S, Z[h] = sum of exp(S - M): the running form (Milakov and Gimelshein 2018). h <= 32
+enum class Fold { kSum, kMax, kSoftmax };
+
+struct EdgeProgram {
+  struct Shape {
+    std::int64_t cols = 0;
+    DType dtype = DType::kF32;
+  };
+  struct Load {
+    EdgeLoad load = EdgeLoad::kStreamed;
+    int operand = -1;  // index into `streamed` or `resident`
+    int value = -1;    // index into `values`
+  };
+  // An operand of a step: an edge value or a matrix.
+  struct Operand {
+    bool is_matrix = false;
+    int index = -1;  // into `values` or `matrices`
+  };
+  struct Step {
+    RowKernel kernel = nullptr;
+    std::vector<Operand> inputs;
+    Operand output;  // a matrix: a reduction, added to
+    Attributes attributes;
+  };
+  struct FoldStep {
+    Fold fold = Fold::kSum;
+    std::vector<int> inputs;        // into `values`
+    std::vector<int> accumulators;  // into `accumulators`
+  };
+  struct Matrix {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    DType dtype = DType::kF32;
+  };
+
+  DType real = DType::kF32;
+  std::vector<Shape> streamed, resident, accumulators;  // vertex tensors
+  std::vector<Shape> values;                            // of the edges of a batch
+  std::vector<Matrix> matrices;                         // parameters, reductions read and summed
+  std::vector<Load> loads;
+  std::vector<Step> steps;
+  std::vector<FoldStep> folds;
+  // A streamed operand of splits (uint8, one column): edges whose neighbour isn't in the train
+  // split are passed over, and neither their rows nor their accumulators are touched. -1: every
+  // edge is taken.
+  int splits = -1;
+  std::int64_t batch_edges = 0;
+  // Columns of the tensors that are taken slice by slice; 0: none are. Values, operands and
+  // matrices of so many columns are then seen a slice at a time, others in full.
+  std::int64_t slice_local_cols = 0;
+};
+
+// A program without steps that sums rows of neighbours: it needs no batches where it takes every
+// edge, and no edge values.
+bool is_plain_sum(const EdgeProgram& program);
+
+// Of the scratch: one edge value's, slice after slice, each padded to 64 bytes.
+std::int64_t edge_value_bytes(const EdgeProgram& program, int value);
+// Bytes of scratch a worker needs to run it.
+std::int64_t edge_scratch_bytes(const EdgeProgram& program);
+
+// The tiles of one destination block, in span order, and where its operands lie: for every vertex
+// tensor of the program its slice pointers, tensor after tensor. Rows lie as TensorLayout says.
+struct TileGroup {
+  struct Entry {
+    TileView tile;
+    const void* const* streamed = nullptr;  // at row 0 of the tile's span
+  };
+  std::span<const Entry> entries;
+  std::int64_t rows = 0;                  // of the block
+  const void* const* resident = nullptr;  // at row 0 of the block
+  void* const* accumulators = nullptr;    // at row 0 of the block
+  void* const* matrices = nullptr;        // one pointer a matrix
+  std::int64_t slice = 0;                 // of a slice-local program
+  RunState state;
+  std::byte* scratch = nullptr;  // edge_scratch_bytes()
+};
+
+// A program made ready for a device. Rows accumulate in (entry, edge) order, whatever the grouping.
+// Threads: run() may be called from many at once, for different blocks or slices.
+class EdgeKernel {
+ public:
+  virtual ~EdgeKernel() = default;
+  virtual void run(const TileGroup& group) const = 0;
+};
+
+}  // namespace ooc

@@ -1,0 +1,334 @@
+#include "sched/plan/liveness/access.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <set>
+
+namespace ooc {
+namespace {
+
+// Times that a pass needs what one of its uses reads.
+void add_touches(const UseDraft& use, const PassDraft& pass, Access& access) {
+  const std::int64_t groups = use.sliced ? 1 : pass.groups;
+  switch (use.role) {
+    case UseRole::kStreamed:
+      access.sweeps += groups * pass.parts;
+      access.streamed += groups * pass.parts;
+      return;
+    case UseRole::kResident:
+      access.holds = access.holds || (pass.parts == 1 && !use.sliced);
+      access.resident += groups;
+      [[fallthrough]];
+    case UseRole::kRows:
+      access.sweeps += groups;
+      access.straddles = true;
+      return;
+    case UseRole::kAccumulator:
+      access.holds = pass.parts == 1 && !use.sliced;
+      [[fallthrough]];
+    case UseRole::kOutput:
+      access.makes = true;
+  }
+}
+
+// Blocks of a tensor that lie beside each other wherever they are, for edges reach all of them from
+// one place: a span's where they are streamed, those of one of the graph's blocks.
+std::int64_t blocks_at_once(const UseDraft& use, const Draft& draft, const EdgeLayout& edges) {
+  const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
+  switch (use.role) {
+    case UseRole::kStreamed:
+      return edges.span_rows / tensor.layout.block_rows;
+    case UseRole::kResident:
+    case UseRole::kAccumulator:
+      return blocks_in(edges, tensor);
+    case UseRole::kRows:
+    case UseRole::kOutput:
+      return 1;
+  }
+  return 1;
+}
+
+bool is_output(const PassBuilder& builder, const Draft& draft, int section, int tensor) {
+  const std::vector<int>& tensors = draft.value_tensors[static_cast<std::size_t>(section)];
+  const std::vector<ValueId>& outputs = builder.program(section).outputs;
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](ValueId id) { return tensors[static_cast<std::size_t>(id)] == tensor; });
+}
+
+// What moves of a tensor's rows: from a block on they may be packed.
+class RowBytes {
+ public:
+  RowBytes(const PlannedTensor& tensor, Zeros zeros, std::int64_t packed_from)
+      : tensor_(tensor), packed_from_(packed_from) {
+    const bool packs = tensor.packed < 1;
+    if (zeros == Zeros::kLeftOut) packed_share_ = tensor.packed;
+    if (zeros == Zeros::kOfPacked) other_share_ = 0, packed_share_ = packs ? 1 : 0;
+  }
+
+  std::int64_t of(std::int64_t first, std::int64_t end) const {
+    const std::int64_t from = std::max(first, packed_from_);
+    const std::int64_t packed = from < end ? payload_bytes(tensor_, from, end) : 0;
+    const std::int64_t other = payload_bytes(tensor_, first, end) - packed;
+    return other_share_ * other + packed -
+           static_cast<std::int64_t>((1 - packed_share_) * static_cast<double>(packed));
+  }
+
+  // Of the units in [first, end) that lie across the border of two parts.
+  std::int64_t straddling(std::int64_t part_blocks, std::int64_t first, std::int64_t end) const {
+    if (part_blocks % tensor_.unit_blocks == 0) return 0;
+    std::int64_t bytes = 0;
+    for (std::int64_t at = part_blocks; at < end; at += part_blocks) {
+      const std::int64_t unit = at / tensor_.unit_blocks * tensor_.unit_blocks;
+      if (unit == at || unit < first) continue;
+      bytes += of(unit, unit + tensor_.unit_blocks);
+    }
+    return bytes;
+  }
+
+ private:
+  const PlannedTensor& tensor_;
+  std::int64_t packed_from_;
+  std::int64_t other_share_ = 1;
+  double packed_share_ = 1;
+};
+
+}  // namespace
+
+std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft) {
+  std::vector<Timeline> timelines(draft.tensors.size());
+  const EdgeLayout& edges = builder.graph().edges;
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    timelines[t].tensor = static_cast<int>(t);
+    timelines[t].cyclic = draft.tensors[t].input;
+    timelines[t].end_block = draft.tensors[t].layout.block_count();
+    timelines[t].quantum = draft.tensors[t].unit_blocks;
+  }
+  for (int p = 0; p < draft.pass_count(); ++p) {
+    const PassDraft& pass = draft.passes[static_cast<std::size_t>(p)];
+    const int section = builder.stages()[static_cast<std::size_t>(pass.stage)].section;
+    for (const UseDraft& use : pass.uses) {
+      if (use.tensor < 0) continue;
+      Timeline& timeline = timelines[static_cast<std::size_t>(use.tensor)];
+      if (timeline.accesses.empty() || timeline.accesses.back().pass != p) {
+        timeline.accesses.push_back({p});
+      }
+      add_touches(use, pass, timeline.accesses.back());
+      timeline.quantum = std::lcm(timeline.quantum, blocks_at_once(use, draft, edges));
+      if (!timeline.accesses.back().makes) continue;
+      if (!is_output(builder, draft, section, use.tensor)) continue;
+      timeline.always_stored = builder.options().store_outputs;
+      if (timeline.always_stored) continue;
+      timeline.tail_pass = draft.section_first[static_cast<std::size_t>(section) + 1] - 1;
+    }
+  }
+  return timelines;
+}
+
+const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor,
+                            std::int64_t block) {
+  return *std::find_if(timelines.begin(), timelines.end(), [&](const Timeline& line) {
+    return line.tensor == tensor && line.first_block <= block && block < line.end_block;
+  });
+}
+
+std::vector<int> passes_between(const Timeline& timeline, int interval, int pass_count) {
+  std::vector<int> passes;
+  const int begin = timeline.accesses[static_cast<std::size_t>(interval)].pass;
+  const int next = timeline.end_of(interval);
+  if (next < 0) {
+    for (int pass = begin + 1; pass <= timeline.tail_pass; ++pass) passes.push_back(pass);
+    return passes;
+  }
+  const int end = timeline.accesses[static_cast<std::size_t>(next)].pass;
+  for (int pass = (begin + 1) % pass_count; pass != end; pass = (pass + 1) % pass_count) {
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+Kept nothing_kept(const std::vector<Timeline>& timelines,
+                  const std::array<std::int64_t, 2>& first_chunks) {
+  Kept residency;
+  residency.edge_chunks = first_chunks;
+  for (const Timeline& timeline : timelines) {
+    const std::int64_t none = timeline.first_block;
+    residency.tensors.push_back(
+        {std::vector<std::int64_t>(static_cast<std::size_t>(timeline.interval_count()), none),
+         std::vector<std::int64_t>(timeline.accesses.size(), none)});
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      if (timeline.accesses[i].holds) residency.tensors.back().during[i] = timeline.end_block;
+    }
+  }
+  return residency;
+}
+
+Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& graph) {
+  const std::int64_t chunks = graph.edges.chunk_count();
+  Kept residency = nothing_kept(timelines, {chunks, chunks});
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const std::int64_t end = timelines[t].end_block;
+    std::fill(residency.tensors[t].keep.begin(), residency.tensors[t].keep.end(), end);
+    std::fill(residency.tensors[t].during.begin(), residency.tensors[t].during.end(), end);
+  }
+  return residency;
+}
+
+void drop_idle(const std::vector<Timeline>& timelines, Kept& residency) {
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Timeline& timeline = timelines[t];
+    Levels& levels = residency.tensors[t];
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      const Access& access = timeline.accesses[i];
+      if (access.holds || access.sweeps > 1 || access.straddles) continue;
+      std::int64_t level = timeline.first_block;
+      for (int interval = 0; interval < timeline.interval_count(); ++interval) {
+        const auto at = static_cast<std::size_t>(interval);
+        if (at != i && timeline.end_of(interval) != static_cast<int>(i)) continue;
+        level = std::max(level, levels.keep[at]);
+      }
+      levels.during[i] = level;
+    }
+  }
+}
+
+namespace {
+
+std::int64_t stored_from(const Timeline& timeline, const Levels& levels) {
+  if (timeline.always_stored) return timeline.first_block;
+  std::int64_t from = timeline.end_block;
+  for (const std::int64_t keep : levels.keep) from = std::min(from, keep);
+  return from;
+}
+
+Access first_sweep(const Access& access) {
+  const std::int64_t resident = std::min<std::int64_t>(access.resident, 1);
+  const std::int64_t streamed = std::min<std::int64_t>(access.streamed, 1 - resident);
+  return {access.pass, false, false, 1, false, resident, streamed};
+}
+
+// What of a timeline's accesses the memory below sees of blocks from `block` on, up to the next
+// level.
+Timeline timeline_below(const Timeline& timeline, const Levels& levels, std::int64_t block) {
+  Timeline below = timeline;
+  below.accesses.clear();
+  for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+    Access access = timeline.accesses[i];
+    access.holds = false;
+    if (access.makes) {
+      if (block < stored_from(timeline, levels)) continue;
+    } else {
+      if (block < (i > 0 ? levels.keep[i - 1] : levels.keep.back())) continue;
+      if (block < levels.during[i]) access = first_sweep(access);
+    }
+    below.accesses.push_back(access);
+  }
+  if (timeline.tail_pass >= 0 && block < levels.keep.back()) below.tail_pass = -1;
+  return below;
+}
+
+}  // namespace
+
+std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency) {
+  std::vector<Timeline> out;
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Timeline& timeline = timelines[t];
+    const Levels& levels = residency.tensors[t];
+    std::set<std::int64_t> borders{timeline.first_block, timeline.end_block};
+    borders.insert(levels.keep.begin(), levels.keep.end());
+    borders.insert(levels.during.begin(), levels.during.end());
+    for (auto first = borders.begin(); std::next(first) != borders.end(); ++first) {
+      Timeline below = timeline_below(timeline, levels, *first);
+      if (below.accesses.empty()) continue;
+      below.first_block = *first;
+      below.end_block = *std::next(first);
+      below.quantum = draft.tensors[static_cast<std::size_t>(timeline.tensor)].unit_blocks;
+      const bool same = !out.empty() && out.back().tensor == below.tensor &&
+                        out.back().end_block == below.first_block &&
+                        out.back().accesses == below.accesses &&
+                        out.back().tail_pass == below.tail_pass;
+      if (same) {
+        out.back().end_block = below.end_block;
+      } else {
+        out.push_back(std::move(below));
+      }
+    }
+  }
+  return out;
+}
+
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency) {
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    Levels& levels = residency.tensors[t];
+    for (int i = 0; i < timelines[t].interval_count(); ++i) {
+      if (!passes_between(timelines[t], i, pass_count).empty()) continue;
+      const int next = timelines[t].end_of(i);
+      std::int64_t level = levels.during[static_cast<std::size_t>(i)];
+      if (next >= 0) level = std::min(level, levels.during[static_cast<std::size_t>(next)]);
+      levels.keep[static_cast<std::size_t>(i)] = level;
+    }
+  }
+}
+
+std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency) {
+  std::vector<std::int64_t> from;
+  for (const PlannedTensor& tensor : draft.tensors) from.push_back(tensor.layout.block_count());
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const std::int64_t own = stored_from(timelines[t], residency.tensors[t]);
+    std::int64_t& first = from[static_cast<std::size_t>(timelines[t].tensor)];
+    if (own < timelines[t].end_block) first = std::min(first, own);
+  }
+  return from;
+}
+
+std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
+                                const Draft& draft, const std::vector<Timeline>& timelines,
+                                const Kept& residency, Zeros zeros) {
+  std::vector<Traffic> traffic(draft.passes.size());
+  const std::vector<std::int64_t> stored = stored_from(draft, timelines, residency);
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const Timeline& timeline = timelines[t];
+    const Levels& levels = residency.tensors[t];
+    const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
+    const std::int64_t end = timeline.end_block;
+    const RowBytes bytes(tensor, zeros, levels.during[0]);
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      const Access& access = timeline.accesses[i];
+      Traffic& out = traffic[static_cast<std::size_t>(access.pass)];
+      if (access.makes) {
+        const std::int64_t from = stored[static_cast<std::size_t>(timeline.tensor)];
+        out.written += bytes.of(std::max(timeline.first_block, from), end);
+        continue;
+      }
+      const std::int64_t before = i > 0 ? levels.keep[i - 1] : levels.keep.back();
+      const std::int64_t during = levels.during[i];
+      const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
+      const std::int64_t part = pass.part_blocks * blocks_in(builder.graph().edges, tensor);
+      const std::int64_t again = bytes.of(during, end);
+      const std::int64_t part_again =
+          again + (access.straddles ? bytes.straddling(part, during, end) : 0);
+      const std::int64_t rows = access.sweeps - access.resident - access.streamed;
+      out.resident += access.resident * part_again;
+      out.edges += access.streamed * again;
+      out.rows += rows * part_again;
+      std::int64_t& first = access.resident > 0   ? out.resident
+                            : access.streamed > 0 ? out.edges
+                                                  : out.rows;
+      first += bytes.of(before, end) - again;
+    }
+  }
+  if (zeros == Zeros::kOfPacked) return traffic;
+  for (std::size_t p = 0; p < draft.passes.size(); ++p) {
+    const PassDraft& pass = draft.passes[p];
+    if (!pass.edges) continue;
+    const Direction direction = builder.stages()[static_cast<std::size_t>(pass.stage)].edge_file;
+    traffic[p].edges +=
+        pass.groups * edges.sweep_bytes(direction, pass.part_blocks,
+                                        residency.edge_chunks[static_cast<std::size_t>(direction)]);
+  }
+  return traffic;
+}
+
+}  // namespace ooc

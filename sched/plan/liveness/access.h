@@ -1,0 +1,101 @@
+// When passes touch which tensors, how much of each stays in memory from one access to the next,
+// and what an epoch then moves: exactly what the executor will count.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sched/plan/passes/edge_table.h"
+#include "sched/plan/passes/passes.h"
+
+namespace ooc {
+
+// One pass's access to one tensor.
+struct Access {
+  int pass = 0;
+  bool makes = false;       // written here; read otherwise
+  bool holds = false;       // all of it lies in memory meanwhile, whatever is kept
+  std::int64_t sweeps = 0;  // times that every unit is needed
+  // In sweeps part by part, a unit across the border of two parts is needed for both.
+  bool straddles = false;
+  // Of the sweeps: those as kResident, which are the first, and those as kStreamed behind them; all
+  // but these go part by part.
+  std::int64_t resident = 0, streamed = 0;
+
+  bool operator==(const Access&) const = default;
+};
+
+// A tensor's accesses in the order of passes, of all its blocks or of some. Interval i goes from
+// access i to the next one; a dataset tensor's last one goes over the end of the epoch to its first
+// access; a program's output has one from its last access to the end of its section's last pass.
+struct Timeline {
+  int tensor = 0;
+  bool cyclic = false;
+  bool always_stored = false;
+  int tail_pass = -1;  // of an output: its section's last
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t quantum = 1;  // of its blocks: what levels are multiples of (or end_block)
+  std::vector<Access> accesses;
+
+  int interval_count() const {
+    const int count = static_cast<int>(accesses.size());
+    return cyclic || tail_pass >= 0 ? count : count - 1;
+  }
+  // The access at an interval's end; -1: none, the tail.
+  int end_of(int interval) const {
+    const int next = interval + 1;
+    if (next < static_cast<int>(accesses.size())) return next;
+    return cyclic ? 0 : -1;
+  }
+};
+std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft);
+// The one that has the block.
+const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor, std::int64_t block);
+
+// Passes that an interval spans, between its ends, in order.
+std::vector<int> passes_between(const Timeline& timeline, int interval, int pass_count);
+
+// Blocks of one timeline, from its first one up to these, that lie in memory: from access to
+// access, and during each. during >= the intervals on both sides.
+struct Levels {
+  std::vector<std::int64_t> keep;    // by interval
+  std::vector<std::int64_t> during;  // by access
+};
+struct Kept {
+  std::vector<Levels> tensors;                   // by timeline
+  std::array<std::int64_t, 2> edge_chunks = {};  // by direction: the first ones, for good
+};
+// What lies in memory anyway is held during its passes. `first_chunks`: where edge chunks begin.
+Kept nothing_kept(const std::vector<Timeline>& timelines,
+                  const std::array<std::int64_t, 2>& first_chunks);
+Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& graph);
+// The accesses that a memory which keeps so much leaves to the one below it: of each tensor a
+// timeline for each run of blocks that it keeps alike.
+std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency);
+// Raises what is free: what both neighbouring passes hold stays between them.
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency);
+// Lowers what spares no access anything: blocks that are there for one sweep and stay on neither
+// side.
+void drop_idle(const std::vector<Timeline>& timelines, Kept& residency);
+// By tensor: where it begins to be stored, if passes make it.
+std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
+                                      const Kept& residency);
+
+// Of a pass, by what goes on meanwhile: rows that edges read as kResident come in before the first
+// edge; then edges are folded; then come the row-wise steps, and what is made goes out.
+struct Traffic {
+  std::int64_t resident = 0, edges = 0, rows = 0;  // read
+  std::int64_t written = 0;
+
+  std::int64_t read() const { return resident + edges + rows; }
+};
+// Whether zeros move as other elements do, which is the most that can be, or are left out as far as
+// is expected. kOfPacked: with zeros, but only rows that they are left out of; no edges.
+enum class Zeros { kMoved, kLeftOut, kOfPacked };
+// By pass, of an epoch behind the first.
+std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
+                                const Draft& draft, const std::vector<Timeline>& timelines,
+                                const Kept& residency, Zeros zeros);
+
+}  // namespace ooc

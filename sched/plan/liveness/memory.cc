@@ -1,0 +1,258 @@
+#include "sched/plan/liveness/memory.h"
+
+#include <set>
+
+namespace ooc {
+namespace {
+
+std::int64_t unit_rows(const PlannedTensor& tensor) {
+  return tensor.unit_blocks * tensor.layout.block_rows;
+}
+
+}  // namespace
+
+void RowGrain::add(const PlannedTensor& tensor) {
+  const std::int64_t row = payload_bytes(tensor, 0, 1) / tensor.layout.rows_of(0);
+  if (row > widest_row_) widest_unit_ = 0;
+  if (row >= widest_row_) widest_unit_ = std::max(widest_unit_, unit_rows(tensor));
+  widest_row_ = std::max(widest_row_, row);
+}
+
+std::int64_t RowGrain::units(const PlannedTensor& tensor, const RingSize& ring) const {
+  const std::int64_t held = std::max(ring.times * rows_, ceil_div(ring.bytes, widest_row_));
+  return 1 + ceil_div(held - rows_, unit_rows(tensor));
+}
+
+double RowGrain::depth(const PlannedTensor& tensor, std::int64_t units,
+                       std::int64_t in_work) const {
+  const auto held = static_cast<double>(rows_ + (units - 1) * unit_rows(tensor));
+  const double depth = held / static_cast<double>(std::max(rows_, in_work));
+  const bool all = units * unit_rows(tensor) >= tensor.layout.rows;
+  return all ? std::max(depth, 1.0) : depth;
+}
+
+std::int64_t rows_in_work(std::int64_t workers, std::int64_t step_rows, std::int64_t group_rows) {
+  return step_rows * ceil_div(workers, ceil_div(step_rows, group_rows));
+}
+
+EdgeRing::EdgeRing(const EdgeLayout& edges, std::int64_t part_blocks, std::int64_t bytes)
+    : chunk_bytes(bytes) {
+  constexpr std::int64_t kEnough = 4 << 20;  // bytes
+  const std::int64_t panels = ceil_div(part_blocks - 1, edges.panel_blocks) + 1;
+  span_chunks = std::min({panels, edges.panel_count(), ceil_div(kEnough, bytes)});
+}
+
+std::int64_t EdgeRing::slots(const RingSize& ring) const {
+  return std::max(1 + (std::max(ring.times, ring.spans) - 1) * span_chunks,
+                  ceil_div(ring.edge_bytes, chunk_bytes));
+}
+
+double EdgeRing::spans(std::int64_t slots) const {
+  return 1 + static_cast<double>(slots - 1) / static_cast<double>(span_chunks);
+}
+
+MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
+                         const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
+                         bool works, const std::array<std::int64_t, 2>& first_chunks)
+    : builder_(builder),
+      edges_(edges),
+      draft_(draft),
+      timelines_(timelines),
+      reuses_(reuses),
+      works_(works),
+      first_chunks_(first_chunks) {
+  for (const PassDraft& pass : draft.passes) {
+    grains_.emplace_back(builder.step_rows(draft, pass), pass.uses, draft.tensors);
+  }
+}
+
+const StageShape& MemoryModel::stage(int pass) const {
+  return builder_
+      .stages()[static_cast<std::size_t>(draft_.passes[static_cast<std::size_t>(pass)].stage)];
+}
+
+std::int64_t MemoryModel::during(int pass, int tensor, const Kept& residency) const {
+  if (tensor < 0 || !works_) return 0;
+  const auto at = static_cast<std::size_t>(tensor);
+  const std::vector<Access>& accesses = timelines_[at].accesses;
+  const auto found = std::find_if(accesses.begin(), accesses.end(),
+                                  [&](const Access& access) { return access.pass == pass; });
+  return residency.tensors[at].during[static_cast<std::size_t>(found - accesses.begin())];
+}
+
+UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t during,
+                           const RingSize& ring) const {
+  const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
+  const EdgeLayout& edges = builder_.graph().edges;
+  const PlannedTensor tensor =
+      use.tensor >= 0 ? draft_.tensors[static_cast<std::size_t>(use.tensor)]
+                      : part_tensor(edges, builder_.value(stage(pass_index), use.value));
+  const std::int64_t blocks = tensor.layout.block_count();
+  if (during >= blocks || !works_) return {};
+  const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
+  if (use.role == UseRole::kResident || use.role == UseRole::kAccumulator) {
+    // Parts lie on units in a pattern that repeats after as many parts as a unit has blocks.
+    const std::int64_t part_blocks = pass.part_blocks * blocks_in(edges, tensor);
+    const std::int64_t first_part = during / part_blocks;
+    const std::int64_t end_part = std::min(first_part + tensor.unit_blocks + 2, pass.parts);
+    std::int64_t bytes = 0;
+    for (std::int64_t part = first_part; part < end_part; ++part) {
+      const std::int64_t first = std::max(part * part_blocks, during);
+      const std::int64_t end = std::min((part + 1) * part_blocks, blocks);
+      bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
+    }
+    return {pass.parts_at_once * bytes, 0};
+  }
+  std::int64_t item_blocks = tensor.unit_blocks;
+  if (use.role == UseRole::kStreamed) {
+    item_blocks = streamed_blocks(edges, tensor);
+  }
+  item_blocks = std::min(item_blocks, blocks);
+  // The steps need all slices of a unit at once, but each moves by itself.
+  const bool apart = use.role != UseRole::kStreamed;
+  const std::int64_t at_once = apart ? slices : 1;
+  const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, apart ? 1 : slices);
+  const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
+  const std::int64_t times = apart
+                                 ? grains_[static_cast<std::size_t>(pass_index)].units(tensor, ring)
+                                 : std::max(ring.spans, ceil_div(ring.bytes, item));
+  const std::int64_t slots = std::min(items, at_once * times);
+  return {slots * item, slots};
+}
+
+UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
+                                 const RingSize& ring) const {
+  const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
+  if (!pass.edges || !works_) return {};
+  const std::int64_t item = edges_.largest(stage(pass_index).edge_file, end_chunk);
+  if (item == 0) return {};
+  const EdgeRing edge_ring(builder_.graph().edges, pass.part_blocks, item);
+  const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk, edge_ring.slots(ring));
+  return {slots * item, slots};
+}
+
+std::int64_t MemoryModel::worker_scratch(int pass) const {
+  if (!works_) return 0;
+  return builder_.options().workers *
+         builder_.scratch_bytes(draft_.passes[static_cast<std::size_t>(pass)]);
+}
+
+std::int64_t MemoryModel::working_set(int pass_index, const Kept& residency,
+                                      const RingSize& ring) const {
+  const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
+  std::int64_t bytes = worker_scratch(pass_index);
+  if (!works_) return bytes;
+  for (const UseDraft& at : pass.uses) {
+    bytes += use(pass_index, at, during(pass_index, at.tensor, residency), ring).bytes;
+  }
+  if (!pass.edges) return bytes;
+  const auto direction = static_cast<std::size_t>(stage(pass_index).edge_file);
+  return bytes + edge_ring(pass_index, residency.edge_chunks[direction], ring).bytes;
+}
+
+std::int64_t MemoryModel::edge_piece(Direction direction, std::int64_t end_chunk) const {
+  const std::int64_t first = first_chunks_[static_cast<std::size_t>(direction)];
+  return edges_.memory(direction, end_chunk) - edges_.memory(direction, first);
+}
+
+std::vector<std::int64_t> MemoryModel::kept(const Kept& residency) const {
+  const int passes = draft_.pass_count();
+  std::vector<std::int64_t> bytes(draft_.passes.size(),
+                                  edge_piece(Direction::kIn, residency.edge_chunks[0]) +
+                                      edge_piece(Direction::kOut, residency.edge_chunks[1]));
+  for (std::size_t t = 0; t < timelines_.size(); ++t) {
+    const Timeline& timeline = timelines_[t];
+    const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
+    const std::int64_t slices = tensor.layout.slice_count();
+    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
+      bytes[static_cast<std::size_t>(timeline.accesses[i].pass)] +=
+          rows_bytes(tensor, timeline.first_block, residency.tensors[t].during[i], 0, slices);
+    }
+    for (int i = 0; i < timeline.interval_count(); ++i) {
+      const std::int64_t keep = residency.tensors[t].keep[static_cast<std::size_t>(i)];
+      if (keep == timeline.first_block) continue;
+      const std::int64_t held = rows_bytes(tensor, timeline.first_block, keep, 0, slices);
+      for (const int pass : passes_between(timeline, i, passes)) {
+        bytes[static_cast<std::size_t>(pass)] += held;
+      }
+    }
+  }
+  for (const Reuse& reuse : reuses_) {
+    const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(reuse.to)];
+    bytes[static_cast<std::size_t>(reuse.pass)] -=
+        rows_bytes(tensor, 0, shared_blocks(reuse, residency), 0, tensor.layout.slice_count());
+  }
+  return bytes;
+}
+
+namespace {
+
+// The runs of accesses between which blocks [first, end) stay.
+void add_band(const Draft& draft, const Timeline& timeline, const Levels& levels,
+              std::int64_t first, std::int64_t end, std::vector<Piece>& pieces) {
+  const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
+  const int count = static_cast<int>(timeline.accesses.size());
+  const auto linked = [&](int interval) {
+    return interval < timeline.interval_count() &&
+           levels.keep[static_cast<std::size_t>(interval)] >= end;
+  };
+  const auto pass_of = [&](int access) {
+    return timeline.accesses[static_cast<std::size_t>(access)].pass;
+  };
+  const std::int64_t bytes = rows_bytes(tensor, first, end, 0, tensor.layout.slice_count());
+  const auto add = [&](int first_pass, int last_pass) {
+    pieces.push_back({timeline.tensor, first, end, {0, bytes}, first_pass, last_pass});
+  };
+  for (int i = 0; i < count; ++i) {
+    if (levels.during[static_cast<std::size_t>(i)] < end) continue;
+    if (i > 0 ? linked(i - 1) : timeline.cyclic && linked(count - 1)) continue;
+    int last = i, steps = 0;
+    while (linked(last) && timeline.end_of(last) >= 0 && steps++ < count) {
+      last = timeline.end_of(last);
+    }
+    const bool tail = linked(last) && timeline.end_of(last) < 0;
+    add(pass_of(i), tail ? timeline.tail_pass : pass_of(last));
+  }
+  bool around = timeline.cyclic;
+  for (int i = 0; i < count; ++i) around = around && linked(i);
+  if (around) add(0, draft.pass_count() - 1);
+}
+
+// By timeline: where bands end.
+std::vector<std::set<std::int64_t>> borders_of(const std::vector<Reuse>& reuses,
+                                               const Kept& residency) {
+  std::vector<std::set<std::int64_t>> borders;
+  for (const Levels& levels : residency.tensors) {
+    std::set<std::int64_t>& own = borders.emplace_back(levels.keep.begin(), levels.keep.end());
+    own.insert(levels.during.begin(), levels.during.end());
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Reuse& reuse : reuses) {
+      std::set<std::int64_t>& from = borders[static_cast<std::size_t>(reuse.from)];
+      std::set<std::int64_t>& to = borders[static_cast<std::size_t>(reuse.to)];
+      changed = changed || from != to;
+      from.insert(to.begin(), to.end());
+      to = from;
+    }
+  }
+  return borders;
+}
+
+}  // namespace
+
+std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
+                               const std::vector<Reuse>& reuses, const Kept& residency) {
+  std::vector<Piece> pieces;
+  const std::vector<std::set<std::int64_t>> borders = borders_of(reuses, residency);
+  for (std::size_t t = 0; t < timelines.size(); ++t) {
+    std::int64_t first = timelines[t].first_block;
+    for (const std::int64_t end : borders[t]) {
+      if (end > first) add_band(draft, timelines[t], residency.tensors[t], first, end, pieces);
+      first = end;
+    }
+  }
+  return pieces;
+}
+
+}  // namespace ooc

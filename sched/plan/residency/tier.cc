@@ -1,0 +1,325 @@
+#include "sched/plan/residency/tier.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sched/plan/residency/dp.h"
+#include "sched/plan/residency/lp.h"
+#include "sched/plan/residency/lru.h"
+#include "sched/plan/span_windows.h"
+
+namespace ooc {
+namespace {
+
+// Rings hold the spans of a window and two steps to the next one; or one, where otherwise a window
+// had fewer than kFew spans.
+constexpr std::int64_t kStepsAhead = 2, kFew = 4;
+constexpr std::int64_t kGroups = 8;  // of a part's blocks, where rows come and go
+
+// Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
+// which 32 MiB are taken to be there: edges find their rows there. At least one.
+std::int64_t cached_spans(const PlanProblem& problem, const PassDraft& pass) {
+  constexpr std::int64_t kCacheBytes = 32 << 20;
+  const EdgeLayout& edges = problem.builder().graph().edges;
+  const StageShape& stage = problem.builder().stages()[static_cast<std::size_t>(pass.stage)];
+  const std::int64_t by_slice = stage.pass.slice_local_cols;
+  std::int64_t row_bytes = 0;
+  for (const UseDraft& use : pass.uses) {
+    if (use.role != UseRole::kStreamed) continue;
+    const PlannedTensor& tensor = problem.draft().tensors[static_cast<std::size_t>(use.tensor)];
+    std::int64_t cols = tensor.layout.cols;
+    if (cols == by_slice) cols = std::min(cols, kSliceWidth);
+    row_bytes += cols * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
+  }
+  if (row_bytes == 0) return edges.span_count();
+  return std::clamp<std::int64_t>(kCacheBytes / (row_bytes * edges.span_rows), 1,
+                                  std::max<std::int64_t>(1, edges.span_count()));
+}
+
+// Where rings allow it.
+std::int64_t widest_window(const PlanProblem& problem, const PassDraft& pass) {
+  const std::int64_t forced = problem.builder().options().span_group;
+  return forced > 0 ? forced : cached_spans(problem, pass);
+}
+
+class TierPlanner {
+ public:
+  explicit TierPlanner(PlanProblem& problem)
+      : problem_(problem), builder_(problem.builder()), options_(builder_.options()) {}
+
+  TierPlan run() {
+    constexpr int kRounds = 4;
+    std::vector<std::int64_t> reserve(problem_.draft().passes.size());
+    // Where pieces find no place, memory is left free: first in their passes, then in all of them.
+    bool done = false;
+    for (int round = 0; round < kRounds && !done; ++round) done = take(reserve);
+    for (const std::int64_t percent : {2, 4, 7, 11, 16}) {
+      if (done) break;
+      reserve.assign(reserve.size(), problem_.limit() * percent / 100);
+      done = take(reserve);
+    }
+    widen_rings(*best_);
+    return std::move(*best_);
+  }
+
+ private:
+  // Plans with so much free, and adds what then found no place, by pass. True: no more of it will
+  // help, for all found a place, or what was lost by that is little.
+  bool take(std::vector<std::int64_t>& reserve) {
+    constexpr double kGood = 1.002;
+    problem_.reserve(reserve);
+    std::string remark;
+    const std::vector<Kept> choices = decide(remark);
+    problem_.reserve(std::vector<std::int64_t>(reserve.size()));
+    bool done = false;
+    for (const Kept& residency : choices) {
+      std::vector<Piece> left;
+      TierPlan tier = place_all(residency, left);
+      tier.plan.remark = remark;
+      done = left.empty();
+      for (const Piece& piece : left) {
+        for (std::size_t pass = 0; pass < reserve.size(); ++pass) {
+          if (lives_in(piece, static_cast<int>(pass))) reserve[pass] += piece.memory.bytes;
+        }
+      }
+      const std::int64_t bytes = problem_.bytes(residency);
+      if (least_ < 0 || bytes < least_) least_ = bytes;
+      if (!best_ || moved_bytes(tier) < moved_bytes(*best_)) best_ = std::move(tier);
+    }
+    return done || static_cast<double>(moved_bytes(*best_)) <= kGood * static_cast<double>(least_);
+  }
+
+  // What the strategy keeps; several, where what is better depends on the places that are found.
+  std::vector<Kept> decide(std::string& remark) const {
+    if (options_.strategy == Strategy::kNone) return {problem_.nothing()};
+    Kept everything = everything_kept(problem_.timelines(), builder_.graph());
+    if (problem_.fits(everything)) return {std::move(everything)};
+    if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem_)};
+    if (options_.strategy == Strategy::kDp) {
+      Kept found = choose_by_dp(problem_, remark);
+      if (remark.empty()) return {std::move(found)};
+      return {std::move(found), choose_by_lru(problem_)};  // a long program's best may be worse
+    }
+    Kept filled = problem_.nothing();
+    fill_memory(problem_, filled);
+    return {std::move(filled), choose_by_lp(problem_)};
+  }
+
+  std::vector<Piece> find_places(Plan& plan) const {
+    return place(problem_.timelines(), problem_.reuses(), problem_.limit(), plan);
+  }
+
+  // Gives up what finds no place; `lost` is what found none at first.
+  TierPlan place_all(Kept residency, std::vector<Piece>& lost) {
+    trim(problem_, residency);
+    while (true) {
+      if (options_.strategy != Strategy::kNone) {
+        join_neighbours(problem_.timelines(), problem_.draft().pass_count(), residency);
+      }
+      if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no rings to save
+      Plan plan = lay_out(residency);
+      const std::vector<Piece> left = find_places(plan);
+      if (left.empty()) {
+        count_bytes(residency, plan);
+        return {std::move(plan), std::move(residency)};
+      }
+      if (lost.empty()) lost = left;
+      give_up(left, residency);
+    }
+  }
+
+  // Gives memory that is left to rings: of all passes, or, where a piece then finds no place, pass
+  // by pass.
+  void widen_rings(TierPlan& tier) {
+    const std::vector<RingSize> narrow = problem_.rings();
+    std::vector<std::vector<RingSize>> wider;
+    std::vector<RingSize> rings = narrow;
+    for (std::size_t pass = 0; pass < narrow.size(); ++pass) {
+      wider.push_back(problem_.wider_rings(static_cast<int>(pass), tier.kept));
+      if (!wider[pass].empty()) rings[pass] = wider[pass].front();
+    }
+    if (!place_with(rings, tier)) {
+      rings = narrow;
+      for (std::size_t pass = 0; pass < narrow.size(); ++pass) {
+        for (const RingSize& ring : wider[pass]) {
+          rings[pass] = ring;
+          if (place_with(rings, tier)) break;
+          rings[pass] = narrow[pass];
+        }
+      }
+    }
+    problem_.set_rings(narrow);
+  }
+
+  // False: a piece finds no place, and the plan is what it was.
+  bool place_with(const std::vector<RingSize>& rings, TierPlan& tier) {
+    problem_.set_rings(rings);
+    Plan plan = lay_out(tier.kept);
+    if (!find_places(plan).empty()) return false;
+    plan.remark = tier.plan.remark;
+    count_bytes(tier.kept, plan);
+    tier.plan = std::move(plan);
+    return true;
+  }
+
+  // Lowers levels by what found no place; others, where that is in memory anyway.
+  void give_up(const std::vector<Piece>& left, Kept& residency) const {
+    for (const Piece& piece : left) {
+      const Timeline& line = timeline_of(problem_.timelines(), piece.tensor, piece.first_block);
+      const auto index = static_cast<std::size_t>(&line - problem_.timelines().data());
+      Levels& levels = residency.tensors[index];
+      const Levels before = levels;
+      lower(line, piece, levels);
+      if (levels.during != before.during || levels.keep != before.keep) continue;
+      if (!lower_pass(problem_, piece.first_pass, residency)) residency = problem_.nothing();
+    }
+    trim(problem_, residency);
+  }
+
+  // Every interval that the piece's passes reach into, and the accesses at their ends.
+  static void lower(const Timeline& line, const Piece& piece, Levels& levels) {
+    for (std::size_t i = 0; i < line.accesses.size(); ++i) {
+      if (!lives_in(piece, line.accesses[i].pass)) continue;
+      if (levels.during[i] < piece.end_block || line.accesses[i].holds) continue;
+      levels.during[i] -= piece.end_block - piece.first_block;
+      levels.during[i] -= levels.during[i] % line.quantum;
+    }
+    for (int i = 0; i < line.interval_count(); ++i) {
+      std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
+      if (line.end_of(i) < 0) continue;
+      keep = std::min(keep, levels.during[static_cast<std::size_t>(line.end_of(i))]);
+    }
+  }
+
+  Plan lay_out(const Kept& residency) const {
+    Plan plan;
+    plan.strategy = options_.strategy;
+    plan.reduction_bytes = problem_.reduction_bytes();
+    plan.tensors = problem_.draft().tensors;
+    plan.sections = builder_.sections(problem_.draft());
+    plan.pieces = make_pieces(problem_.draft(), problem_.timelines(), problem_.reuses(), residency);
+    const std::vector<std::int64_t> stored =
+        stored_from(problem_.draft(), problem_.timelines(), residency);
+    for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+      PlannedTensor& tensor = plan.tensors[t];
+      if (tensor.input) continue;
+      const std::int64_t blocks = tensor.layout.block_count();
+      tensor.stored_from_block = stored[t];
+      if (stored[t] == blocks) continue;
+      plan.stored_bytes += rows_bytes(tensor, 0, blocks, 0, tensor.layout.slice_count());
+    }
+    for (const Direction direction : {Direction::kIn, Direction::kOut}) {
+      const std::int64_t chunks = residency.edge_chunks[static_cast<std::size_t>(direction)];
+      const std::int64_t bytes = problem_.memory().edge_piece(direction, chunks);
+      if (bytes == 0) continue;
+      plan.edge_pieces.push_back({direction, chunks, {0, bytes}, problem_.first_chunk(direction)});
+    }
+    int index = 0;
+    for (Section& section : plan.sections) {
+      for (Pass& pass : section.passes) lay_out_pass(residency, index++, pass);
+    }
+    return plan;
+  }
+
+  void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
+    const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
+    const RingSize& ring = problem_.ring(index);
+    const EdgeLayout& edges = builder_.graph().edges;
+    std::int64_t row_spans = 0;  // in rings; 0: all are in memory
+    for (std::size_t i = 0; i < pass.uses.size(); ++i) {
+      const UseDraft& use = draft.uses[i];
+      const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
+      const UseMemory memory = problem_.memory().use(index, use, during, ring);
+      pass.uses[i].memory.bytes = memory.bytes;
+      pass.uses[i].slots = memory.slots;
+      if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
+      const std::int64_t spans =  // of an item
+          streamed_blocks(edges, tensor_of(use)) * tensor_of(use).layout.block_rows /
+          edges.span_rows;
+      // Windows may begin and end within an item.
+      const std::int64_t held =
+          std::max<std::int64_t>(1, memory.slots - (spans > 1 ? 1 : 0)) * spans;
+      row_spans = row_spans == 0 ? held : std::min(row_spans, held);
+    }
+    pass.worker_scratch.bytes = problem_.memory().worker_scratch(index);
+    if (!draft.edges) return;
+    const auto direction = static_cast<std::size_t>(
+        builder_.stages()[static_cast<std::size_t>(draft.stage)].edge_file);
+    const UseMemory memory =
+        problem_.memory().edge_ring(index, residency.edge_chunks[direction], ring);
+    pass.edge_ring.bytes = memory.bytes;
+    pass.edge_slots = memory.slots;
+    choose_windows(draft, row_spans, memory.slots, pass);
+  }
+
+  // Of a pass whose rings hold rows of so many spans and so many chunks; 0: all of them are in
+  // memory.
+  void choose_windows(const PassDraft& draft, std::int64_t row_spans, std::int64_t chunks,
+                      Pass& pass) const {
+    const EdgeLayout& edges = builder_.graph().edges;
+    // Small groups take small steps. Where rows don't come and go, or there are several slices, of
+    // which each one's rows had better serve a whole panel while they are in cache: panels.
+    const std::int64_t slices = pass.slices_at_once > 0
+                                    ? pass.slices_at_once
+                                    : ceil_div(pass.slice_local_cols, kSliceWidth);
+    const bool small = row_spans > 0 && slices <= 1;
+    const std::int64_t pieces =
+        small ? ceil_div(kGroups * edges.panel_blocks, pass.part_blocks) : 1;
+    pass.group_blocks = ceil_div(edges.panel_blocks, std::min(pieces, edges.panel_blocks));
+    const std::int64_t groups = ceil_div(pass.part_blocks, pass.group_blocks);
+    pass.span_group = widest_window(problem_, draft);
+    // A window's chunks are in use, the next one's come in; what groups of a panel are apart by is
+    // less than a window, of all panels together.
+    const auto fits = [&](std::int64_t steps) {
+      const std::int64_t ahead = steps * SpanWindows::step(pass.span_group, groups);
+      return (row_spans == 0 || pass.span_group + ahead <= row_spans) &&
+             (chunks == 0 || (1 + steps) * pass.span_group <= chunks);
+    };
+    while (pass.span_group > 1 && !fits(kStepsAhead) && !(pass.span_group <= kFew && fits(1))) {
+      --pass.span_group;
+    }
+  }
+
+  const PlannedTensor& tensor_of(const UseDraft& use) const {
+    return problem_.draft().tensors[static_cast<std::size_t>(use.tensor)];
+  }
+
+  void count_bytes(const Kept& residency, Plan& plan) const {
+    const std::vector<Traffic> traffic = problem_.traffic(residency);
+    std::size_t index = 0;
+    for (Section& section : plan.sections) {
+      for (Pass& pass : section.passes) {
+        pass.bytes_read = traffic[index].read();
+        pass.bytes_written = traffic[index].written;
+        plan.bytes_read += pass.bytes_read;
+        plan.bytes_written += pass.bytes_written;
+        ++index;
+      }
+    }
+  }
+
+  PlanProblem& problem_;
+  const PassBuilder& builder_;
+  const PlanOptions& options_;
+  std::optional<TierPlan> best_;
+  std::int64_t least_ = -1;  // bytes that were decided on, before places
+};
+
+}  // namespace
+
+std::vector<std::int64_t> widest_windows(const PlanProblem& problem) {
+  std::vector<std::int64_t> spans;
+  for (const PassDraft& pass : problem.draft().passes) {
+    spans.push_back(pass.edges ? widest_window(problem, pass) : 1);
+  }
+  return spans;
+}
+
+TierPlan plan_tier(PlanProblem& problem) { return TierPlanner(problem).run(); }
+
+std::int64_t moved_bytes(const TierPlan& tier) {
+  return tier.plan.bytes_read + tier.plan.bytes_written;
+}
+
+}  // namespace ooc

@@ -1,0 +1,26 @@
+// One memory's part of a plan: what a strategy keeps in it, and where that lies.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sched/plan/liveness/problem.h"
+
+namespace ooc {
+
+// A plan as if there were only this memory, with storage below it: passes, pieces, places, and the
+// bytes that passes read and write, but no predictions. Where passes work in the memory above,
+// their uses and rings have no bytes here.
+struct TierPlan {
+  Plan plan;
+  Kept kept;  // by the plan's pieces
+};
+TierPlan plan_tier(PlanProblem& problem);
+
+// By pass: how many spans a task takes at once (Pass::span_group) where rings allow it.
+std::vector<std::int64_t> widest_windows(const PlanProblem& problem);
+
+// Read and written in an epoch.
+std::int64_t moved_bytes(const TierPlan& tier);
+
+}  // namespace ooc

@@ -1,0 +1,204 @@
+// One pass on its way: its streams, and the loops over spans and blocks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "kernels/device/backend.h"
+#include "sched/plan/span_windows.h"
+#include "sched/run/bound_pass.h"
+#include "sched/run/loop_tile.h"
+#include "sched/run/reduction_tree.h"
+#include "sched/stream/edge_loader.h"
+#include "sched/stream/pending_writes.h"
+#include "sched/stream/rows_loader.h"
+#include "sched/stream/rows_writer.h"
+#include "sched/tiers/host_store.h"
+#include "sched/tiers/residency.h"
+#include "sched/workers/driver.h"
+
+namespace ooc {
+
+// What the passes of an executor share.
+struct PassContext {
+  Backend& backend;
+  const EdgeLayout& edges;
+  const Plan& plan;
+  std::byte* arena = nullptr;
+  Driver& driver;
+  Residency& residency;
+  std::vector<TensorStore*> stores;  // by the plan's tensors; null: in none
+  EdgeStore& in;
+  EdgeStore& out;
+  const SelfLoops& self_loops;
+  HostCache* host = nullptr;  // below a device; null: the stores are storage's
+  MovedBytes moved{};
+  LeavingRows leaving{};
+};
+
+// What the passes of a section share.
+struct SectionState {
+  const Program* program = nullptr;
+  const Section* section = nullptr;
+  std::vector<void*> parameters;  // by value
+  std::map<ValueId, std::unique_ptr<ReductionTree>> reductions;
+  std::vector<BoundPass> passes;
+
+  const Value& value(ValueId id) const { return program->values[static_cast<std::size_t>(id)]; }
+  // A parameter, or an earlier pass's reduction.
+  void* matrix(ValueId id) const;
+};
+
+// Used once, by the driving thread.
+class PassRun {
+ public:
+  PassRun(PassContext& context, SectionState& section, std::size_t pass, const RunState& state,
+          const std::atomic<bool>* stop);
+  ~PassRun();  // drains, unless run() came to its end
+
+  // To the end, where all is computed and nothing is under way but rows that are leaving; none are
+  // behind a section's last pass, nor on a device, whose host's memory is one pass's at a time.
+  // False: `stop` was set.
+  bool run();
+
+ private:
+  // While one part goes through the steps, or its sums go out, the next one may be folded: in
+  // memory of its own (Pass::parts_at_once), or in that of the one before, block after block.
+  static constexpr std::size_t kMostParts = 2;
+
+  // Of every other part: what its kResident or kAccumulator use holds.
+  struct PartRows {
+    RowsPlace rows;
+    std::unique_ptr<ItemStream> stream;  // kResident
+    std::shared_ptr<RowsWriter> writer;  // kAccumulator
+  };
+  // One use of a tensor, by its role.
+  struct Use {
+    const TensorUse* planned = nullptr;
+    PlannedTensor own;  // of a use without a tensor
+    TensorAccess access;
+    std::unique_ptr<ItemStream> stream;  // kStreamed, kRows
+    RowsLoader* loader = nullptr;        // the stream's
+    std::shared_ptr<RowsWriter> writer;  // kOutput
+    std::array<PartRows, kMostParts> parts;
+    std::int64_t item_blocks = 0;  // kStreamed, kRows: of the tensor
+    std::int64_t part_items = 0;   // kRows: index of the first item of the part whose rows run
+    std::int64_t next_part_items = 0;
+  };
+  // Blocks, and slices of the slice-local tensors: folded, then taken through the steps.
+  struct Part {
+    std::int64_t first_block = 0, end_block = 0;
+    std::int64_t first_slice = 0, end_slice = 0;
+    std::int64_t sweep = 0;        // parts before it, in all groups of slices
+    std::size_t place = 0;         // in Use::parts
+    std::int64_t begun_spans = 0;  // that some group of blocks has taken
+    // Items of the edges, by panel and span.
+    std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> chunks;
+    std::vector<std::int32_t> folded;  // spans, by block and slice
+    // By edge reduction and block: sums so far.
+    std::vector<std::vector<ReductionTree::Partial>> partials;
+    std::int64_t next_row = 0;   // of the steps, to be handed out
+    std::int64_t rows_left = 0;  // to be finished by them
+  };
+  struct Step;        // rows of the row-wise steps, and where their operands lie
+  struct Window;      // spans whose tiles a group of blocks folds at once
+  struct BlockEdges;  // a block, with what its edges read and fold into
+  struct EdgeTask;    // tiles of a few blocks and a window, all slices or one
+
+  // Streams, before the loops.
+  void open_uses();
+  void open_streamed(Use& use);
+  void open_rows(Use& use);
+  void open_edges();
+  Slots slots(const Region& memory, std::int64_t count) const;
+  RowsPlace part_place(const Part& part, const Use& use) const;
+  std::int64_t slice_end(const Part& part, const Use& use) const;
+  std::int64_t slice_begin(const Part& part, const Use& use) const;
+  bool is_sliced(const Use& use) const;
+
+  // Parts.
+  bool run_part(const std::shared_ptr<Part>& part);
+  void take_up_rows(const std::shared_ptr<Part>& part);
+  bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
+  bool may_begin(const Part& part) const;
+  bool is_free(std::size_t place) const;
+  bool is_done() const;
+  bool has_scratch() const;
+
+  // Rows, of one part after the other: handed out as soon as what they need is there.
+  std::int64_t first_row(const Part& part) const;
+  std::int64_t end_row(const Part& part) const;
+  void begin_rows();
+  bool advance_rows();
+  bool may_step();
+  std::int64_t most_tasks() const;
+  std::optional<WaitCause> next_lacks(const Part& part);
+  std::optional<WaitCause> lacks(const Part& part, std::int64_t row, std::int64_t end);
+  void begin_step();
+  void find_operands(Step& step);
+  void compute_group(const Step& step, std::int64_t group);
+  void convert_inputs(const Step& step, std::int64_t begin, std::int64_t count, std::byte* scratch);
+  void finish_step(const Step& step);
+  static std::int64_t item_rows(const Use& use);
+  std::int64_t rows_item(const Use& use, std::int64_t row, std::int64_t slice) const;
+
+  // Edges.
+  bool propagate_part(const std::shared_ptr<Part>& part);
+  bool load_resident(const Part& part);
+  bool load_rows(Window& window);
+  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, Window& window);
+  bool load_edges(Window& window);
+  bool fold_window(const std::shared_ptr<Window>& window);
+  std::int64_t blocks_a_task(const Part& part) const;
+  bool has_memory(const Part& part, std::int64_t block, std::int64_t slice) const;
+  bool hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
+                std::int64_t slice);
+  void finish_task(const EdgeTask& task, std::int64_t slice);
+  std::shared_ptr<const BlockLoops> loops_of(const Window& window, std::int64_t block) const;
+  const Use& use_of(ValueId value, UseRole role) const;
+  BlockEdges bind_block(const Window& window, std::int64_t block) const;
+  void zero_accumulators(const BlockEdges& block, std::int64_t rows, std::int64_t slice) const;
+  std::vector<TileGroup::Entry> tiles_of(const EdgeTask& task, const BlockEdges& block) const;
+  void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
+  std::byte* row_address(const Part& part, const Use& use, std::int64_t row,
+                         std::int64_t slice) const;
+  std::int64_t slices_per_block(const Part& part) const;
+  std::size_t fold_index(const Part& part, std::int64_t block, std::int64_t slice) const;
+  bool folded(const Part& part, std::int64_t block) const;
+
+  bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
+            const std::function<bool()>& ready);
+  bool wait_for_room(std::unique_lock<std::mutex>& lock);
+  void advance();
+  std::byte* scratch() const;  // of the worker that asks
+
+  PassContext& context_;
+  SectionState& section_;
+  const BoundPass& bound_;
+  const Pass& pass_;
+  int index_;  // of the pass, over all sections
+  RunState state_;
+  const std::atomic<bool>* stop_;
+  SpanWindows windows_;
+  std::vector<Use> uses_;
+  EdgeStore* edge_store_ = nullptr;
+  std::unique_ptr<ItemStream> edges_;
+  EdgeLoader* edge_loader_ = nullptr;
+
+  std::int64_t edge_item_ = 0;  // the next one
+  // Folded, or about to be: their rows, in order. Of the first one the steps are at hand.
+  std::deque<std::shared_ptr<Part>> rows_;
+  WaitCause rows_wait_ = WaitCause::kWorkers;  // what its next step waits for
+  bool folds_ = false;                         // tasks of edges are being handed out
+  std::set<std::int64_t> rows_begun_;          // first rows of steps that aren't finished
+  bool done_ = false;                          // run() came to its end
+};
+
+}  // namespace ooc

@@ -1,0 +1,92 @@
+#include "sched/stream/item_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/errors.h"
+
+namespace ooc {
+namespace {
+
+// Times the items that are worked on together that are asked for ahead, of those with a place of
+// their own.
+constexpr std::int64_t kAhead = 8;
+
+}  // namespace
+
+ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots)
+    : driver_(driver), loader_(std::move(loader)), slots_(std::move(slots)) {}
+
+bool ItemStream::advance() {
+  if (next_ == loader_->count()) return false;
+  std::byte* place = loader_->place(next_);
+  const std::int64_t ahead = std::max(kAhead * loader_->at_once(), slots_.count());
+  if (place != nullptr ? next_ > reached_ + ahead : !slots_.has(1)) return false;
+  if (loader_->must_wait(next_)) return false;
+  Item& item = items_[next_];
+  if (place == nullptr) item.slot = slots_.take();
+  item.data = place != nullptr ? place : item.slot;
+  load(next_++);
+  return true;
+}
+
+void ItemStream::load(std::int64_t index) {
+  Item& item = at(index);
+  item.pending = 1;  // this call
+  ComingItem coming(*this, index);
+  loader_->load(index, item.data, coming);
+  came(index);
+}
+
+BlockCompletion ComingItem::read(std::function<void()> settle) {
+  ItemStream& stream = stream_;
+  ++stream.at(item_).pending;
+  stream.at(item_).was_read = true;
+  return stream.driver_.expect([&stream, item = item_, settle = std::move(settle)] {
+    if (!settle) return stream.came(item);
+    stream.settle(item, settle);
+  });
+}
+
+void ComingItem::settle(std::function<void()> settle) {
+  ++stream_.at(item_).pending;
+  stream_.settle(item_, std::move(settle));
+}
+
+// Others wait for it, the tasks in the queue for none.
+void ItemStream::settle(std::int64_t index, std::function<void()> settle) {
+  driver_.run(
+      std::move(settle), [this, index] { came(index); }, Turn::kNext);
+}
+
+void ItemStream::came(std::int64_t index) {
+  Item& item = at(index);
+  if (--item.pending > 0) return;
+  loader_->arrived(index);
+  item.there = true;
+  // With a place of its own it may let others be asked for.
+  if (item.slot == nullptr && item.was_read) driver_.wake();
+}
+
+bool ItemStream::ready(std::int64_t item) const {
+  const auto found = items_.find(item);
+  return found != items_.end() && found->second.there && loader_->complete(item);
+}
+
+void ItemStream::hold(std::int64_t item, std::int64_t uses) {
+  reached_ = std::max(reached_, item);
+  items_[item].uses = uses;
+}
+
+void ItemStream::release(std::int64_t index) {
+  Item& item = at(index);
+  if (--item.uses > 0) return;
+  if (item.slot != nullptr) {
+    slots_.give_back(item.slot);
+    driver_.wake();
+  }
+  items_.erase(index);
+  loader_->released(index);
+}
+
+}  // namespace ooc

@@ -1,0 +1,96 @@
+// Items that come in one after the other while earlier ones are worked on: the reads of one use of
+// a pass. An item is loaded into a slot of the use's ring, unless it has a place of its own.
+//
+//   absent -> coming -> there -> released
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "sched/stream/pending_writes.h"
+#include "sched/workers/driver.h"
+
+namespace ooc {
+
+class ItemStream;
+
+// An item on its way: what it waits for before it is there. Under the driver's lock.
+class ComingItem {
+ public:
+  ComingItem(ItemStream& stream, std::int64_t item) : stream_(stream), item_(item) {}
+
+  // The completion of a read. A worker then calls `settle`, unless it is empty, while other reads
+  // of the item are still under way.
+  BlockCompletion read(std::function<void()> settle);
+  // By a worker, of what needs no read.
+  void settle(std::function<void()> settle);
+
+ private:
+  ItemStream& stream_;
+  std::int64_t item_;
+};
+
+// What the items of a stream are.
+class ItemLoader {
+ public:
+  virtual ~ItemLoader() = default;
+  virtual std::int64_t count() const = 0;
+  // Items that are worked on together.
+  virtual std::int64_t at_once() const { return 1; }
+  // Where an item lies by itself; null: it takes a slot.
+  virtual std::byte* place(std::int64_t item) const = 0;
+  // Whether it can't be loaded yet: an earlier item is bringing all of it, its rows are still on
+  // their way to storage, or others still lie in its place.
+  virtual bool must_wait(std::int64_t item) const = 0;
+  // Submits the reads of what isn't there yet into `data`, as `coming` is told.
+  // Under the driver's lock.
+  virtual void load(std::int64_t item, std::byte* data, ComingItem& coming) = 0;
+  // Under the lock: when all that load() told of is there; whether the rest is too, which another
+  // stream may have asked for; and when nobody uses the item any more.
+  virtual void arrived(std::int64_t item) = 0;
+  virtual bool complete(std::int64_t item) const = 0;
+  virtual void released(std::int64_t item) = 0;
+};
+
+// All of it under the driver's lock; advance() by the driving thread.
+class ItemStream {
+ public:
+  ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots);
+
+  // Loads the next item, if there is room for it and it is time.
+  bool advance();
+  bool ready(std::int64_t item) const;
+  std::byte* data(std::int64_t item) const { return at(item).data; }
+  // Before its first use: it is given back by so many release().
+  void hold(std::int64_t item, std::int64_t uses);
+  void release(std::int64_t item);
+  ItemLoader& loader() const { return *loader_; }
+
+ private:
+  friend class ComingItem;
+  struct Item {
+    std::byte* data = nullptr;
+    std::byte* slot = nullptr;
+    std::int64_t pending = 0;  // reads, and what follows them
+    std::int64_t uses = 0;
+    bool was_read = false;  // not at hand before
+    bool there = false;
+  };
+  Item& at(std::int64_t item) { return items_.at(item); }
+  const Item& at(std::int64_t item) const { return items_.at(item); }
+  void load(std::int64_t item);
+  void settle(std::int64_t item, std::function<void()> settle);
+  void came(std::int64_t item);
+
+  Driver& driver_;
+  std::unique_ptr<ItemLoader> loader_;
+  std::unordered_map<std::int64_t, Item> items_;  // loaded or held, and not released
+  Slots slots_;
+  std::int64_t next_ = 0;     // to be loaded
+  std::int64_t reached_ = 0;  // the last one held
+};
+
+}  // namespace ooc

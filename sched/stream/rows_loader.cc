@@ -1,0 +1,146 @@
+#include "sched/stream/rows_loader.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "kernels/device/host_buffer.h"
+#include "storage/base/errors.h"
+
+namespace ooc {
+
+void RowsItems::add(const RowsItem& run) {
+  runs.push_back({run, count});
+  const std::int64_t units = ceil_div(run.end_block - run.first_block, item_blocks);
+  count += apart ? units * (run.end_slice - run.first_slice) : units;
+}
+
+RowsItem RowsItems::at(std::int64_t item) const {
+  const auto run = std::prev(
+      std::upper_bound(runs.begin(), runs.end(), item,
+                       [](std::int64_t wanted, const Run& of) { return wanted < of.first_item; }));
+  const RowsItem& all = run->all;
+  const std::int64_t slices = apart ? all.end_slice - all.first_slice : 1;
+  const std::int64_t in_run = item - run->first_item;
+  RowsItem found = all;
+  found.first_block += in_run / slices * item_blocks;
+  found.end_block = std::min(found.first_block + item_blocks, all.end_block);
+  if (apart) {
+    found.first_slice += in_run % slices;
+    found.end_slice = found.first_slice + 1;
+  }
+  return found;
+}
+
+RowsLoader::RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace part)
+    : access_(access), items_(std::move(items)), part_(part) {}
+
+std::int64_t RowsLoader::at_once() const {
+  return items_.apart ? access_.tensor->layout.slice_count() : 1;
+}
+
+template <class Visit>
+void RowsLoader::for_each_unit(const RowsItem& item, Visit&& visit) const {
+  const std::int64_t blocks = access_.tensor->unit_blocks;
+  for (std::int64_t slice = item.first_slice; slice < item.end_slice; ++slice) {
+    for (std::int64_t block = item.first_block; block < item.end_block; block += blocks) {
+      visit(block / blocks, slice);
+    }
+  }
+}
+
+RowsLoader::~RowsLoader() {
+  if (part_.data == nullptr || !access_.is_mapped()) return;
+  for (std::int64_t item = 0; item < loaded_; ++item) released(item);
+}
+
+void RowsLoader::released(std::int64_t index) {
+  if (!access_.is_mapped()) return;
+  const RowsItem item = items_.at(index);
+  if (access_.piece(item.first_block) >= 0) return;
+  for_each_unit(
+      item, [&](std::int64_t unit, std::int64_t slice) { access_.store->release(unit, slice); });
+}
+
+RowsPlace RowsLoader::rows(std::int64_t index, std::byte* data) const {
+  return access_.is_mapped() ? access_.mapped : arena_rows(items_.at(index), data);
+}
+
+RowsPlace RowsLoader::arena_rows(const RowsItem& item, std::byte* data) const {
+  const int piece = access_.piece(item.first_block);
+  if (piece >= 0) return access_.residency->place(piece);
+  if (part_.data != nullptr) return part_;
+  return {data, item.first_block, item.end_block, item.first_slice};
+}
+
+std::byte* RowsLoader::place(std::int64_t index) const {
+  const RowsItem item = items_.at(index);
+  const bool elsewhere = part_.data != nullptr || access_.piece(item.first_block) >= 0;
+  if (!elsewhere) return nullptr;
+  const std::int64_t row = item.first_block * access_.tensor->layout.block_rows;
+  return rows(index, nullptr).at(*access_.tensor, row, item.first_slice);
+}
+
+// What another item brings is waited for unit by unit: complete().
+bool RowsLoader::must_wait(std::int64_t index) const {
+  if (access_.leaving->count() == 0) return false;
+  const RowsItem item = items_.at(index);
+  const int piece = access_.piece(item.first_block);
+  const bool placed = piece >= 0 || part_.data != nullptr;
+  const RowsPlace place = arena_rows(item, nullptr);
+  bool wait = false;
+  for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
+    const bool here =
+        piece >= 0 && access_.residency->state(piece, unit, slice) != Residency::State::kAbsent;
+    if (here) return;
+    wait |= access_.leaving->has({access_.index, unit, slice});
+    wait |= placed && access_.leaving->lie_in(place.unit(*access_.tensor, unit, slice));
+  });
+  return wait;
+}
+
+void RowsLoader::load(std::int64_t index, std::byte* data, ComingItem& coming) {
+  const RowsItem item = items_.at(index);
+  const int piece = access_.piece(item.first_block);
+  loaded_ = index + 1;
+  const RowsPlace place = rows(index, data), in_arena = arena_rows(item, data);
+  for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
+    if (piece >= 0) {
+      if (access_.residency->state(piece, unit, slice) != Residency::State::kAbsent) return;
+      access_.residency->set(piece, unit, slice, Residency::State::kComing);
+      coming_[index].emplace_back(unit, slice);
+    }
+    OOC_CHECK(access_.store != nullptr);
+    if (access_.is_mapped()) drop_pages(in_arena.unit(*access_.tensor, unit, slice));
+    access_.moved->in += unit_payload(*access_.tensor, unit, slice);
+    access_.moved->zeros_in += access_.store->zeros(unit, slice);
+    std::byte* const rows = place.at(*access_.tensor, first_row(unit), slice);
+    std::function<void()> settle;
+    if (access_.store->needs_settling(unit, slice)) {
+      settle = [store = access_.store, unit, slice, rows] { store->settle(unit, slice, rows); };
+    }
+    access_.store->read(unit, slice, rows, coming.read(std::move(settle)));
+  });
+}
+
+void RowsLoader::arrived(std::int64_t index) {
+  const auto coming = coming_.find(index);
+  if (coming == coming_.end()) return;
+  const int piece = access_.piece(items_.at(index).first_block);
+  for (const auto& [unit, slice] : coming->second) {
+    access_.residency->set(piece, unit, slice, Residency::State::kThere);
+  }
+  coming_.erase(coming);
+}
+
+bool RowsLoader::complete(std::int64_t index) const {
+  const RowsItem item = items_.at(index);
+  const int piece = access_.piece(item.first_block);
+  if (piece < 0) return true;
+  bool complete = true;
+  for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
+    complete &= access_.residency->state(piece, unit, slice) == Residency::State::kThere;
+  });
+  return complete;
+}
+
+}  // namespace ooc

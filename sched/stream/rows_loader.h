@@ -1,0 +1,103 @@
+// The rows of a vertex tensor as the items of a stream: from its store into a slot, or into the
+// piece that holds them, once.
+#pragma once
+
+#include <atomic>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sched/plan/plan.h"
+#include "sched/stream/item_stream.h"
+#include "sched/stream/pending_writes.h"
+#include "sched/tiers/residency.h"
+#include "storage/stores/tensor_store.h"
+
+namespace ooc {
+
+// Whole units, wholly in a piece or in none.
+struct RowsItem {
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t first_slice = 0, end_slice = 0;
+};
+
+// The items of a stream, in order, in little memory: `item_blocks` at a time through the blocks of
+// each run, and for each, if `apart`, one slice after the other, otherwise all slices together.
+struct RowsItems {
+  std::int64_t item_blocks = 1;
+  bool apart = false;
+  struct Run {
+    RowsItem all;
+    std::int64_t first_item = 0;
+  };
+  std::vector<Run> runs{};
+  std::int64_t count = 0;
+
+  void add(const RowsItem& run);
+  RowsItem at(std::int64_t item) const;
+};
+
+// Into the arena and out of it, unpadded: over the link to a device, else to and from storage. The
+// zeros that storage doesn't hold are counted there, too.
+struct MovedBytes {
+  std::atomic<std::int64_t> in{0}, out{0};
+  std::atomic<std::int64_t> zeros_in{0}, zeros_out{0};
+};
+
+// What every use of a tensor in a pass needs to know of it.
+struct TensorAccess {
+  const PlannedTensor* tensor = nullptr;
+  int index = -1;                // of the plan's tensors; -1: in no piece and no store
+  TensorStore* store = nullptr;  // null: in none
+  Residency* residency = nullptr;
+  int pass = 0;  // counted over all sections
+  MovedBytes* moved = nullptr;
+  LeavingRows* leaving = nullptr;
+  // All rows of a store that is mapped: they are used there. Pieces and slots have as much of the
+  // arena as others do, which then holds nothing, so that mapped rows are within the plan's memory.
+  RowsPlace mapped = {};
+
+  bool is_mapped() const { return mapped.data != nullptr; }
+  // Of the piece that holds the block; -1: none.
+  int piece(std::int64_t block) const {
+    return index < 0 ? -1 : residency->find(index, block, pass);
+  }
+};
+
+class RowsLoader final : public ItemLoader {
+ public:
+  // `part`: where items that no piece holds lie; without data they take slots.
+  RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace part = {});
+  // Mapped rows of its part needn't stay in memory any more.
+  ~RowsLoader() override;
+
+  // Where an item's rows lie that is at `data`.
+  RowsPlace rows(std::int64_t item, std::byte* data) const;
+
+  std::int64_t count() const override { return items_.count; }
+  std::int64_t at_once() const override;
+  std::byte* place(std::int64_t item) const override;
+  bool must_wait(std::int64_t item) const override;
+  void load(std::int64_t item, std::byte* data, ComingItem& coming) override;
+  void arrived(std::int64_t item) override;
+  bool complete(std::int64_t item) const override;
+  void released(std::int64_t item) override;
+
+ private:
+  // In the arena.
+  RowsPlace arena_rows(const RowsItem& item, std::byte* data) const;
+  std::int64_t first_row(std::int64_t unit) const {
+    return unit * access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
+  }
+  template <class Visit>
+  void for_each_unit(const RowsItem& item, Visit&& visit) const;
+
+  TensorAccess access_;
+  RowsItems items_;
+  RowsPlace part_;
+  std::int64_t loaded_ = 0;  // items
+  // Into pieces, by item that is on its way: unit, slice.
+  std::unordered_map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> coming_;
+};
+
+}  // namespace ooc

@@ -1,0 +1,68 @@
+// The rows that a use of a pass makes, on their way: into the piece that holds them, and to storage
+// where the plan stores them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sched/stream/rows_loader.h"
+#include "sched/workers/driver.h"
+
+namespace ooc {
+
+// A unit's rows get a place, are filled in, and with the last of them the unit is there or on its
+// way to storage. All of it under the driver's lock. Of std::make_shared alone: it lives on until
+// its writes are done.
+class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
+ public:
+  // Units that no piece holds take slots, one a slice.
+  RowsWriter(Driver& driver, const TensorAccess& access, Slots slots);
+  // They lie in `part`, of these slices; the next part only when idle(). Whether the memory is
+  // free is the caller's to know.
+  RowsWriter(Driver& driver, const TensorAccess& access);
+  void set_part(const RowsPlace& part, std::int64_t end_slice);
+
+  // Whether there is a place for the rows [row, end); it is theirs from then on.
+  bool ready(std::int64_t row, std::int64_t end);
+  std::byte* at(std::int64_t row, std::int64_t slice) const;
+  // Each row once.
+  void finish(std::int64_t row, std::int64_t end);
+  // Whether no write is under way.
+  bool idle() const { return writes_ == 0; }
+  // Whether some of the memory is still the place of rows of the part: not made, or on their way.
+  bool holds(std::span<const std::byte> memory) const;
+
+ private:
+  struct Unit {
+    RowsPlace place;
+    std::vector<std::byte*> slots;  // by slice; then `place` has no data
+    std::int64_t rows_left = 0;
+    std::int64_t writes = 0;
+  };
+  bool open(std::int64_t unit);
+  bool is_taken(const RowsPlace& place, std::int64_t unit) const;
+  template <class Visit>
+  void for_each_slice_in_part(std::int64_t unit, Visit&& visit) const;
+  void finish_unit(std::int64_t unit);
+  void write(std::int64_t unit);
+  void pack(std::int64_t index, std::int64_t slice, std::byte* rows);
+  void submit(std::int64_t index, std::int64_t slice, std::byte* rows, std::int64_t zeros);
+  void wrote(std::int64_t unit, std::int64_t slice);
+  void close(std::int64_t unit);
+  std::int64_t unit_rows() const {
+    return access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
+  }
+
+  Driver& driver_;
+  TensorAccess access_;
+  std::int64_t first_slice_ = 0, end_slice_ = 0;
+  RowsPlace part_;
+  Slots slots_;
+  std::map<std::int64_t, Unit> units_;                 // that are open
+  std::map<const std::byte*, const std::byte*> held_;  // of the part's memory, by open units
+  std::int64_t writes_ = 0;
+};
+
+}  // namespace ooc

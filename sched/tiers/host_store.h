@@ -1,0 +1,58 @@
+// The host's memory below a device, as the plan's HostTier says: what passes read and write goes
+// through it, and what it has room for stays. To a pass it looks like storage.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/device/backend.h"
+#include "sched/plan/plan.h"
+#include "sched/tiers/edge_source.h"
+#include "sched/tiers/host_transfers.h"
+#include "sched/tiers/link.h"
+#include "sched/tiers/residency.h"
+#include "sched/tiers/staging.h"
+#include "storage/stores/tensor_store.h"
+
+namespace ooc {
+
+// begin_pass(), forget() and find() by the driving thread, while nothing is under way.
+class HostCache {
+ public:
+  // A plan with a HostTier; all of it outlives the cache.
+  HostCache(Backend& backend, Driver& driver, const Plan& plan);
+
+  // What to read a tensor's rows from and to write them to, with memory of the device. What comes
+  // from storage has been verified. `stored` (null: the plan stores none of it) and the cache
+  // outlive it.
+  std::unique_ptr<TensorStore> tensor(int index, TensorStore* stored);
+  // The same for a direction's edge chunks.
+  std::unique_ptr<EdgeSource> edges(BlockIo& io, const EdgeFile& file, Direction direction);
+
+  void begin_pass(int pass);
+  void forget();
+  // Rows of a unit that are in host memory behind this pass, in all slices; without data: not all
+  // are.
+  RowsPlace find(int tensor, std::int64_t unit, int pass);
+
+  // From storage and to it, unpadded, since the last call.
+  std::int64_t take_bytes_read() { return transfers_.take_bytes_read(); }
+  std::int64_t take_bytes_written() { return transfers_.take_bytes_written(); }
+  // Whether every staging slot is free.
+  bool idle() const { return staging_.idle(); }
+
+ private:
+  class Tensor;
+  class Edges;
+  HostPlace place(int tensor, std::int64_t unit, std::int64_t slice);
+
+  const Plan& plan_;
+  std::unique_ptr<DeviceBuffer> arena_;
+  Residency residency_;
+  int pass_ = 0;
+  Staging staging_;
+  Link link_;
+  HostTransfers transfers_;
+};
+
+}  // namespace ooc

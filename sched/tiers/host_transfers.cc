@@ -1,0 +1,118 @@
+#include "sched/tiers/host_transfers.h"
+
+#include <utility>
+
+#include "storage/base/errors.h"
+
+namespace ooc {
+
+void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* device,
+                              BlockCompletion done) {
+  if (place.data == nullptr) {
+    OOC_CHECK(io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
+    staging_.acquire([this, item = std::move(item), device,
+                      done = std::move(done)](std::byte* slot) {
+      load(item, slot, [this, slot, device, bytes = item.bytes, done](std::exception_ptr error) {
+        const auto end = [this, slot, done](std::exception_ptr failed) {
+          staging_.release(slot);
+          done(std::move(failed));
+        };
+        if (error) return end(std::move(error));
+        link_.copy(device, slot, bytes, CopyKind::kHostToDevice, end);
+      });
+    });
+    return;
+  }
+  Residency::State found;
+  {
+    const std::lock_guard lock(mutex_);
+    found = *place.state;
+    if (found != Residency::State::kThere) {
+      *place.state = Residency::State::kComing;
+      waiting_[place.data].push_back({device, item.bytes, std::move(done)});
+    }
+  }
+  if (found == Residency::State::kThere) {
+    link_.copy(device, place.data, item.bytes, CopyKind::kHostToDevice, std::move(done));
+  } else if (found == Residency::State::kAbsent) {
+    load(item, place.data,
+         [this, place](std::exception_ptr error) { settle(place, std::move(error)); });
+  }
+}
+
+void HostTransfers::from_device(HostItem item, const HostPlace& place, const std::byte* device,
+                                BlockCompletion done) {
+  const std::size_t bytes = item.bytes;
+  if (place.data == nullptr) {
+    OOC_CHECK(item.write &&
+              io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
+    staging_.acquire(
+        [this, item = std::move(item), device, done = std::move(done)](std::byte* slot) {
+          const auto end = [this, slot, done](std::exception_ptr error) {
+            staging_.release(slot);
+            done(std::move(error));
+          };
+          link_.copy(slot, device, item.bytes, CopyKind::kDeviceToHost,
+                     [this, item, slot, end](std::exception_ptr error) {
+                       if (error) return end(std::move(error));
+                       store(item, slot, end);
+                     });
+        });
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    *place.state = Residency::State::kComing;
+  }
+  link_.copy(place.data, device, bytes, CopyKind::kDeviceToHost,
+             [this, item = std::move(item), place, done](std::exception_ptr error) {
+               settle(place, error);
+               if (error || !item.write) return done(std::move(error));
+               store(item, place.data, done);
+             });
+}
+
+void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion then) {
+  OOC_CHECK(item.read);
+  bytes_read_ += static_cast<std::int64_t>(item.bytes);
+  if (!item.settle) return item.read(data, std::move(then));
+  item.read(data,
+            [this, settle = item.settle, data, then = std::move(then)](std::exception_ptr error) {
+              if (error) return then(std::move(error));
+              driver_.run(
+                  [settle, data, then] {
+                    std::exception_ptr wrong;
+                    try {
+                      settle(data);
+                    } catch (...) {
+                      wrong = std::current_exception();
+                    }
+                    then(std::move(wrong));
+                  },
+                  {}, Turn::kNext);
+            });
+}
+
+void HostTransfers::store(const HostItem& item, std::byte* data, BlockCompletion then) {
+  bytes_written_ += static_cast<std::int64_t>(item.bytes);
+  item.write(data, std::move(then));
+}
+
+// What came to its place is handed on to those who wait for it.
+void HostTransfers::settle(const HostPlace& place, std::exception_ptr error) {
+  std::vector<Waiting> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    *place.state = error ? Residency::State::kAbsent : Residency::State::kThere;
+    if (auto found = waiting_.extract(place.data)) waiting = std::move(found.mapped());
+  }
+  for (Waiting& one : waiting) {
+    if (error) {
+      one.done(error);
+    } else {
+      link_.copy(one.device, place.data, one.bytes, CopyKind::kHostToDevice, std::move(one.done));
+    }
+  }
+}
+
+}  // namespace ooc

@@ -1,0 +1,74 @@
+// Items on their way between a device and storage, through the host's memory: units of tensors and
+// edge chunks alike. An item has a place of its own there, where it stays, or takes a slot.
+//
+//   to the device: storage -> host memory -> settled, by a worker -> device
+//   from it:       device -> host memory -> storage, where the plan stores it
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "sched/tiers/link.h"
+#include "sched/tiers/residency.h"
+#include "sched/tiers/staging.h"
+#include "sched/workers/driver.h"
+
+namespace ooc {
+
+struct HostItem {
+  std::size_t bytes = 0;  // unpadded
+  // Submit the transfer between `data` and storage; empty: the item isn't there.
+  std::function<void(std::byte*data, BlockCompletion done)> read, write;
+  // Goes over what was read, on a worker; empty: needless. DataError.
+  std::function<void(std::byte* data)> settle;
+};
+
+// Where an item stays in the host's memory, and whether it is there; without data: nowhere.
+struct HostPlace {
+  std::byte* data = nullptr;
+  Residency::State* state = nullptr;
+};
+
+// Many threads; with or without the driver's lock. Its own lock is taken under the driver's, and
+// nothing is called under it. When the completions of all transfers have been called, every slot is
+// free again, and no place is kComing.
+class HostTransfers {
+ public:
+  HostTransfers(Driver& driver, Link& link, Staging& staging)
+      : driver_(driver), link_(link), staging_(staging) {}
+
+  // From its place, once it is there: whoever asks first brings it from storage.
+  void to_device(HostItem item, const HostPlace& place, std::byte* device, BlockCompletion done);
+  // `done` comes when it is in its place, and in storage too if it can be written there. Nobody
+  // asks for it meanwhile.
+  void from_device(HostItem item, const HostPlace& place, const std::byte* device,
+                   BlockCompletion done);
+
+  // Between host memory and storage, since the last call.
+  std::int64_t take_bytes_read() { return bytes_read_.exchange(0); }
+  std::int64_t take_bytes_written() { return bytes_written_.exchange(0); }
+
+ private:
+  struct Waiting {
+    std::byte* device = nullptr;
+    std::size_t bytes = 0;
+    BlockCompletion done;
+  };
+  void load(const HostItem& item, std::byte* data, BlockCompletion then);
+  void store(const HostItem& item, std::byte* data, BlockCompletion then);
+  void settle(const HostPlace& place, std::exception_ptr error);
+
+  Driver& driver_;
+  Link& link_;
+  Staging& staging_;
+  std::mutex mutex_;  // of the places' states, and of:
+  std::unordered_map<const std::byte*, std::vector<Waiting>> waiting_;  // by place
+  std::atomic<std::int64_t> bytes_read_{0}, bytes_written_{0};
+};
+
+}  // namespace ooc

@@ -1,0 +1,100 @@
+// What the driving thread hands out and waits for: tasks of the workers, transfers, and the first
+// error among them.
+//
+// The workers are the threads of a TBB arena in which the driving thread has no place: it sleeps
+// while it waits, and they never wait for it or for transfers. State that tasks and completions
+// share with the driving thread is read and written under lock().
+#pragma once
+
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+
+#include "sched/workers/concurrency.h"
+#include "storage/io/block_file.h"
+
+namespace ooc {
+
+enum class WaitCause { kReads, kWrites, kWorkers };
+// Of a task: behind those that were given before it, or before those that wait.
+enum class Turn { kInOrder, kNext };
+
+class Driver {
+ public:
+  explicit Driver(std::int64_t workers);
+  ~Driver();  // drains
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  std::int64_t workers() const { return workers_; }
+  std::int64_t tasks() const { return tasks_; }  // handed out and not done
+  std::int64_t transfers() const { return transfers_; }
+  // In a task: which of the workers runs it, from 0.
+  std::size_t worker() const;
+
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+
+  // Any thread; with or without the lock. Runs `work` on a worker, then `then` under the lock; an
+  // exception of `work` ends up in wait(), and `then` is left out. Tasks begin in the order in
+  // which they were given, after all those whose turn is next.
+  void run(std::function<void()> work, std::function<void()> then, Turn turn = Turn::kInOrder);
+  // Any thread. For a transfer: its completion calls `then` under the lock, or keeps its error.
+  BlockCompletion expect(std::function<void()> then);
+
+  // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
+  // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
+  // error of a task or a transfer. Where no more than enough_tasks() are left, the end of either
+  // wakes it if ready() or may_advance(), which any thread may ask with the lock held and which
+  // throw nothing, or if a worker has nothing to do; wake(), with the lock held, does so at once.
+  bool wait(
+      std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
+      const std::function<void()>& advance, const std::function<bool()>& ready,
+      const std::function<bool()>& may_advance = [] { return false; });
+  // The same while tasks_at_once() are handed out, but for wake(), until enough_tasks() are left;
+  // advance() may add to them.
+  bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
+                     const std::function<void()>& advance);
+  void wake() { changed_.notify_all(); }
+  // Without the lock. Returns when nothing is under way any more; errors are forgotten.
+  void drain();
+
+  // Summed over the workers, since the last call.
+  double take_compute_seconds();
+  // Of the driving thread while a worker had nothing to do, by cause, since the last call.
+  double take_wait_seconds(WaitCause cause);
+
+ private:
+  struct Task {
+    std::function<void()> work, then;
+  };
+
+  void run_next();
+  bool should_wake() const;
+  // What `then` holds is given back before the count goes down: behind drain() nothing is left.
+  void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
+              std::function<void()>& then);
+
+  std::int64_t workers_;
+  tbb::global_control threads_;
+  tbb::task_arena arena_;
+  std::mutex queue_mutex_;  // taken last
+  std::deque<Task> next_, queue_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<bool()> wakes_;  // in wait(): whether its thread has something to do; else empty
+  std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock
+  std::atomic<std::int64_t> transfers_{0};
+  std::exception_ptr error_;
+  std::array<double, 3> wait_seconds_{};
+  std::atomic<std::int64_t> compute_ns_{0};
+};
+
+}  // namespace ooc

@@ -1,0 +1,45 @@
+// An array written row by row as the user asked for it: NumPy (.npy) or HDF5 (.h5, dataset
+// "/data"). Under a temporary name until it is whole. Ids of the rows go into a file beside it
+// (NAME.ids.npy; strings, a line each: NAME.ids.txt) or into "/ids" (strings: UTF-8 of variable
+// length).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "storage/base/types.h"
+#include "storage/format/manifest.h"
+#include "storage/io/file.h"
+
+namespace ooc {
+
+struct ResultShape {
+  DType dtype = DType::kF32;  // fp32, int64 or uint8
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;  // 0: one dimension
+};
+
+// One thread. Destroyed before finish(), it removes what it wrote.
+class ResultFile {
+ public:
+  virtual ~ResultFile() = default;
+  virtual void append(const void* data, std::int64_t row_count) = 0;
+  // The ids of the next rows: of all rows, or never.
+  virtual void append_ids(std::span<const std::int64_t> ids) = 0;
+  virtual void append_names(std::span<const std::string> names) = 0;
+  virtual void finish() = 0;  // all rows must be there
+};
+
+// UsageError: the name ends in neither, or the file exists and `force` is not set.
+void check_result_path(FileSystem& files, const std::string& path, bool force);
+// The file that append_ids() or append_names() adds to the result `path`; empty where ids lie in
+// the same.
+std::string result_ids_path(const std::string& path, IdKind ids);
+// The second part of that alone.
+void check_result_is_free(FileSystem& files, const std::string& path, bool force);
+std::unique_ptr<ResultFile> make_result_file(FileSystem& files, const std::string& path,
+                                             const ResultShape& shape);
+
+}  // namespace ooc

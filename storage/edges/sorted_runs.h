@@ -1,0 +1,85 @@
+// Records of a 64-bit key and a fixed number of bytes, sorted outside memory: each write() makes
+// one run of what was sorted in memory; read() brings the records of a range of keys together from
+// all runs. How the runs were cut never shows: records of equal keys keep the order of the runs'
+// numbers and, within a run, the order they were given in.
+//
+// The runs lie in one file, which the destructor removes. Memory: 8 bytes for every 256
+// records, and what the callers hold.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "storage/base/aligned_vector.h"
+#include "storage/io/file.h"
+
+namespace ooc {
+
+struct Records {
+  AlignedVector<std::uint64_t> keys;
+  AlignedVector<std::byte> data;  // data_bytes() each, in the order of `keys`
+
+  std::size_t size() const { return keys.size(); }
+  void clear() {
+    keys.clear();
+    data.clear();
+  }
+};
+
+class SortedRuns {
+ public:
+  SortedRuns(FileSystem& files, std::string path, std::size_t data_bytes);
+  ~SortedRuns();
+  SortedRuns(const SortedRuns&) = delete;
+  SortedRuns& operator=(const SortedRuns&) = delete;
+
+  std::size_t data_bytes() const { return data_bytes_; }  // of a record, without its key
+
+  // Writes sorted records as run `number`; each number once. Many threads.
+  void write(std::uint64_t number, const Records& records);
+  // After the last write(), before the first read().
+  void finish();
+
+  std::uint64_t size() const { return size_; }
+  std::size_t run_count() const { return runs_.size(); }
+  // At least the records with keys in [first, last], and not many more.
+  std::uint64_t size_bound(std::uint64_t first, std::uint64_t last) const;
+  // The records with keys in [first, last], in order, in place of what `out` holds. Many threads.
+  void read(std::uint64_t first, std::uint64_t last, Records& out) const;
+
+ private:
+  // Sorted keys from `offset` on, their data behind them, both at multiples of kChunkAlignment.
+  struct Run {
+    std::uint64_t number = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t data_offset = 0;
+    std::uint64_t size = 0;
+    std::vector<std::uint64_t> strides;  // every 256th key
+  };
+  struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  // Records of the run among which all of [first, last] are.
+  static Range enclosing(const Run& run, std::uint64_t first, std::uint64_t last);
+  void append(const Run& run, std::uint64_t first, std::uint64_t last, Records& out) const;
+
+  FileSystem& files_;
+  std::string path_;
+  std::size_t data_bytes_;
+  std::unique_ptr<WritableFile> writer_;
+  std::unique_ptr<ReadableFile> reader_;
+  std::mutex mutex_;  // of runs_, while they are added
+  std::vector<Run> runs_;
+  std::atomic<std::uint64_t> end_{0};
+  std::uint64_t size_ = 0;
+};
+
+// Sorts by key; records of equal keys keep their order.
+void sort_records(Records& records, std::size_t data_bytes);
+
+}  // namespace ooc

@@ -1,0 +1,98 @@
+#include "storage/import/formats/table_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "storage/base/errors.h"
+#include "storage/import/formats/csv.h"
+#include "storage/import/formats/hdf5_table.h"
+#include "storage/import/formats/mtx.h"
+#include "storage/import/formats/npy.h"
+#include "storage/import/formats/npz.h"
+#include "storage/import/formats/raw.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::array<std::string_view, 13> kExtensions = {
+    ".npy",    ".npz", ".csv", ".tsv", ".txt",    ".csv.gz", ".tsv.gz",
+    ".txt.gz", ".mtx", ".h5",  ".bin", ".mtx.gz", ".hdf5"};
+constexpr std::array<std::string_view, 6> kText = {".csv",    ".tsv",    ".txt",
+                                                   ".csv.gz", ".tsv.gz", ".txt.gz"};
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
+// A path and what stands behind the colon after its end: "x.npz:y" is "x.npz" and "y".
+struct InputName {
+  std::string path;
+  std::string member;
+};
+
+// Splits `input` where its file has one of these ends; empty path where not.
+InputName split_member(const std::string& input, std::initializer_list<const char*> ends) {
+  for (const std::string end : ends) {
+    if (input.ends_with(end)) return {input, ""};
+    const std::size_t at = input.rfind(end + ":");
+    if (at == std::string::npos) continue;
+    return {input.substr(0, at + end.size()), input.substr(at + end.size() + 1)};
+  }
+  return {};
+}
+
+std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const std::string& path) {
+  const std::vector<std::string> members = npz_members(files, path);
+  const auto has = [&](const char* name) {
+    return std::find(members.begin(), members.end(), name) != members.end();
+  };
+  if (has("format") && has("shape") && has("data")) return open_sparse_table(files, path);
+  if (members.size() == 1) return open_npy_table(open_npz_member(files, path, members[0]));
+  throw DataError(
+      fmt::format("the archive holds {} arrays ({})", members.size(), fmt::join(members, ", ")),
+      path, "name one, FILE.npz:MEMBER");
+}
+
+}  // namespace
+
+std::span<const std::string_view> table_extensions() { return kExtensions; }
+
+bool is_text_name(std::string_view name) { return ends_with_any(name, kText); }
+
+bool is_known_kind(const std::string& input) {
+  std::string_view path;
+  return ends_with_any(input, kExtensions) || raw_suffix(input, path) ||
+         !split_member(input, {".npz", ".h5", ".hdf5", ".mtx", ".mtx.gz"}).path.empty();
+}
+
+std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input) {
+  if (const InputName npz = split_member(input, {".npz"}); !npz.path.empty()) {
+    if (npz.member.empty()) return open_npz_table(files, npz.path);
+    return open_npy_table(open_npz_member(files, npz.path, npz.member));
+  }
+  if (const InputName hdf5 = split_member(input, {".h5", ".hdf5"}); !hdf5.path.empty()) {
+    return open_hdf5_table(files, hdf5.path, hdf5.member);
+  }
+  if (const InputName mtx = split_member(input, {".mtx", ".mtx.gz"}); !mtx.path.empty()) {
+    return open_mtx_table(open_byte_source(files, mtx.path), mtx.member);
+  }
+  std::string_view path;
+  if (const auto format = raw_suffix(input, path)) {
+    return open_raw_table(files, std::string(path), *format);
+  }
+  if (input.ends_with(".npy")) return open_npy_table(open_byte_source(files, input));
+  if (is_text_name(input)) return open_text_table(open_byte_source(files, input));
+  if (input.ends_with(".bin")) {
+    throw DataError(
+        "a headerless file does not say what it holds", input,
+        fmt::format("say it: {}:float32x128, or --raw-dtype and --raw-columns", base_name(input)));
+  }
+  throw DataError("the kind of file is not known from its name", input,
+                  fmt::format("give one that ends in {}", fmt::join(kExtensions, ", ")));
+}
+
+}  // namespace ooc

@@ -1,0 +1,70 @@
+// A table of numbers, whatever file it lies in: .npy, a member of an .npz, a SciPy CSR matrix,
+// text, Matrix Market, HDF5, a headerless array. It is streamed in rows, in bounded memory, and may
+// be read again from the start.
+//
+// Errors: DataError with the file, the row (arrays, from 0) or line (text, from 1), the value and
+// what to do; IoError from the file below. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "storage/base/control.h"
+#include "storage/io/file.h"
+
+namespace ooc {
+
+enum class ElementKind { kInteger, kFloat, kBool };
+
+class TableReader {
+ public:
+  virtual ~TableReader() = default;
+  // The path, with ":member" where there are some; for messages.
+  virtual const std::string& name() const = 0;
+  // Text counts its rows when first asked, which reads the file through; until then known_rows() is
+  // empty. count_rows() does the same under the control of the caller.
+  virtual std::int64_t rows() = 0;
+  virtual std::optional<std::int64_t> known_rows() const = 0;
+  virtual void count_rows(const Control&) {}
+  virtual std::int64_t cols() const = 0;
+  // What the elements are stored as; text is judged by its first row.
+  virtual ElementKind kind() const = 0;
+
+  // The next rows, row-major, as many as fit `out` (a multiple of cols() elements). Returns how
+  // many rows; fewer than fit only at the end. As integers, a fractional value is an error; as
+  // floats, a finite value beyond fp32 is one, while NaN and infinities pass.
+  virtual std::int64_t read(std::span<std::int64_t> out) = 0;
+  virtual std::int64_t read(std::span<float> out) = 0;
+  virtual void rewind() = 0;
+
+  // From now on integers read NaN, in whatever it is stored, as `value` instead of refusing it.
+  virtual void read_nan_as(std::int64_t) {}
+  // Matrix Market edges only: the vertex count that the file itself states. A table that has one
+  // holds edges and is neither features nor labels.
+  virtual std::optional<std::int64_t> stated_vertices() const { return std::nullopt; }
+
+  // Swaps rows and columns before the first read. False where the format cannot stream that way.
+  virtual bool transpose() { return false; }
+
+  // "edges.npy, row 17" or "edges.csv, line 18": where row `row` lies. Slow for text.
+  virtual std::string where(std::int64_t row) = 0;
+};
+
+// Opens "path", "path.npz:member", "path.h5:/dataset", "path.mtx:values", or "path:float32x128" for
+// a headerless array (raw.h). Throws DataError where the kind of file is not known.
+std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input);
+
+// Whether `name`, as TableReader::name() gives it, is that of a text file.
+bool is_text_name(std::string_view name);
+
+// Whether open_table() knows the kind of file from the input's name.
+bool is_known_kind(const std::string& input);
+
+// The kinds of file open_table() knows by their ends: ".npy", ".csv.gz" and so on.
+std::span<const std::string_view> table_extensions();
+
+}  // namespace ooc

@@ -1,0 +1,48 @@
+// Streams features as fp32 rows, checked and normalised on the way.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "storage/base/control.h"
+#include "storage/import/formats/table_reader.h"
+
+namespace ooc {
+
+enum class FeatureNorm {
+  kNone,
+  kRow,       // each row divided by the sum of its absolute values; a zero row stays
+  kL2,        // each row divided by its Euclidean length; a zero row stays
+  kStandard,  // each column to mean 0 and deviation 1 over all vertices; a constant one to 0
+};
+
+inline constexpr std::int64_t kMaxFeatureCols = 1 << 20;  // a row is at most a buffer
+
+// Throws DataError where there are no columns, or more than kMaxFeatureCols.
+void check_feature_cols(const TableReader& table);
+
+class FeatureStream {
+ public:
+  // `table` must outlive the stream. kStandard reads it through once, here.
+  FeatureStream(TableReader& table, FeatureNorm norm, const Control& control);
+
+  std::int64_t cols() const { return table_.cols(); }
+  // The next rows as they are, as TableReader::read() gives them. Throws DataError (row, column)
+  // for NaN and infinities. One thread.
+  std::int64_t read(std::span<float> out);
+  // Normalises rows that read() gave, in place. Many threads.
+  void normalise(std::span<float> rows) const;
+
+ private:
+  [[noreturn]] void refuse_infinite(std::span<const float> values);
+  void measure(const Control& control);
+
+  TableReader& table_;
+  FeatureNorm norm_;
+  std::int64_t row_ = 0;
+  std::vector<double> mean_;   // kStandard
+  std::vector<double> scale_;  // kStandard: 1 / deviation
+};
+
+}  // namespace ooc

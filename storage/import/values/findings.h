@@ -1,0 +1,31 @@
+// What import found in the input and what it stored.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "storage/edges/edge_transforms.h"
+
+namespace ooc {
+
+struct Findings {
+  std::int64_t vertices = 0;
+  std::string vertices_from;  // "the rows of x.npy"
+  EdgeFindings input;
+  std::int64_t input_without_in_edges = 0;  // vertices; a self loop is an in-edge
+  std::int64_t stored_edges = 0;
+  std::int64_t stored_without_in_edges = 0;
+  std::int64_t feature_cols = 0;
+  std::int64_t classes = 0;
+  std::int64_t unlabelled = 0;  // vertices
+  std::array<std::int64_t, 3> split_counts = {};
+  std::vector<std::string> warnings;  // one sentence each
+};
+
+// The findings as facts for people, for --json and for the manifest.
+nlohmann::ordered_json findings_to_json(const Findings& findings);
+
+}  // namespace ooc

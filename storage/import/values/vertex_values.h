@@ -1,0 +1,56 @@
+// The labels and splits of an import: read and checked in the input's order, written in the
+// dataset's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "storage/base/control.h"
+#include "storage/dataset/dataset_writer.h"
+#include "storage/import/rows/vertex_order.h"
+#include "storage/import/values/findings.h"
+#include "storage/import/values/labels_input.h"
+#include "storage/import/values/random_split.h"
+
+namespace ooc {
+
+struct SplitChoice {
+  std::optional<SplitShares> shares;  // made here, not read
+  std::uint64_t seed = 0;
+};
+
+// Memory: 5 bytes a vertex. One thread.
+class VertexValues {
+ public:
+  // Either may be without tables.
+  VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits);
+  TableReader* label_table() const { return table_.get(); }
+  // From now on lists hold ids that are strings. DataError where one is no text.
+  void name_lists(FileSystem& files, StringIds& ids);
+
+  // Reads everything, and says in `findings` what was there. `ids`: of the splits' lists.
+  void read(std::int64_t vertices, const SplitChoice& choice, const ListedIds& ids,
+            Findings& findings, const Control& control);
+  // `order` and its inverse `new_ids` are empty for the natural one.
+  void write(FileSystem& files, DatasetWriter& writer, std::span<const VertexIndex> order,
+             std::span<const VertexIndex> new_ids, std::int64_t memory_bytes,
+             const Control& control);
+
+ private:
+  bool is_multi() const { return table_ && table_->cols() > 1; }
+  void warn_of_empty_classes(Findings& findings) const;
+  void write_multi(FileSystem& files, DatasetWriter& writer, std::span<const VertexIndex> new_ids,
+                   std::int64_t memory_bytes, const Control& control);
+
+  std::unique_ptr<TableReader> table_;
+  SplitTables split_tables_;
+  // -1: unlabelled; where labels are a matrix, which is read again to be written, 0 for the others.
+  std::vector<std::int32_t> labels_;
+  std::int64_t classes_ = 0;
+  std::vector<std::uint8_t> splits_;
+};
+
+}  // namespace ooc

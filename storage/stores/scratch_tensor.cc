@@ -1,0 +1,105 @@
+#include "storage/stores/scratch_tensor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/errors.h"
+#include "storage/format/zero_packing.h"
+
+namespace ooc {
+namespace {
+
+// A quarter of a chunk of fp32: 512 KiB with the default blocks.
+std::uint64_t least_unit_bytes(const TensorLayout& layout) {
+  return static_cast<std::uint64_t>(layout.block_rows * kSliceWidth);
+}
+
+std::uint64_t row_bytes(const TensorLayout& layout, DType dtype, std::int64_t slice) {
+  return static_cast<std::uint64_t>(layout.slice_stride(slice)) * dtype_bytes(dtype);
+}
+
+}  // namespace
+
+std::int64_t scratch_unit_blocks(const TensorLayout& layout, DType dtype) {
+  std::int64_t blocks = 1;
+  const auto fits = [&] {
+    const auto rows = static_cast<std::uint64_t>(blocks * layout.block_rows);
+    if (rows * row_bytes(layout, dtype, 0) < least_unit_bytes(layout)) return false;
+    return rows * row_bytes(layout, dtype, 0) % kIoAlignment == 0 &&
+           rows * row_bytes(layout, dtype, layout.slice_count() - 1) % kIoAlignment == 0;
+  };
+  while (blocks < layout.block_count() && !fits()) blocks *= 2;
+  return blocks;
+}
+
+std::uint64_t unit_payload_bytes(const TensorLayout& layout, DType dtype, std::int64_t unit_blocks,
+                                 std::int64_t unit, std::int64_t slice) {
+  const std::int64_t rows = unit_blocks * layout.block_rows;
+  return static_cast<std::uint64_t>(std::min(rows, layout.rows - unit * rows)) *
+         row_bytes(layout, dtype, slice);
+}
+
+ScratchTensor::ScratchTensor(BlockIo& io, const std::string& directory, DType dtype,
+                             const TensorLayout& layout)
+    : io_(io),
+      dtype_(dtype),
+      layout_(layout),
+      unit_blocks_(scratch_unit_blocks(layout, dtype)),
+      units_(ceil_div(layout.block_count(), unit_blocks_)) {
+  // Of a page nothing can be left out.
+  if (dtype == DType::kF32 && rows(0, 0, nullptr).size() > kIoAlignment) {
+    zeros_.resize(static_cast<std::size_t>(units_ * layout.slice_count()));
+  }
+  std::uint64_t end = 0;
+  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
+    slice_offsets_.push_back(end);
+    for (std::int64_t unit = 0; unit < units_; ++unit) {
+      end += io_aligned(unit_payload_bytes(layout, dtype_, unit_blocks_, unit, slice));
+    }
+  }
+  file_ = io.create_temporary(directory, end);
+}
+
+std::span<std::byte> ScratchTensor::rows(std::int64_t unit, std::int64_t slice,
+                                         std::byte* data) const {
+  return {data, unit_payload_bytes(layout_, dtype_, unit_blocks_, unit, slice)};
+}
+
+BlockRequest ScratchTensor::request(BlockRequest::Kind kind, std::int64_t unit, std::int64_t slice,
+                                    std::byte* data, BlockCompletion done) const {
+  OOC_CHECK(unit >= 0 && unit < units_);
+  const auto whole = io_aligned(unit_payload_bytes(layout_, dtype_, unit_blocks_, 0, slice));
+  const auto left_out = static_cast<std::uint64_t>(zeros(unit, slice));
+  const std::uint64_t begin =
+      slice_offsets_[static_cast<std::size_t>(slice)] + static_cast<std::uint64_t>(unit) * whole;
+  return {kind,
+          file_.get(),
+          begin + left_out,
+          data + left_out,
+          rows(unit, slice, data).size() - left_out,
+          std::move(done)};
+}
+
+void ScratchTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
+                         BlockCompletion done) const {
+  io_.submit(request(BlockRequest::Kind::kRead, unit, slice, data, std::move(done)));
+}
+
+void ScratchTensor::settle(std::int64_t unit, std::int64_t slice, std::byte* data) const {
+  const auto begin = static_cast<std::size_t>(zeros(unit, slice));
+  if (begin == 0 || unpack_zeros(rows(unit, slice, data), begin)) return;
+  throw IoError("what was written came back as something else", file_->path(),
+                "the disk may be failing: use another one for scratch");
+}
+
+std::int64_t ScratchTensor::pack(std::int64_t unit, std::int64_t slice, std::byte* data) {
+  return packs() ? static_cast<std::int64_t>(pack_zeros(rows(unit, slice, data))) : 0;
+}
+
+void ScratchTensor::write(std::int64_t unit, std::int64_t slice, std::byte* data,
+                          std::int64_t zeros, BlockCompletion done) {
+  if (packs()) zeros_[index(unit, slice)] = zeros;
+  io_.submit(request(BlockRequest::Kind::kWrite, unit, slice, data, std::move(done)));
+}
+
+}  // namespace ooc

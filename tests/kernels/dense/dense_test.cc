@@ -1,0 +1,188 @@
+#include <thread>
+
+#include "kernels/dense/blas.h"
+#include "tests/kernels/run_kernel.h"
+
+namespace ooc::testing {
+namespace {
+
+Dense transposed(const Dense& a) {
+  Dense result(a.cols, a.rows);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < a.cols; ++j) result(j, i) = a(i, j);
+  }
+  return result;
+}
+
+Dense product(const Dense& a, const Dense& b) {
+  Dense result(a.rows, b.cols);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < b.cols; ++j) {
+      for (std::int64_t k = 0; k < a.cols; ++k) result(i, j) += a(i, k) * b(k, j);
+    }
+  }
+  return result;
+}
+
+Dense filled(std::int64_t rows, std::int64_t cols, double value) {
+  Dense dense(rows, cols);
+  for (double& element : dense.values) element = value;
+  return dense;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("dense: matmul equals the naive product for every pair of widths", "", float,
+                   double) {
+  for (const std::int64_t k : kWidths) {
+    for (const std::int64_t m : kWidths) {
+      const Dense x = random_dense(kRows, k, 1);
+      const Dense w = random_dense(k, m, 2);
+      const Dense before = filled(kRows, m, std::nan(""));
+      const Dense expected = product(x, w);
+      CHECK_CLOSE(run_kernel<TestType>("matmul", {x, w}, before), expected, tolerance<TestType>(k));
+      const Dense by_transpose = run_kernel<TestType>("matmul", {x, transposed(w)}, before,
+                                                      {.attributes = {.transpose = true}});
+      CHECK_CLOSE(by_transpose, expected, tolerance<TestType>(k));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("dense: matmul_reduce adds X^T G to its output", "", float, double) {
+  for (const std::int64_t k : kWidths) {
+    for (const std::int64_t m : kWidths) {
+      const Dense x = random_dense(kRows, k, 3);
+      const Dense g = random_dense(kRows, m, 4);
+      Dense expected = product(transposed(x), g);
+      for (double& value : expected.values) value += 0.5;
+      const Dense actual = run_kernel<TestType>("matmul_reduce", {x, g}, filled(k, m, 0.5));
+      CHECK_CLOSE(actual, expected, tolerance<TestType>(kRows));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("dense: bias and column_sum", "", float, double) {
+  for (const std::int64_t d : kWidths) {
+    const Dense x = random_dense(kRows, d, 5);
+    const Dense b = random_dense(1, d, 6);
+    Dense shifted(kRows, d);
+    Dense sums = filled(1, d, 0.25);
+    for (std::int64_t c = 0; c < d; ++c) {
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        shifted(i, c) = x(i, c) + b(0, c);
+        sums(0, c) += x(i, c);
+      }
+    }
+    CHECK_CLOSE(run_kernel<TestType>("bias", {x, b}, Dense(kRows, d)), shifted,
+                tolerance<TestType>());
+    CHECK_CLOSE(run_kernel<TestType>("column_sum", {x}, filled(1, d, 0.25)), sums,
+                tolerance<TestType>(kRows));
+  }
+}
+
+TEST_CASE("dense: no rows leave a reduction alone") {
+  const Dense none(0, 40);
+  const Dense before = filled(40, 40, 0.5);
+  CHECK(run_kernel<float>("matmul_reduce", {none, none}, before).values == before.values);
+  CHECK(run_kernel<float>("column_sum", {none}, filled(1, 40, 0.5)).values ==
+        filled(1, 40, 0.5).values);
+  CHECK(run_kernel<float>("matmul", {none, before}, none).values.empty());
+}
+
+// More rows than a tile holds, several tiles of columns on either side, one slice on either side,
+// last slices of every width.
+TEMPLATE_TEST_CASE("dense: large row groups and wide operands equal the naive product", "", float,
+                   double) {
+  struct Shape {
+    std::int64_t rows, k, m;
+  };
+  for (const Shape& shape :
+       {Shape{2048, 100, 47}, Shape{513, 32, 32}, Shape{1100, 260, 250}, Shape{257, 602, 16},
+        Shape{300, 289, 583}, Shape{600, 20, 300}, Shape{128, 1433, 7}, Shape{256, 256, 64}}) {
+    const Dense x = random_dense(shape.rows, shape.k, 7);
+    const Dense w = random_dense(shape.k, shape.m, 8);
+    const Dense g = random_dense(shape.rows, shape.m, 9);
+    const Dense before = filled(shape.rows, shape.m, std::nan(""));
+    const Dense expected = product(x, w);
+    CHECK_CLOSE(run_kernel<TestType>("matmul", {x, w}, before), expected,
+                tolerance<TestType>(shape.k));
+    CHECK_CLOSE(run_kernel<TestType>("matmul", {x, transposed(w)}, before,
+                                     {.attributes = {.transpose = true}}),
+                expected, tolerance<TestType>(shape.k));
+    Dense sums = product(transposed(x), g);
+    for (double& value : sums.values) value += 0.5;
+    CHECK_CLOSE(run_kernel<TestType>("matmul_reduce", {x, g}, filled(shape.k, shape.m, 0.5)), sums,
+                tolerance<TestType>(shape.rows));
+  }
+}
+
+// As edges' rows lie.
+TEST_CASE("dense: products of rows in one wide slice") {
+  const Dense x = random_dense(530, 300, 13);
+  for (const std::int64_t m : {40, 300}) {
+    const Dense w = random_dense(300, m, 14);
+    const Dense g = random_dense(530, m, 15);
+    const Dense w_transposed = transposed(w);
+    const auto x_matrix = SlicedMatrix<float>::parameter(x);
+    const auto g_matrix = SlicedMatrix<float>::parameter(g);
+    const auto run = [&](const char* op, const MatrixView& a, const MatrixView& b,
+                         SlicedMatrix<float> output, bool transpose) {
+      const MatrixView inputs[] = {a, b};
+      const Attributes attributes{.transpose = transpose};
+      const RunState state;
+      cpu_backend().row_kernel(op, DType::kF32)({inputs, {&output.view(), 1}, attributes, state});
+      CHECK(output.guards_hold());
+      return output.dense();
+    };
+    for (const bool transpose : {false, true}) {
+      const auto w_matrix = SlicedMatrix<float>::parameter(transpose ? w_transposed : w);
+      for (const bool slices : {false, true}) {
+        const Dense zeros(530, m);
+        SlicedMatrix<float> output = slices ? SlicedMatrix<float>::vertex(zeros, kRowOffset)
+                                            : SlicedMatrix<float>::parameter(zeros);
+        CHECK_CLOSE(run("matmul", x_matrix.view(), w_matrix.view(), std::move(output), transpose),
+                    product(x, w), tolerance<float>(300));
+      }
+    }
+    CHECK_CLOSE(run("matmul_reduce", x_matrix.view(), g_matrix.view(),
+                    SlicedMatrix<float>::parameter(Dense(300, m)), false),
+                product(transposed(x), g), tolerance<float>(530));
+  }
+}
+
+TEST_CASE("dense: many threads at once get the bits of one") {
+  const Dense x = random_dense(2048, 70, 10);
+  const Dense w = random_dense(70, 40, 11);
+  const Dense g = random_dense(2048, 40, 12);
+  const auto both = [&] {
+    const auto x_matrix = SlicedMatrix<float>::vertex(x);
+    const auto w_matrix = SlicedMatrix<float>::parameter(w);
+    const auto g_matrix = SlicedMatrix<float>::vertex(g);
+    const auto y_matrix = SlicedMatrix<float>::vertex(Dense(2048, 40));
+    const auto r_matrix = SlicedMatrix<float>::parameter(Dense(70, 40));
+    const MatrixView forward[] = {x_matrix.view(), w_matrix.view()};
+    const MatrixView backward[] = {x_matrix.view(), g_matrix.view()};
+    const Attributes attributes;
+    const RunState run;
+    for (int round = 0; round < 20; ++round) {
+      cpu_backend().row_kernel("matmul",
+                               DType::kF32)({forward, {&y_matrix.view(), 1}, attributes, run});
+      cpu_backend().row_kernel("matmul_reduce",
+                               DType::kF32)({backward, {&r_matrix.view(), 1}, attributes, run});
+    }
+    std::vector<double> result = y_matrix.dense().values;
+    for (const double value : r_matrix.dense().values) result.push_back(value);
+    return result;
+  };
+  const std::vector<double> expected = both();
+  constexpr std::size_t kThreads = 64;
+  std::vector<std::vector<double>> results(kThreads);
+  std::vector<std::thread> threads;
+  for (auto& result : results) threads.emplace_back([&] { result = both(); });
+  for (auto& thread : threads) thread.join();
+  for (const auto& result : results) CHECK(result == expected);
+}
+
+TEST_CASE("dense: OpenBLAS is serial") { CHECK_NOTHROW(check_blas_is_serial()); }
+
+}  // namespace ooc::testing

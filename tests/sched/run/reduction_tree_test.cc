@@ -1,0 +1,119 @@
+#include "sched/run/reduction_tree.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "kernels/device/cpu_backend.h"
+#include "kernels/device/virtual_device.h"
+
+using namespace ooc;
+
+namespace {
+
+// Values whose float sum depends on the order of adding.
+float leaf_value(std::int64_t leaf) {
+  return 1.0f / static_cast<float>(3 + leaf * 7 % 101) * (leaf % 3 == 0 ? 1e6f : 1.0f);
+}
+
+// The fixed tree's sum, by recursion: halves of powers of two, left first.
+float tree_sum(std::int64_t begin, std::int64_t count) {
+  if (count == 1) return leaf_value(begin);
+  std::int64_t left = 1;
+  while (left * 2 < count) left *= 2;
+  return tree_sum(begin, left) + tree_sum(begin + left, count - left);
+}
+
+void add_leaf(ReductionTree& tree, std::int64_t leaf) {
+  ReductionTree::Partial partial = tree.take();
+  auto* values = reinterpret_cast<float*>(partial->data());
+  CHECK(values[0] == 0.0f);
+  values[0] += leaf_value(leaf);
+  tree.add(leaf, std::move(partial));
+}
+
+float result_of(const ReductionTree& tree) {
+  return reinterpret_cast<const float*>(tree.result().data())[0];
+}
+
+}  // namespace
+
+TEST_CASE("reduction_tree: the sum is the fixed tree's, whatever order leaves come in") {
+  const auto backend = make_cpu_backend();
+  for (const std::int64_t leaves : {1, 2, 3, 5, 8, 13, 64, 100}) {
+    ReductionTree tree(*backend, DType::kF32, 3, leaves);
+    std::vector<std::int64_t> order(static_cast<std::size_t>(leaves));
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+    for (unsigned round = 0; round < 4; ++round) {
+      std::shuffle(order.begin(), order.end(), std::mt19937(round));
+      for (const std::int64_t leaf : order) add_leaf(tree, leaf);
+      INFO(leaves << " leaves, round " << round);
+      CHECK(result_of(tree) == tree_sum(0, leaves));
+    }
+  }
+}
+
+TEST_CASE("reduction_tree: the sum is the same from many threads") {
+  const auto backend = make_cpu_backend();
+  ReductionTree tree(*backend, DType::kF32, 1, 200);
+  std::atomic<std::int64_t> next{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (std::int64_t leaf; (leaf = next++) < 200;) {
+        ReductionTree::Partial partial = tree.take();
+        reinterpret_cast<float*>(partial->data())[0] = leaf_value(leaf);
+        tree.add(leaf, std::move(partial));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(result_of(tree) == tree_sum(0, 200));
+}
+
+TEST_CASE("reduction_tree: reset forgets an unfinished round") {
+  const auto backend = make_cpu_backend();
+  ReductionTree tree(*backend, DType::kF32, 1, 4);
+  add_leaf(tree, 0);
+  add_leaf(tree, 2);
+  tree.reset();
+  for (std::int64_t leaf = 0; leaf < 4; ++leaf) add_leaf(tree, leaf);
+  CHECK(result_of(tree) == tree_sum(0, 4));
+}
+
+TEST_CASE("reduction_tree: no more partials are alive than most_partials() says") {
+  std::mt19937 random(5);
+  std::int64_t slack = 0;
+  for (int round = 0; round < 400; ++round) {
+    const std::int64_t leaves = 1 + static_cast<std::int64_t>(random() % 300);
+    const std::int64_t workers = 1 + static_cast<std::int64_t>(random() % 9);
+    const std::int64_t window = 2 + static_cast<std::int64_t>(random() % 60);
+    const auto device = make_virtual_cpu_device("cpu:1", 1 << 20);
+    {
+      ReductionTree tree(*device, DType::kF32, 16, leaves);
+      // Begun and not added. Which one is next to be added: by rounds any, or one near the end, so
+      // that the first ones stay away as long as the window lets them.
+      std::vector<std::pair<std::int64_t, ReductionTree::Partial>> begun;
+      std::int64_t next = 0;
+      const auto room = [&] {
+        if (next == leaves || static_cast<std::int64_t>(begun.size()) == workers) return false;
+        return begun.empty() || next - begun.front().first < window;
+      };
+      while (next < leaves || !begun.empty()) {
+        while (room()) begun.emplace_back(next++, tree.take());
+        const std::size_t back = random() % (round % 2 == 0 ? begun.size() : 1);
+        const auto at = begun.end() - 1 - static_cast<std::ptrdiff_t>(back);
+        tree.add(at->first, std::move(at->second));
+        begun.erase(at);
+      }
+    }
+    const std::int64_t peak = device->memory_peak() / 64;
+    const std::int64_t most = most_partials(leaves, workers, window);
+    INFO(leaves << " leaves, " << workers << " workers, window " << window);
+    CHECK(peak <= most);
+    slack = std::max(slack, most - peak);
+  }
+  CHECK(slack <= 40);  // no idle promise
+}

@@ -1,0 +1,95 @@
+#include "sched/run/self_loops.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <stdexcept>
+
+#include "storage/base/errors.h"
+#include "storage/dataset/dataset.h"
+
+using namespace ooc;
+
+namespace {
+
+// Degrees of vertices of which every third one, and the last, have self loops.
+class Degrees final : public TensorStore {
+ public:
+  explicit Degrees(std::int64_t rows) : layout_{rows, kDegreeColumns, 128} {}
+
+  static bool loops(std::int64_t vertex, std::int64_t rows) {
+    return vertex % 3 == 0 || vertex + 1 == rows;
+  }
+  DType dtype() const override { return DType::kI32; }
+  const TensorLayout& layout() const override { return layout_; }
+  std::int64_t unit_blocks() const override { return 2; }
+  void read(std::int64_t unit, std::int64_t slice, std::byte* data,
+            BlockCompletion done) const override {
+    CHECK(slice == 0);
+    ++reads;
+    if (unit == broken) {
+      done(std::make_exception_ptr(IoError("unreadable", "degrees", "look at the disk")));
+      return;
+    }
+    const std::int64_t first = unit * 256,
+                       count = std::min<std::int64_t>(256, layout_.rows - first);
+    auto* rows = reinterpret_cast<std::int32_t*>(data);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int32_t row[] = {7, 9, loops(first + i, layout_.rows) ? 2 : 0};
+      std::memcpy(rows + i * kDegreeColumns, row, sizeof row);
+    }
+    done(nullptr);
+  }
+  void write(std::int64_t, std::int64_t, std::byte*, std::int64_t, BlockCompletion) override {
+    FAIL();
+  }
+  bool needs_settling(std::int64_t unit, std::int64_t) const override { return unit % 2 == 1; }
+  void settle(std::int64_t unit, std::int64_t, std::byte*) const override {
+    CHECK(unit % 2 == 1);
+    ++verified;
+  }
+
+  std::int64_t broken = -1;
+  mutable int reads = 0, verified = 0;
+
+ private:
+  TensorLayout layout_;
+};
+
+}  // namespace
+
+TEST_CASE("self loops: a bit for each vertex, whatever the last unit and word hold") {
+  for (const std::int64_t rows : {1, 64, 65, 256, 257, 1024, 2600, 3000}) {
+    INFO("rows " << rows);
+    const Degrees degrees(rows);
+    SelfLoops there;
+    CHECK(!there.is_read());
+    REQUIRE(there.read(degrees, nullptr));
+    CHECK(there.is_read());
+    const auto units = static_cast<int>(ceil_div(rows, std::int64_t{256}));
+    CHECK(degrees.reads == units);
+    CHECK(degrees.verified == units / 2);
+    std::int64_t wrong = 0;
+    for (std::int64_t v = 0; v < rows; ++v) wrong += there.has(v) != Degrees::loops(v, rows);
+    CHECK(wrong == 0);
+    CHECK(SelfLoops::bytes_of(rows) * 8 >= rows);
+    CHECK(SelfLoops::bytes_of(rows) * 8 < rows + 64);
+  }
+}
+
+TEST_CASE("self loops: what storage finds wrong passes through") {
+  Degrees degrees(3000);
+  degrees.broken = 7;
+  SelfLoops there;
+  CHECK_THROWS_AS(there.read(degrees, nullptr), IoError);
+  CHECK(!there.is_read());
+}
+
+TEST_CASE("self loops: reading them can be stopped") {
+  const Degrees degrees(3000);
+  std::atomic<bool> stop{true};
+  SelfLoops there;
+  CHECK(!there.read(degrees, &stop));
+  CHECK(degrees.reads == 0);
+  stop = false;
+  CHECK(there.read(degrees, &stop));
+}

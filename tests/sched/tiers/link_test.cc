@@ -1,0 +1,131 @@
+#include "sched/tiers/link.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/device/virtual_device.h"
+#include "sched/tiers/staging.h"
+
+namespace ooc {
+namespace {
+
+// Cannot copy.
+class BrokenDevice final : public Backend {
+ public:
+  const std::string& name() const override { return base_->name(); }
+  bool host_accessible() const override { return false; }
+  std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) override {
+    return base_->allocate(bytes);
+  }
+  std::int64_t memory_peak() const override { return base_->memory_peak(); }
+  void copy(void*, const void*, std::size_t bytes, CopyKind) override {
+    if (bytes == 1) throw std::runtime_error("cannot copy");
+  }
+  void zero(void* data, std::size_t bytes) override { base_->zero(data, bytes); }
+  Event record() override { return base_->record(); }
+  void wait(Event) override { throw std::runtime_error("cannot wait"); }
+  RowKernel row_kernel(std::string_view op, DType dtype) const override {
+    return base_->row_kernel(op, dtype);
+  }
+  std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const override {
+    return base_->edge_kernel(program);
+  }
+  void optimize(const OptimizerStep& step) override { base_->optimize(step); }
+  void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
+    base_->accumulate(dtype, count, to, from);
+  }
+  void widen(DType from_dtype, const void* from, DType to_dtype, void* to,
+             std::int64_t count) override {
+    base_->widen(from_dtype, from, to_dtype, to, count);
+  }
+
+ private:
+  std::unique_ptr<Backend> base_ = make_virtual_cpu_device("broken", 0);
+};
+
+}  // namespace
+
+TEST_CASE("link: completions come in order, when the bytes are there") {
+  const auto device = make_virtual_cpu_device("cpu:0", 0);
+  constexpr std::size_t kBytes = 256 << 10;
+  const auto buffer = device->allocate(kBytes);
+  std::vector<std::vector<std::byte>> host, back;
+  for (int i = 0; i < 16; ++i) {
+    host.emplace_back(kBytes, static_cast<std::byte>(i + 1));
+    back.emplace_back(kBytes);
+  }
+  std::vector<int> order, wrong;
+  {
+    BlockWait all;
+    Link link(*device);
+    for (int i = 0; i < 16; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      link.copy(buffer->data(), host[at].data(), kBytes, CopyKind::kHostToDevice, all.completion());
+      link.copy(back[at].data(), buffer->data(), kBytes, CopyKind::kDeviceToHost,
+                [&, i, at, done = all.completion()](std::exception_ptr error) {
+                  order.push_back(i);
+                  if (back[at] != host[at]) wrong.push_back(i);
+                  done(error);
+                });
+    }
+    all.wait();
+  }
+  CHECK(wrong.empty());
+  REQUIRE(order.size() == 16);
+  for (int i = 0; i < 16; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("link: what is under way is completed before it goes") {
+  const auto device = make_virtual_cpu_device("cpu:0", 0);
+  const auto buffer = device->allocate(1 << 20);
+  std::vector<std::byte> host(1 << 20);
+  std::atomic<int> done{0};
+  {
+    Link link(*device);
+    for (int i = 0; i < 8; ++i) {
+      link.copy(buffer->data(), host.data(), host.size(), CopyKind::kHostToDevice,
+                [&](std::exception_ptr) { ++done; });
+    }
+  }
+  CHECK(done == 8);
+}
+
+TEST_CASE("link: a copy that the device refuses, or fails, ends in its completion") {
+  BrokenDevice device;
+  std::byte data[2];
+  Link link(device);
+  for (const std::size_t bytes : {1, 2}) {
+    BlockWait wait;
+    link.copy(data, data, bytes, CopyKind::kHostToDevice, wait.completion());
+    CHECK_THROWS_WITH(wait.wait(), bytes == 1 ? "cannot copy" : "cannot wait");
+  }
+}
+
+TEST_CASE("staging: slots are handed out in the order of requests, each to one at a time") {
+  std::vector<std::byte> memory(3 * 4096);
+  Staging staging(memory.data(), 2, 4096);
+  std::vector<std::pair<int, std::byte*>> got;
+  for (int i = 0; i < 5; ++i) {
+    staging.acquire([&got, i](std::byte* slot) { got.emplace_back(i, slot); });
+  }
+  REQUIRE(got.size() == 2);
+  CHECK(got[0].second == memory.data());
+  CHECK(got[1].second == memory.data() + 4096);
+  CHECK(!staging.idle());
+  staging.release(got[1].second);
+  REQUIRE(got.size() == 3);
+  CHECK(got[2] == std::pair<int, std::byte*>(2, got[1].second));
+  staging.release(got[0].second);
+  staging.release(got[2].second);
+  REQUIRE(got.size() == 5);
+  CHECK(got[3] == std::pair<int, std::byte*>(3, got[0].second));
+  CHECK(got[4] == std::pair<int, std::byte*>(4, got[2].second));
+  staging.release(got[3].second);
+  CHECK(!staging.idle());
+  staging.release(got[4].second);
+  CHECK(staging.idle());
+}
+
+}  // namespace ooc
