@@ -20,7 +20,7 @@
 namespace ooc {
 namespace {
 
-// runs/cora-gcn-20240131-093000, or with a number behind it if that is taken.
+// runs/cora-gcn-20240131-093000, or with a number after it if that is taken.
 std::string default_run_dir(const RunConfig& config) {
   std::string dataset = base_name(config.dataset);
   if (dataset.ends_with(".ooc")) dataset.resize(dataset.size() - 4);
@@ -51,7 +51,7 @@ RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& di
 }
 
 // Where tensors go that don't fit memory. The run directory's own is made for the run and removed
-// behind it; what lies in it is gone with the process, however that ends.
+// after it; what lies in it is gone with the process, however that ends.
 class ScratchDirectory {
  public:
   ScratchDirectory(const RunConfig& config, const RunDirectory& run)

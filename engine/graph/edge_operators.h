@@ -21,7 +21,7 @@ namespace ooc {
 //                        ties go to the smallest original neighbour, then the first parallel edge
 //   gather_softmax       score[E,h] X[E,d] -> Y[V,d] = sum of exp(score - max) X, max[V,h],
 //                        sum[V,h] of exp(score - max); head i has columns [i d/h, (i+1) d/h).
-//                        softmax_normalize, behind it, passes the gradient of both back
+//                        softmax_normalize, after it, passes the gradient of both back
 std::span<const OperatorDef> edge_operators();
 
 // What the edges of a dataset may carry (TensorGraph::edge_input), and what every edge has: its

@@ -24,7 +24,7 @@ void GradientBuilder::add(TensorId input, TensorId gradient) {
 Gradients add_gradients(TensorGraph& graph, GradientSeed seed) {
   GradientBuilder builder(graph);
   if (seed.gradient >= 0) builder.add(seed.tensor, seed.gradient);
-  // The backward operations are appended behind the forward ones, which alone are walked.
+  // The backward operations are appended after the forward ones, which alone are walked.
   for (int i = static_cast<int>(graph.operations().size()) - 1; i >= 0; --i) {
     const Operation operation = graph.operations()[static_cast<std::size_t>(i)];
     if (!graph.tensor(operation.output).needs_gradient) continue;

@@ -48,7 +48,7 @@ class StageBuilder {
     // What a later stage computes again may have had one to itself.
     std::erase_if(staged_.program.stages,
                   [](const Stage& stage) { return !stage.propagation && stage.steps.empty(); });
-    std::vector<TensorId> again = add_repeated();
+    std::vector<TensorId> again = add_rematerialized();
     for (Stage& stage : staged_.program.stages) {
       if (stage.propagation) find_slices(*stage.propagation);
     }
@@ -211,8 +211,8 @@ class StageBuilder {
   }
 
   // Tells the program what later stages compute again; returns what of it isn't cheap.
-  std::vector<TensorId> add_repeated() {
-    std::map<ValueId, ComputedAgain> again;
+  std::vector<TensorId> add_rematerialized() {
+    std::map<ValueId, Recomputed> again;
     std::set<TensorId> dear;
     for (const auto& [at, value] : again_) {
       const TensorId id = at.first;
@@ -221,7 +221,7 @@ class StageBuilder {
       again[value] = {is_made(operation) ? value_of(id) : -1, operation.def->recompute};
       if (!operation.def->recompute) dear.insert(id);
     }
-    staged_.program.repeated = find_repeated(staged_.program, again);
+    staged_.program.rematerialized = find_rematerialized(staged_.program, again);
     return {dear.begin(), dear.end()};
   }
 

@@ -113,7 +113,7 @@ class Sinking {
            });
   }
 
-  // By tensor: the first stage behind its own that reads it, or what its own stage makes of it. Of
+  // By tensor: the first stage after its own that reads it, or what its own stage makes of it. Of
   // what edges read that is the first that might.
   void find_readers() {
     next_.assign(graph_.tensors().size(), kNone);

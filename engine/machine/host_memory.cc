@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
-// The number behind a word in a file of words and numbers.
+// The number after a word in a file of words and numbers.
 std::optional<std::int64_t> number_behind(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {

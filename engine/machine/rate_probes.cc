@@ -209,7 +209,7 @@ class GatherProbe {
   std::vector<std::size_t> next_tile_;  // by worker
 };
 
-// A row group's rows through operators such as stand behind a propagation. Of one worker.
+// A row group's rows through operators such as stand after a propagation. Of one worker.
 class RowProbe {
  public:
   static constexpr std::int64_t kRows = 2048, kCols = 128;
@@ -253,7 +253,7 @@ class RowProbe {
     call(dropout_, {a.view(), ids}, b.view(), {.value = 0.5});
     return kElements;
   }
-  // Bytes packed, or unpacked, in turn: half of the elements are zeros, as behind ReLU.
+  // Bytes packed, or unpacked, in turn: half of the elements are zeros, as after ReLU.
   double pack() {
     if (packed_from_ == 0) {
       packed_from_ = pack_zeros(sparse_.bytes());

@@ -23,7 +23,7 @@ class RateProbes {
   // them, while threads go through memory, which computing and transfers share: one for each
   // worker, as far as there is memory for that. Edges: bytes as plans count them (plan_stages.h:
   // gather_bytes) of a small graph whose rows no cache holds. Rows: operators on row groups such as
-  // stand behind a propagation, and the packing of rows that no cache holds. Of edges and rows the
+  // stand after a propagation, and the packing of rows that no cache holds. Of edges and rows the
   // processors' time counts, not the clock's, so that other programs hardly change the rates.
   // IoError where the file can't be written or read.
   void measure(double seconds, MachineRates& rates);

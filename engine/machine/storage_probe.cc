@@ -83,7 +83,7 @@ double StorageProbe::transfer(double seconds,
   std::unique_lock lock(mutex_);
   try {
     for (std::int64_t buffer = 0; buffer < depth_; ++buffer) submit(buffer);
-  } catch (...) {  // nothing goes on behind what it refers to
+  } catch (...) {  // nothing goes on after what it refers to
     error_ = std::current_exception();
     --pending_;
   }

@@ -30,7 +30,7 @@ saga::Program program_of(const ModelOptions& options) {
 }
 
 // Stacks the layers: input dropout and map, then layer after layer with residual, norm, activation
-// and dropout behind it, then what the head reads of them, and the head.
+// and dropout after it, then what the head reads of them, and the head.
 class ModelBuilder {
  public:
   ModelBuilder(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real)
@@ -88,7 +88,7 @@ class ModelBuilder {
                        fmt::format("the layers of {} are plain", program_.source), "leave it out");
     }
     if (last && unit.steps > 1) {
-      refuse(program_.source, unit.place, "head linear behind shared layers", "no head",
+      refuse(program_.source, unit.place, "head linear after shared layers", "no head",
              "shared layers are all as wide as their input");
     }
     saga::LayerSetting setting{name,

@@ -4,7 +4,7 @@
 
 namespace ooc {
 
-Once::Once(const std::vector<Precomputed>& wanted) {
+Precompute::Precompute(const std::vector<Precomputed>& wanted) {
   for (const Precomputed& precomputed : wanted) {
     Computed computed;
     std::vector<TensorId> roots;
@@ -19,13 +19,13 @@ Once::Once(const std::vector<Precomputed>& wanted) {
   }
 }
 
-std::vector<const Program*> Once::programs() const {
+std::vector<const Program*> Precompute::programs() const {
   std::vector<const Program*> programs;
   for (const Computed& computed : programs_) programs.push_back(&computed.staged.program);
   return programs;
 }
 
-std::map<std::string, std::unique_ptr<TensorStore>> Once::release(Executor& executor) const {
+std::map<std::string, std::unique_ptr<TensorStore>> Precompute::release(Executor& executor) const {
   std::map<std::string, std::unique_ptr<TensorStore>> stores;
   for (std::size_t section = 0; section < programs_.size(); ++section) {
     const Computed& computed = programs_[section];

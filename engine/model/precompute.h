@@ -11,10 +11,10 @@
 
 namespace ooc {
 
-class Once {
+class Precompute {
  public:
   // What several want by one name is computed for the first of them.
-  explicit Once(const std::vector<Precomputed>& wanted);
+  explicit Precompute(const std::vector<Precomputed>& wanted);
 
   bool empty() const { return programs_.empty(); }
   // One for each model that wants something no other before it does.

@@ -23,7 +23,7 @@ struct Precomputed {
 // The model, and of its gradients those that are left, over a graph rebuilt from its own.
 Model rewritten(Model model, Gradients& gradients, Rewritten graph);
 
-// Called with the name of a rewrite, and the model behind it.
+// Called with the name of a rewrite, and the model after it.
 using RewriteObserver = std::function<void(const std::string& name, const Model& model)>;
 
 // Parameters, statistics, embedding, logits and loss of the result are those of the model.
@@ -32,10 +32,10 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
 
 // What operations make and no other reads, edges' values left out.
 std::vector<TensorId> unread_results(const TensorGraph& graph);
-// gather_sparse_rows(), behind gradients, if there are any.
+// gather_sparse_rows(), after gradients, if there are any.
 Model gather_sparse_rows(Model model, Gradients& gradients, const Rewrites& rewrites);
 
-// A model that is trained, whose graph evaluates the same parameters behind what it did before:
+// A model that is trained, whose graph evaluates the same parameters after what it did before:
 // `evaluated`. Equal operators aren't merged yet.
 Model with_evaluation(Model training, const Model& evaluation);
 // Whether rows of edges are multiplied by a matrix. Such a product takes the edges of a batch

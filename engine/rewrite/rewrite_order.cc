@@ -139,9 +139,9 @@ class Reorder {
     for (const Operation& matmul : graph_.operations()) {
       if (matmul.def->name != "matmul" || matmul.attributes.transpose) continue;
       if (graph_.shape(matmul.output).space != Space::kVertex) continue;
-      const auto behind = regions_.from(matmul.output);
-      if (behind && aggregating(*behind, matmul.inputs[0]) < transforming(matmul)) {
-        return aggregate_first(matmul, *behind);
+      const auto following = regions_.from(matmul.output);
+      if (following && aggregating(*following, matmul.inputs[0]) < transforming(matmul)) {
+        return aggregate_first(matmul, *following);
       }
       const auto before = regions_.up_to(matmul.inputs[0]);
       if (before && is_better_first(matmul, *before)) return transform_first(matmul, *before);
@@ -161,16 +161,16 @@ class Reorder {
       const TensorId rows = matmul.inputs[0];
       if (graph_.shape(rows).cols > graph_.shape(matmul.output).cols) continue;
       if (others(rows) >= others(matmul.output)) continue;
-      const auto behind = regions_.from(matmul.output);
-      if (behind && !is_factor_trained(*behind)) return aggregate_first(matmul, *behind);
+      const auto following = regions_.from(matmul.output);
+      if (following && !is_factor_trained(*following)) return aggregate_first(matmul, *following);
     }
     return std::nullopt;
   }
 
  private:
-  // With as many columns either way it is first behind an activation: the gradient of the product,
+  // With as many columns either way it is first after an activation: the gradient of the product,
   // which backward propagates then, likely comes out of one, too, while that of its operand has no
-  // zeros. Forward is decided behind that (gather_sparse_rows()).
+  // zeros. Forward is decided after that (gather_sparse_rows()).
   bool is_better_first(const Operation& matmul, const Region& before) const {
     const double last = aggregating(before, before.begin);
     if (transforming(matmul) != last) return transforming(matmul) < last;

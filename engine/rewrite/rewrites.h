@@ -1,5 +1,5 @@
 // Rewrites of the tensor graph: each computes the same in another, cheaper way, before gradients
-// are derived, so that backward gains as well (one part of `order` comes behind them). What they
+// are derived, so that backward gains as well (one part of `order` comes after them). What they
 // decide depends on the graph, the dataset's counts and the options, never on a budget: results are
 // the same under every plan.
 #pragma once
@@ -19,7 +19,7 @@ struct Rewrites {
   bool motion = true;
   // Equal operators on equal operands are done once.
   bool common = true;
-  // A matmul before or behind a propagation that it commutes with goes where fewer columns are
+  // A matmul before or after a propagation that it commutes with goes where fewer columns are
   // propagated, forward and backward together; of as many, those with zeros, each way by itself.
   bool order = true;
   // What depends on inputs alone, such as A X of the first layer, is computed once a run.
@@ -56,7 +56,7 @@ Rewritten drop_dead(const TensorGraph& graph, const std::vector<TensorId>& roots
 Rewritten order_matmuls(const TensorGraph& graph, const std::vector<TensorId>& roots,
                         bool can_hoist);
 
-// Behind gradients, forward and backward each by itself: a matmul before a propagation goes behind
+// After gradients, forward and backward each by itself: a matmul before a propagation goes after
 // it where what it reads has no more columns and fewer elements that aren't zero. So with as many
 // columns on both sides both ways propagate what comes out of activations, and not products:
 // forward A X, backward A' dY. Part of `order`.

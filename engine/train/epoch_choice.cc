@@ -32,7 +32,7 @@ std::optional<PlannedEpoch> plan_share(Candidate& candidate,
                                        const std::vector<const Program*>& programs,
                                        const GraphCounts& counts, PlanOptions options) {
   const bool plain = options.strategy == Strategy::kNone || options.strategy == Strategy::kLru ||
-                     candidate.training.program().repeated.empty();
+                     candidate.training.program().rematerialized.empty();
   std::vector<PlannedEpoch> shares;
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t quarters = 0; quarters < (plain ? 1 : 4); ++quarters) {

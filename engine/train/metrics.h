@@ -41,8 +41,8 @@ bool needs_logits(Metric metric, Task task);
 
 // `logits`: fp32 or fp64; `labels` and `splits` as the dataset has them
 // (storage/dataset/dataset.h). They are read block by block, metric_readings() times. The result is
-// the same for any cut into blocks or units. Nothing, within a block or the sorting of a column,
-// once `stop` is set.
+// the same for any cut into blocks or I/O chunks. Nothing, within a block or the sorting of a
+// column, once `stop` is set.
 std::optional<Scores> compute_metric(Metric metric, Task task, BlockRows& logits, BlockRows& labels,
                                      BlockRows& splits, const std::atomic<bool>* stop);
 // How often it reads all rows of each; 0 for a metric that needs no logits.

@@ -77,7 +77,7 @@ BlockRows ProgramRun::rows(int section, TensorId tensor) {
   const ValueId value = program(section).value(tensor);
   const PlannedTensor& planned = planned_output(plan_, section, value);
   return {
-      planned.dtype, planned.layout, planned.unit_blocks,
+      planned.dtype, planned.layout, planned.io_chunk_blocks,
       [this, section, value](std::int64_t first_block, std::int64_t end_block, std::byte* rows) {
         executor_.read_output(section, value, first_block, end_block, rows);
       }};
@@ -92,15 +92,15 @@ const PlannedTensor& planned_output(const Plan& plan, int section, ValueId value
 
 namespace {
 
-// Whether one of a memory's pieces holds the block behind the pass.
-bool is_held(const Plan& plan, const std::vector<Piece>& pieces, const PlannedTensor& tensor,
-             std::int64_t block, int pass) {
-  return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-    const bool there = piece.first_pass <= piece.last_pass
-                           ? pass >= piece.first_pass && pass <= piece.last_pass
-                           : pass >= piece.first_pass || pass <= piece.last_pass;
-    return there && &plan.tensors[static_cast<std::size_t>(piece.tensor)] == &tensor &&
-           block >= piece.first_block && block < piece.end_block;
+// Whether one of a memory's ranges holds the block after the pass.
+bool is_held(const Plan& plan, const std::vector<ResidentRange>& ranges,
+             const PlannedTensor& tensor, std::int64_t block, int pass) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const ResidentRange& range) {
+    const bool there = range.first_pass <= range.last_pass
+                           ? pass >= range.first_pass && pass <= range.last_pass
+                           : pass >= range.first_pass || pass <= range.last_pass;
+    return there && &plan.tensors[static_cast<std::size_t>(range.tensor)] == &tensor &&
+           block >= range.first_block && block < range.end_block;
   });
 }
 
@@ -111,15 +111,15 @@ OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
   const Section& planned = plan.sections[static_cast<std::size_t>(section)];
   const int pass = planned.first_pass + static_cast<int>(planned.passes.size()) - 1;
   OutputTraffic traffic;
-  for (std::int64_t unit = 0; unit < unit_count(tensor); ++unit) {
-    const std::int64_t block = unit * tensor.unit_blocks;
+  for (std::int64_t io_chunk = 0; io_chunk < io_chunk_count(tensor); ++io_chunk) {
+    const std::int64_t block = io_chunk * tensor.io_chunk_blocks;
     std::int64_t bytes = 0;
     for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
-      bytes += unit_payload(tensor, unit, slice);
+      bytes += io_chunk_payload(tensor, io_chunk, slice);
     }
-    if (is_held(plan, plan.pieces, tensor, block, pass)) {
+    if (is_held(plan, plan.ranges, tensor, block, pass)) {
       if (plan.host) traffic.from_device += bytes;
-    } else if (!plan.host || !is_held(plan, plan.host->pieces, tensor, block, pass)) {
+    } else if (!plan.host || !is_held(plan, plan.host->ranges, tensor, block, pass)) {
       traffic.read += bytes;
     }
   }

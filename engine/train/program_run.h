@@ -33,7 +33,7 @@ class ProgramRun {
              ParameterStore& parameters, const ExecutorOptions& options);
 
   // As Executor::run.
-  bool run(int section, const RunState& state, const std::atomic<bool>* stop) {
+  bool run(int section, const StepSeed& state, const std::atomic<bool>* stop) {
     return executor_.run(section, state, stop);
   }
   // The last run's, of train, valid and test; of a loss that was wanted.

@@ -15,8 +15,8 @@ namespace ooc {
 namespace {
 
 const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) {
-  const auto require = [&](bool holds, const char* what, const char* remedy) {
-    if (!holds) throw DataError(what, dataset.path(), remedy);
+  const auto require = [&](bool is_met, const char* what, const char* remedy) {
+    if (!is_met) throw DataError(what, dataset.path(), remedy);
   };
   require(dataset.tensor("features") != nullptr, "dataset without features, training needs them",
           "import it with --features");
@@ -91,20 +91,20 @@ bool Trainer::prepare(const std::atomic<bool>* stop) {
 }
 
 bool Trainer::compute_once(const std::atomic<bool>* stop) {
-  const Once& once = plan_->once();
-  if (once.empty()) return true;
+  const Precompute& precompute = plan_->precompute();
+  if (precompute.empty()) return true;
   // What the epochs will store has to find room before anything is computed.
   std::unique_ptr<BlockFile> room;
   if (plan_->epoch_plan().stored_bytes > 0) {
     room = io_.create_temporary(options_.scratch,
                                 static_cast<std::uint64_t>(plan_->epoch_plan().stored_bytes));
   }
-  Executor executor(backend_, io_, dataset_, once.programs(), plan_->once_plan(), inputs_.stores(),
-                    executor_options());
-  for (int section = 0; section < static_cast<int>(once.programs().size()); ++section) {
+  Executor executor(backend_, io_, dataset_, precompute.programs(), plan_->precompute_plan(),
+                    inputs_.stores(), executor_options());
+  for (int section = 0; section < static_cast<int>(precompute.programs().size()); ++section) {
     if (!executor.run(section, {}, stop)) return false;
   }
-  for (auto& [name, store] : once.release(executor)) inputs_.add(name, std::move(store));
+  for (auto& [name, store] : precompute.release(executor)) inputs_.add(name, std::move(store));
   return true;
 }
 
@@ -158,11 +158,11 @@ bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* s
   record.train_seconds = seconds_since(begin);
   const bool last = record.epoch == config_.epochs;
   if (record.epoch % config_.eval_every == 0 || last) {
-    const auto behind = std::chrono::steady_clock::now();
+    const auto trained_at = std::chrono::steady_clock::now();
     const int section = plan_->evaluation_section();
     if (!run_->run(section, {}, stop) || !read_scores(record, stop)) return false;
     record.sections.push_back({section, run_->reports(section)});
-    record.eval_seconds = seconds_since(behind);
+    record.eval_seconds = seconds_since(trained_at);
   }
   state_.parameters = parameters_.capture();
   return true;
@@ -189,7 +189,7 @@ bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>
 }
 
 std::optional<double> Trainer::run_step(std::int64_t epoch, const std::atomic<bool>* stop) {
-  const RunState run{static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(epoch)};
+  const StepSeed run{static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(epoch)};
   if (!run_->run(kTraining, run, stop)) return std::nullopt;
   return run_->losses(kTraining, plan_->training().model().loss)[0].loss;
 }

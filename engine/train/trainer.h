@@ -61,7 +61,7 @@ class Trainer {
   // Takes memory and space in the scratch directory and computes what is needed once a run.
   // run_epoch() does it where nobody did. False: stopped. IoError where there is no room.
   bool prepare(const std::atomic<bool>* stop);
-  // Runs epoch state().epoch + 1; where steps evaluate, that takes the step behind it, too.
+  // Runs epoch state().epoch + 1; where steps evaluate, that takes the step after it, too.
   // Nothing where `stop` was set: the epoch is dropped and state() is what it was. RunError if the
   // loss, in training or evaluation, isn't finite.
   std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop);
@@ -77,7 +77,7 @@ class Trainer {
 
  private:
   bool compute_once(const std::atomic<bool>* stop);
-  // They set state_.parameters to those behind the epoch's step. False: stopped.
+  // They set state_.parameters to those after the epoch's step. False: stopped.
   bool train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop);
   // The loss of the epoch's step; its gradients are there. Nothing: stopped.
@@ -96,7 +96,7 @@ class Trainer {
   std::shared_ptr<const TrainingPlan> plan_;
   ParameterStore parameters_;
   TrainingState state_;
-  // Of the step behind state_, if that was run already: its gradients are there, and parameters_
+  // Of the step after state_, if that was run already: its gradients are there, and parameters_
   // still those of state_.
   std::optional<double> next_loss_;
   std::unique_ptr<ProgramRun> run_;  // once prepared

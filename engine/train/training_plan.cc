@@ -45,8 +45,8 @@ std::int64_t payload_bytes(const TensorLayout& layout, DType dtype) {
 }
 
 // Of the rows that a reader holds, and of the slice it reads them from.
-std::int64_t reader_bytes(const TensorLayout& layout, DType dtype, std::int64_t unit_blocks) {
-  const std::int64_t rows = std::min(layout.rows, unit_blocks * layout.block_rows);
+std::int64_t reader_bytes(const TensorLayout& layout, DType dtype, std::int64_t io_chunk_blocks) {
+  const std::int64_t rows = std::min(layout.rows, io_chunk_blocks * layout.block_rows);
   return 2 * payload_bytes({rows, layout.cols, rows}, dtype);
 }
 
@@ -90,7 +90,7 @@ std::int64_t output_reserve(const ModelProgram& program, TensorId tensor,
                             const GraphCounts& counts) {
   const std::int64_t cols = program.model().graph.shape(tensor).cols;
   const TensorLayout layout{counts.edges.vertices, cols, counts.edges.block_rows};
-  return reader_bytes(layout, program.real(), scratch_unit_blocks(layout, program.real()));
+  return reader_bytes(layout, program.real(), scratch_io_chunk_blocks(layout, program.real()));
 }
 
 std::int64_t metric_reserve(const ModelProgram& program, Metric metric, Task task,
@@ -155,7 +155,7 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
                    wanted_of_evaluation(config),
                    real,
                    {parse_rewrites(config.rewrites)}}),
-      once_(all_precomputed({&training_, &*evaluation_})),
+      precompute_(all_precomputed({&training_, &*evaluation_})),
       budget_(budget) {
   budget_.plan.strategy = config.cache_policy;
   budget_.plan.fuse_edges = parse_rewrites(config.rewrites).fusion;
@@ -169,11 +169,11 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   // Where neither fits, the budget is named that does for both.
   std::optional<BudgetError> too_small;
   try {
-    plan_once(counts);
+    plan_precompute(counts);
   } catch (const BudgetError& error) {
     too_small = error;
   }
-  counts.produced_inputs = once_.names();
+  counts.produced_inputs = precompute_.names();
   try {
     choose_epoch(config, facts, counts);
   } catch (const BudgetError& error) {
@@ -183,12 +183,12 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   count_metric_bytes(config, counts);
 }
 
-void TrainingPlan::plan_once(const GraphCounts& counts) {
-  if (once_.empty()) return;
+void TrainingPlan::plan_precompute(const GraphCounts& counts) {
+  if (precompute_.empty()) return;
   RunBudget budget = budget_;
   budget.plan.store_outputs = true;
   budget.plan.fuse_edges = true;
-  once_plan_ = plan_in_budget(once_.programs(), counts, budget, reserved_);
+  precompute_plan_ = plan_in_budget(precompute_.programs(), counts, budget, reserved_);
 }
 
 namespace {
@@ -270,30 +270,31 @@ void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts
   const TensorId logits = evaluation().evaluated().logits;
   const std::int64_t cols = evaluation().model().graph.shape(logits).cols;
   const LabelFiles files(task, counts.edges, cols);
-  // What is one unit stays at hand from one reading to the next.
+  // What is one I/O chunk stays at hand from one reading to the next.
   const std::int64_t readings = metric_readings(config.metric, task, counts.edges.vertices, cols);
-  const auto read = [&](const TensorLayout& layout, std::int64_t unit_blocks, std::int64_t bytes) {
-    return unit_blocks >= layout.block_count() ? bytes : readings * bytes;
+  const auto read = [&](const TensorLayout& layout, std::int64_t io_chunk_blocks,
+                        std::int64_t bytes) {
+    return io_chunk_blocks >= layout.block_count() ? bytes : readings * bytes;
   };
   const ValueId value = evaluation().value(logits);
   const PlannedTensor& planned = planned_output(epoch_, evaluation_section(), value);
-  const OutputTraffic once = output_traffic(epoch_, evaluation_section(), value);
+  const OutputTraffic precompute = output_traffic(epoch_, evaluation_section(), value);
   metric_.read = read(files.labels, vertex_blocks_per_chunk(files.labels, files.labels_dtype),
                       payload_bytes(files.labels, files.labels_dtype)) +
                  read(files.splits, vertex_blocks_per_chunk(files.splits, DType::kU8),
                       payload_bytes(files.splits, DType::kU8)) +
-                 read(planned.layout, planned.unit_blocks, once.read);
-  metric_.from_device = read(planned.layout, planned.unit_blocks, once.from_device);
+                 read(planned.layout, planned.io_chunk_blocks, precompute.read);
+  metric_.from_device = read(planned.layout, planned.io_chunk_blocks, precompute.from_device);
 }
 
 std::int64_t TrainingPlan::arena_bytes() const {
-  return std::max(epoch_.arena_bytes, once_plan_.arena_bytes);
+  return std::max(epoch_.arena_bytes, precompute_plan_.arena_bytes);
 }
 
 Json TrainingPlan::json() const {
   Json plan;
   plan["epoch"] = plan_to_json(epoch_programs(), epoch_);
-  if (!once_.empty()) plan["once"] = plan_to_json(once_.programs(), once_plan_);
+  if (!precompute_.empty()) plan["once"] = plan_to_json(precompute_.programs(), precompute_plan_);
   plan["bytes_read_per_epoch"] = bytes_read();
   plan["bytes_written_per_epoch"] = bytes_written();
   plan["bytes_to_device_per_epoch"] = bytes_to_device();
@@ -318,9 +319,10 @@ Json TrainingPlan::json() const {
 
 std::string TrainingPlan::text() const {
   std::string text;
-  if (!once_.empty()) {
+  if (!precompute_.empty()) {
     text += "Once, before the first epoch:\n" +
-            plan_to_text(once_.programs(), once_plan_, PlanRuns::kOnce) + "\nEvery epoch:\n";
+            plan_to_text(precompute_.programs(), precompute_plan_, PlanRuns::kPrecompute) +
+            "\nEvery epoch:\n";
   }
   text += plan_to_text(epoch_programs(), epoch_);
   const auto line = [&](const char* memory, std::int64_t planned, std::int64_t reserved,
@@ -331,7 +333,7 @@ std::string TrainingPlan::text() const {
                         limit > 0 ? fmt::format(", of {}", size(limit)) : ", without a limit");
   };
   std::int64_t computing = 0, below = 0;  // memory of the larger plan
-  for (const Plan* plan : {&epoch_, &once_plan_}) {
+  for (const Plan* plan : {&epoch_, &precompute_plan_}) {
     computing = std::max(computing, plan->arena_bytes + plan->reduction_bytes);
     if (plan->host) below = std::max(below, plan->host->arena_bytes);
   }

@@ -32,7 +32,7 @@ class TrainingPlan {
                const RunBudget& budget);
 
   // The programs of an epoch, in the order of the plan's sections: the training, and the
-  // evaluation behind it; or, where that is better, one that evaluates the parameters with which
+  // evaluation after it; or, where that is better, one that evaluates the parameters with which
   // the training step begins, and does once what both do.
   std::vector<const ModelProgram*> programs() const;
   const ModelProgram& training() const { return training_; }
@@ -40,9 +40,11 @@ class TrainingPlan {
   // Where the evaluation's results are.
   int evaluation_section() const { return evaluation_ ? kTraining + 1 : kTraining; }
   const ModelProgram& evaluation() const { return evaluation_ ? *evaluation_ : training_; }
-  const Once& once() const { return once_; }
+  const Precompute& precompute() const { return precompute_; }
   const Plan& epoch_plan() const { return epoch_; }
-  const Plan& once_plan() const { return once_plan_; }  // without passes if there is nothing
+  const Plan& precompute_plan() const {
+    return precompute_plan_;
+  }  // without passes if there is nothing
   // Of the arena that both plans share.
   std::int64_t arena_bytes() const;
 
@@ -62,17 +64,17 @@ class TrainingPlan {
 
  private:
   void choose_epoch(const RunConfig& config, const GraphFacts& facts, const GraphCounts& counts);
-  void plan_once(const GraphCounts& counts);
+  void plan_precompute(const GraphCounts& counts);
   std::vector<const Program*> epoch_programs() const;
   void count_metric_bytes(const RunConfig& config, const GraphCounts& counts);
 
   ModelProgram training_;
   std::optional<ModelProgram> evaluation_;
-  Once once_;
+  Precompute precompute_;
   RunBudget budget_;
   Reserved reserved_;
   OutputTraffic metric_;
-  Plan once_plan_;
+  Plan precompute_plan_;
   Plan epoch_;
 };
 

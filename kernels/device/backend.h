@@ -51,7 +51,7 @@ class Backend {
   virtual std::int64_t memory_peak() const = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind) = 0;
   virtual void zero(void* data, std::size_t bytes) = 0;
-  // Behind every copy issued so far.
+  // After every copy issued so far.
   virtual Event record() = 0;
   // Sleeps until the stream has reached it.
   virtual void wait(Event event) = 0;

@@ -23,7 +23,7 @@ struct KernelPair {
   RowKernel fp64 = nullptr;
 };
 
-// A built-in kernel behind the checks of its specification.
+// A built-in kernel after the checks of its specification.
 template <class T, const char* Name, RowKernel Kernel>
 void checked(const OperatorCall& call) {
   static const RowKernelSpec& spec = row_kernel_spec(Name);

@@ -40,7 +40,7 @@ void TileCursor::take_train(std::int64_t most, EdgeBatch& batch) {
   tile_.encoding == TileEncoding::kRuns ? find_runs(batch) : find_pairs(batch);
 }
 
-// The rows of a batch's edges, behind those of the batch before. Local copies, since members might
+// The rows of a batch's edges, after those of the batch before. Local copies, since members might
 // lie where rows are written.
 void TileCursor::find_runs(EdgeBatch& batch) {
   const TileView tile = tile_;

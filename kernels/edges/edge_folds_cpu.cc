@@ -55,7 +55,7 @@ class WinnerOrder {
     }
   }
 
-  // Behind the last edge of the row whose first one this is.
+  // After the last edge of the row whose first one this is.
   std::int64_t end_of_row(std::int64_t edge) const {
     const std::int32_t row = rows_[edge];
     do ++edge;

@@ -77,7 +77,7 @@ const std::uint8_t* splits_of(const EdgeProgram& program, const TileGroup::Entry
       entry.streamed[first_pointers(program.streamed)[operand]]);
 }
 
-// A batch in scratch; `at` goes behind it.
+// A batch in scratch; `at` goes after it.
 EdgeBatch place_batch(const EdgeProgram& program, std::byte*& at) {
   const auto take = [&](auto*& ids) {
     ids = reinterpret_cast<std::remove_reference_t<decltype(ids)>>(at);

@@ -24,7 +24,7 @@ struct RowLoss {
   double correct = 0;  // bits
 };
 
-// Of one strip's columns; what lies behind them adds nothing.
+// Of one strip's columns; what lies after them adds nothing.
 template <class T>
 struct StripTerms {
   T e[kStripCols] = {};      // e^-|x|

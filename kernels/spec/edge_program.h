@@ -110,7 +110,7 @@ struct TileGroup {
   void* const* accumulators = nullptr;    // at row 0 of the block
   void* const* matrices = nullptr;        // one pointer a matrix
   std::int64_t slice = 0;                 // of a slice-local program
-  RunState state;
+  StepSeed state;
   std::byte* scratch = nullptr;  // edge_scratch_bytes()
 };
 

@@ -25,7 +25,7 @@ struct Attributes {
 };
 
 // What changes from one run of a program to the next.
-struct RunState {
+struct StepSeed {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
 };
@@ -40,7 +40,7 @@ struct OperatorCall {
   std::span<const MatrixView> inputs;
   std::span<const MatrixView> outputs;
   const Attributes& attributes;
-  const RunState& run;
+  const StepSeed& run;
 };
 
 using RowKernel = void (*)(const OperatorCall&);

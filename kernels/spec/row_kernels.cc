@@ -198,8 +198,8 @@ class CallChecker {
            "extents or attributes");
   }
 
-  void expect(bool holds, const OperandSpec& operand, const char* what) const {
-    if (!holds) [[unlikely]]
+  void expect(bool is_met, const OperandSpec& operand, const char* what) const {
+    if (!is_met) [[unlikely]]
       fail(operand, what);
   }
 

@@ -1,4 +1,4 @@
-// How rows lie in units: the arithmetic of plan.h.
+// How rows lie in I/O chunks: the arithmetic of plan.h.
 #include <algorithm>
 #include <numeric>
 
@@ -15,9 +15,9 @@ std::int64_t aligned(std::int64_t bytes) {
 
 }  // namespace
 
-bool lives_in(const Piece& piece, int pass) {
-  return piece.first_pass <= piece.last_pass ? piece.first_pass <= pass && pass <= piece.last_pass
-                                             : piece.first_pass <= pass || pass <= piece.last_pass;
+bool lives_in(const ResidentRange& range, int pass) {
+  return range.first_pass <= range.last_pass ? range.first_pass <= pass && pass <= range.last_pass
+                                             : range.first_pass <= pass || pass <= range.last_pass;
 }
 
 int pass_count(const Plan& plan) {
@@ -47,30 +47,33 @@ std::int64_t row_bytes(const TensorLayout& layout, DType dtype, std::int64_t sli
   return layout.slice_stride(slice) * static_cast<std::int64_t>(dtype_bytes(dtype));
 }
 
-std::int64_t unit_rows(const PlannedTensor& tensor, std::int64_t unit) {
-  const std::int64_t rows = tensor.unit_blocks * tensor.layout.block_rows;
-  return std::min(rows, tensor.layout.rows - unit * rows);
+std::int64_t io_chunk_rows(const PlannedTensor& tensor, std::int64_t io_chunk) {
+  const std::int64_t rows = tensor.io_chunk_blocks * tensor.layout.block_rows;
+  return std::min(rows, tensor.layout.rows - io_chunk * rows);
 }
 
 // Units [first, end) of a slice; only the tensor's last one is smaller.
-std::int64_t units_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end,
-                         std::int64_t slice) {
+std::int64_t io_chunks_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end,
+                             std::int64_t slice) {
   if (first >= end) return 0;
-  return (end - first - 1) * unit_bytes(tensor, first, slice) + unit_bytes(tensor, end - 1, slice);
+  return (end - first - 1) * io_chunk_bytes(tensor, first, slice) +
+         io_chunk_bytes(tensor, end - 1, slice);
 }
 
 }  // namespace
 
-std::int64_t unit_count(const PlannedTensor& tensor) {
-  return ceil_div(tensor.layout.block_count(), tensor.unit_blocks);
+std::int64_t io_chunk_count(const PlannedTensor& tensor) {
+  return ceil_div(tensor.layout.block_count(), tensor.io_chunk_blocks);
 }
 
-std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice) {
-  return unit_rows(tensor, unit) * row_bytes(tensor.layout, tensor.dtype, slice);
+std::int64_t io_chunk_payload(const PlannedTensor& tensor, std::int64_t io_chunk,
+                              std::int64_t slice) {
+  return io_chunk_rows(tensor, io_chunk) * row_bytes(tensor.layout, tensor.dtype, slice);
 }
 
-std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice) {
-  return aligned(unit_payload(tensor, unit, slice));
+std::int64_t io_chunk_bytes(const PlannedTensor& tensor, std::int64_t io_chunk,
+                            std::int64_t slice) {
+  return aligned(io_chunk_payload(tensor, io_chunk, slice));
 }
 
 std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor) {
@@ -78,10 +81,10 @@ std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor) {
 }
 
 std::int64_t streamed_blocks(const EdgeLayout& edges, const PlannedTensor& tensor) {
-  return std::lcm(tensor.unit_blocks, edges.span_rows / tensor.layout.block_rows);
+  return std::lcm(tensor.io_chunk_blocks, edges.span_rows / tensor.layout.block_rows);
 }
 
-PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value) {
+PlannedTensor dst_range_tensor(const EdgeLayout& edges, const Value& value) {
   PlannedTensor tensor;
   tensor.name = value.name;
   tensor.layout = {edges.vertices, value.cols, edges.block_rows};
@@ -91,11 +94,11 @@ PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value) {
 
 std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
                         std::int64_t end_block, std::int64_t first_slice, std::int64_t end_slice) {
-  const std::int64_t first = first_block / tensor.unit_blocks;
-  const std::int64_t end = ceil_div(end_block, tensor.unit_blocks);
+  const std::int64_t first = first_block / tensor.io_chunk_blocks;
+  const std::int64_t end = ceil_div(end_block, tensor.io_chunk_blocks);
   std::int64_t bytes = 0;
   for (std::int64_t slice = first_slice; slice < end_slice; ++slice) {
-    bytes += units_bytes(tensor, first, end, slice);
+    bytes += io_chunks_bytes(tensor, first, end, slice);
   }
   return bytes;
 }
@@ -103,18 +106,18 @@ std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
 std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
                         std::int64_t end_block, std::int64_t first_slice, std::int64_t row,
                         std::int64_t slice) {
-  const std::int64_t rows = tensor.unit_blocks * tensor.layout.block_rows;  // of a unit
-  const std::int64_t unit = row / rows;
+  const std::int64_t rows = tensor.io_chunk_blocks * tensor.layout.block_rows;  // of an I/O chunk
+  const std::int64_t io_chunk = row / rows;
   return rows_bytes(tensor, first_block, end_block, first_slice, slice) +
-         units_bytes(tensor, first_block / tensor.unit_blocks, unit, slice) +
-         (row - unit * rows) * row_bytes(tensor.layout, tensor.dtype, slice);
+         io_chunks_bytes(tensor, first_block / tensor.io_chunk_blocks, io_chunk, slice) +
+         (row - io_chunk * rows) * row_bytes(tensor.layout, tensor.dtype, slice);
 }
 
-bool is_alive(const Piece& piece, int pass) {
-  if (piece.first_pass <= piece.last_pass) {
-    return piece.first_pass <= pass && pass <= piece.last_pass;
+bool is_alive(const ResidentRange& range, int pass) {
+  if (range.first_pass <= range.last_pass) {
+    return range.first_pass <= pass && pass <= range.last_pass;
   }
-  return pass >= piece.first_pass || pass <= piece.last_pass;
+  return pass >= range.first_pass || pass <= range.last_pass;
 }
 
 }  // namespace ooc

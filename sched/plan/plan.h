@@ -4,10 +4,11 @@
 //
 // Tiers: storage, which holds every input and what the plan stores of produced tensors, and the
 // arena, one allocation of the device's memory whose regions the plan hands out, pass by pass. What
-// a pass works on lies in the arena: in a piece, rows of a tensor that stay there from pass to
-// pass, or in the memory of one of the pass's uses of it, through which rows stream by. On the CPU
-// that is all: the device's memory is the host's. With any other device the host's memory is a tier
-// between the two (HostTier): all that the arena takes in or gives out crosses the link to it.
+// a pass works on lies in the arena: in a resident range, rows of a tensor that stay there from
+// pass to pass, or in the memory of one of the pass's uses of it, through which rows stream by. On
+// the CPU that is all: the device's memory is the host's. With any other device the host's memory
+// is a tier between the two (HostTier): all that the arena takes in or gives out crosses the link
+// to it.
 //
 // Source: the shape of passes is NGra's (§3.2, §4.1), the residency strategies `dp` and `lru` are
 // ROC's (§5, Algorithm 1); `lp` is ours.
@@ -44,9 +45,10 @@ struct Region {
 
 // Which of the graph's rows a tensor has, beside each other: all, or those of so many of every four
 // stretches, spread evenly. The steps make the others again: transfers and compute alternate.
-struct KeptRows {
+struct StoredRows {
   std::int64_t quarters = 4;
-  std::int64_t stretch = 1;  // rows: whole steps and units; a block of the graph's is whole ones
+  std::int64_t stretch =
+      1;  // rows: whole steps and I/O chunks; a block of the graph's is whole ones
 
   bool all() const { return quarters == 4; }
   bool has(std::int64_t row) const { return before(row / stretch + 1) > before(row / stretch); }
@@ -62,87 +64,91 @@ struct KeptRows {
 
 // A vertex tensor that lies in storage, or would: an input, or one that passes make for later ones.
 // Inputs of one name are one tensor, whichever programs read them. Its blocks are the graph's, or,
-// where these would be large, equal parts of them (blocks_in()); of one that is kept in part, of
-// the rows that are.
+// where these would be large, equal destination ranges of them (blocks_in()); of one that is kept
+// in part, of the rows that are.
 struct PlannedTensor {
   std::string name;
   TensorLayout layout;
-  KeptRows kept = {};
-  DType dtype = DType::kF32;     // as stored
-  bool input = false;            // there before the epoch
-  std::int64_t unit_blocks = 1;  // blocks of a unit: what one transfer of a slice moves
-  // What storage is expected to hold of its bytes: rows that no piece holds when they are made are
-  // written without their zeros (storage/format/zero_packing.h).
+  StoredRows kept = {};
+  DType dtype = DType::kF32;         // as stored
+  bool input = false;                // there before the epoch
+  std::int64_t io_chunk_blocks = 1;  // blocks of an I/O chunk: what one transfer of a slice moves
+  // What storage is expected to hold of its bytes: rows that no resident range holds when they are
+  // made are written without their zeros (storage/format/zero_packing.h).
   double packed = 1;
   // Of a produced tensor: blocks from here on leave the arena, for the host's memory where there is
   // a HostTier, else for storage; those before it never do, since they stay until their last use. A
-  // multiple of unit_blocks, or block_count.
+  // multiple of io_chunk_blocks, or block_count.
   std::int64_t stored_from_block = 0;
 };
 
 // Blocks [first_block, end_block) of a tensor, counted in its own, in memory, from the beginning of
 // first_pass to the end of last_pass (counted over all sections; first_pass > last_pass: over the
 // end of the epoch). The blocks come in by the first of these passes that touches them; from 0 to
-// the last pass: they stay for good. Boundaries are multiples of the tensor's unit (or its end),
-// and of what edges reach at once: one of the graph's blocks, of a streamed tensor a span. Memory:
-// slice after slice, unit after unit, each unit at a multiple of 4 KiB (unit_bytes()). It may be
-// that of another tensor's piece of the same blocks, whose last pass reads each row before it makes
-// the one of this piece, which begins with that pass.
-struct Piece {
+// the last pass: they stay for good. Boundaries are multiples of the tensor's I/O chunk (or its
+// end), and of what edges reach at once: one of the graph's blocks, of a streamed tensor a span.
+// Memory: slice after slice, I/O chunk after I/O chunk, each I/O chunk at a multiple of 4 KiB
+// (io_chunk_bytes()). It may be that of another tensor's range of the same blocks, whose last pass
+// reads each row before it makes the one of this resident range, which begins with that pass.
+struct ResidentRange {
   int tensor = -1;
   std::int64_t first_block = 0, end_block = 0;
   Region memory;
   int first_pass = 0, last_pass = 0;
 };
-bool is_alive(const Piece& piece, int pass);  // during the pass
+bool is_alive(const ResidentRange& range, int pass);  // during the pass
 
 // Edge chunks [first_chunk, end_chunk) of a direction's file in memory, each at a multiple of 4
 // KiB, from the first epoch on. In the arena first_chunk is 0.
-struct EdgePiece {
+struct EdgeRange {
   Direction direction = Direction::kIn;
   std::int64_t end_chunk = 0;
   Region memory;
   std::int64_t first_chunk = 0;
 };
 
-// The host's memory below a device: an arena of its own. What the device reads comes from a piece
-// here, or from storage: into the piece that holds it in that pass, or through a staging slot. What
-// it gives out goes into a piece, or through a staging slot, and on to storage where the plan says
-// so. Pieces are as the device's (Piece), but begin above what the device holds for good, often at
-// several places of a tensor at once; their boundaries are multiples of the unit, or its end.
+// The host's memory below a device: an arena of its own. What the device reads comes from a
+// resident range here, or from storage: into the resident range that holds it in that pass, or
+// through a staging slot. What it gives out goes into a resident range, or through a staging slot,
+// and on to storage where the plan says so. Ranges are as the device's (ResidentRange), but begin
+// above what the device holds for good, often at several places of a tensor at once; their
+// boundaries are multiples of the I/O chunk, or its end.
 struct HostTier {
-  std::vector<Piece> pieces;
-  std::vector<EdgePiece> edge_pieces;
+  std::vector<ResidentRange> ranges;
+  std::vector<EdgeRange> edge_ranges;
   // By tensor, of produced ones: blocks from here on are written to storage; those between
-  // PlannedTensor::stored_from_block and here live in the host's pieces until their last use. A
-  // multiple of unit_blocks, or block_count.
+  // PlannedTensor::stored_from_block and here live in the host's ranges until their last use. A
+  // multiple of io_chunk_blocks, or block_count.
   std::vector<std::int64_t> stored_from_block;
-  // Slots of the largest unit of a slice or edge chunk that crosses the link.
+  // Slots of the largest I/O chunk of a slice or edge chunk that crosses the link.
   Region staging;
   std::int64_t staging_slots = 0;
   std::int64_t arena_bytes = 0;
 };
 
 enum class UseRole {
-  kStreamed,     // read span by span, once for each part and group of slices
-  kResident,     // rows of the part's vertices, read at the edges: loaded before the first span
-  kAccumulator,  // folded into; of the part's vertices
+  kStreamed,     // read span by span, once for each destination range and group of slices
+  kResident,     // rows of the destination range's vertices, read at the edges: loaded before the
+                 // first span
+  kAccumulator,  // folded into; of the destination range's vertices
   kRows,         // read by the row-wise steps, in the order of rows
   kOutput,       // written by the row-wise steps
 };
 
-// One use of a vertex tensor by a pass. Its memory holds the rows that no piece holds.
+// One use of a vertex tensor by a pass. Its memory holds the rows that no resident range holds.
 struct TensorUse {
   UseRole role = UseRole::kRows;
   ValueId value = -1;  // of the section's program
-  int tensor = -1;     // of the plan; -1: of this part only, neither stored nor kept (accumulators)
-  // kStreamed, kRows, kOutput: a ring of slots, each of the largest item, `slots` of them: an item
-  // is a slice of a unit; of kStreamed streamed_blocks() of the slices at hand. kResident,
-  // kAccumulator: for each of Pass::parts_at_once the rows of a part from its first block on that
-  // is in no piece (rounded down to a unit), of the slices at hand, laid out as a piece is. Without
-  // a tensor: as one of units of a block (part_tensor()).
+  int tensor = -1;     // of the plan; -1: of this destination range only, neither stored nor kept
+                       // (accumulators)
+  // kStreamed, kRows, kOutput: slots, each of the largest item, `slots` of them: an item
+  // is a slice of an I/O chunk; of kStreamed streamed_blocks() of the slices at hand. kResident,
+  // kAccumulator: for each of Pass::dst_ranges_at_once the rows of a destination range from its
+  // first block on that is in no resident range (rounded down to an I/O chunk), of the slices at
+  // hand, laid out as a resident range is. Without a tensor: as one of I/O chunks of a block
+  // (part_tensor()).
   Region memory;
-  std::int64_t slots = 0;  // of a ring; 0: all of it is in pieces
+  std::int64_t slots = 0;  // where there are slots; 0: all of it is in resident ranges
 };
 
 enum class PassKind { kRow, kPropagate };
@@ -154,31 +160,32 @@ struct Scratch {
   bool converted = false;  // an input: its rows are converted from the type they are stored in
 };
 
-// One streaming loop over chunks. A propagation runs for each group of slices, in it for each part,
-// in it for each window of spans and group of blocks; behind a part's last span the
-// steps run over the part's blocks, perhaps beside the next part's spans. A row pass runs its steps
-// over all blocks.
+// One streaming loop over chunks. A propagation runs for each group of slices, in it for each
+// destination range, in it for each window of spans and group of blocks; after a destination
+// range's last span the steps run over the destination range's blocks, perhaps beside the next
+// destination range's spans. A row pass runs its steps over all blocks.
 struct Pass {
   std::string name;
   PassKind kind = PassKind::kRow;
   Propagation propagation;  // kPropagate; with splits only where passing over edges pays
 
-  std::int64_t part_blocks =
-      0;  // the graph's blocks of a part, a multiple of what is stored of sums in one unit
-  std::int64_t parts = 1;
+  std::int64_t dst_range_blocks = 0;  // the graph's blocks of a destination range, a multiple of
+                                      // what is stored of sums in one I/O chunk
+  std::int64_t dst_ranges = 1;
   // In memory: of two, one goes through the steps, or out, while the next one is folded.
-  std::int64_t parts_at_once = 1;
+  std::int64_t dst_ranges_at_once = 1;
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
   std::int64_t span_group = 1;      // spans whose tiles a block takes at once (SpanWindows)
   std::int64_t group_blocks = 0;    // blocks that take the same ones, of one panel
-  Region edge_ring;                 // of edge chunks, in slots of the largest
+  Region edge_slot_memory;          // of edge chunks, in slots of the largest
   std::int64_t edge_slots = 0;      // 0: all of them are in memory
   std::int64_t batch_edges = 0;     // edges whose values are in a worker's scratch at once
   std::int64_t slice_local_cols = 0;    // > 0: the propagation runs a slice at a time
   std::int64_t edge_scratch_bytes = 0;  // per worker, for the edges
 
   std::vector<RowStep> steps;  // the row-wise work, block after block
-  std::vector<bool> spared;  // by step: not done for rows that are kept (KeptRows); empty: none is
+  std::vector<bool>
+      skipped;  // by step: not done for rows that are kept (StoredRows); empty: none is
   std::vector<TensorUse> uses;      // every vertex tensor that it touches in memory
   std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
   std::vector<ValueId> reductions;  // summed by the steps
@@ -188,7 +195,7 @@ struct Pass {
   std::int64_t scratch_bytes = 0;  // per worker
   Region worker_scratch;           // of all workers, of rows or edges, one after the other
 
-  // Of an epoch behind the first.
+  // Of an epoch after the first.
   std::int64_t bytes_read = 0;  // from storage
   std::int64_t bytes_written = 0;
   std::int64_t bytes_to_device = 0;  // over the link; 0 without a HostTier
@@ -214,21 +221,21 @@ struct Plan {
   Strategy strategy = Strategy::kLp;
   std::vector<PlannedTensor> tensors;
   std::vector<Section> sections;  // in the order in which an epoch runs them
-  std::vector<Piece> pieces;
-  std::vector<EdgePiece> edge_pieces;
+  std::vector<ResidentRange> ranges;
+  std::vector<EdgeRange> edge_ranges;
   std::int64_t arena_bytes = 0;
   std::optional<HostTier> host;      // below a device with memory of its own
   std::int64_t reduction_bytes = 0;  // of partial sums, at most
   std::int64_t stored_bytes = 0;     // of files for produced tensors
 
-  // Of an epoch behind the first that runs every section.
+  // Of an epoch after the first that runs every section.
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
   std::int64_t bytes_to_device = 0;
   std::int64_t bytes_from_device = 0;
   std::int64_t bytes_moved = 0;
   double seconds = 0;
-  // What the linear program over this pass list comes to with the smallest rings: no plan for it
+  // What the linear program over this pass list comes to with the smallest slots: no plan for it
   // moves fewer bytes or takes less time. With a HostTier the bytes are those to and from storage,
   // as if both memories were one, and bound_link_bytes those over the link.
   std::int64_t bound_bytes = 0;
@@ -241,7 +248,7 @@ int pass_count(const Plan& plan);                     // over all sections
 std::int64_t worker_scratch_bytes(const Pass& pass);  // of one: whole pages of its own
 // Of a tensor's blocks [first, end): rows unpadded.
 std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end);
-bool lives_in(const Piece& piece, int pass);
+bool lives_in(const ResidentRange& range, int pass);
 
 // What the plan needs to know of a graph.
 struct EdgeBytes {
@@ -255,7 +262,7 @@ struct GraphCounts {
   bool symmetric = false;
   // The type of inputs that may be stored in another than the program reads.
   std::map<std::string, DType> stored_dtypes = {};
-  // Inputs that are no files of the dataset: their units are those of produced tensors.
+  // Inputs that are no files of the dataset: their I/O chunks are those of produced tensors.
   std::set<std::string> produced_inputs = {};
   // In the train split; 0: not known.
   std::int64_t train_vertices = 0;
@@ -301,11 +308,12 @@ struct PlanOptions {
   // Outputs of the programs are stored in full, for other plans to read.
   bool store_outputs = false;
   // For tests: these splits, where they are allowed; 0: the plan decides.
-  std::int64_t part_blocks = 0;
+  std::int64_t dst_range_blocks = 0;
   std::int64_t slices_at_once = 0;
   std::int64_t span_group = 0;
-  std::int64_t parts_at_once = 0;
-  // Of what the programs repeat (Program::repeated), so many of every four rows are kept: 0 to 3.
+  std::int64_t dst_ranges_at_once = 0;
+  // Of what the programs repeat (Program::rematerialized), so many of every four rows are kept: 0
+  // to 3.
   std::int64_t kept_quarters = 0;
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
@@ -323,25 +331,26 @@ enum class Bounds { kFound, kLeftOut };
 std::optional<Plan> try_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
                              const PlanOptions& options = {}, Bounds bounds = Bounds::kFound);
 
-// Bytes that a unit of a slice takes in storage and memory: a multiple of 4 KiB. The last unit has
-// the rows that are left.
-std::int64_t unit_bytes(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
-std::int64_t unit_count(const PlannedTensor& tensor);
-// Of the rows in a unit, unpadded: what counts as moved.
-std::int64_t unit_payload(const PlannedTensor& tensor, std::int64_t unit, std::int64_t slice);
+// Bytes that an I/O chunk of a slice takes in storage and memory: a multiple of 4 KiB. The last I/O
+// chunk has the rows that are left.
+std::int64_t io_chunk_bytes(const PlannedTensor& tensor, std::int64_t io_chunk, std::int64_t slice);
+std::int64_t io_chunk_count(const PlannedTensor& tensor);
+// Of the rows in an I/O chunk, unpadded: what counts as moved.
+std::int64_t io_chunk_payload(const PlannedTensor& tensor, std::int64_t io_chunk,
+                              std::int64_t slice);
 // Blocks of the tensor in one of the graph's.
 std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor);
-// Of a tensor that edges read span by span, the blocks that come in at once: whole units, whole
-// spans.
+// Of a tensor that edges read span by span, the blocks that come in at once: whole I/O chunks,
+// whole spans.
 std::int64_t streamed_blocks(const EdgeLayout& edges, const PlannedTensor& tensor);
 // What the memory of a use without a tensor is laid out as.
-PlannedTensor part_tensor(const EdgeLayout& edges, const Value& value);
+PlannedTensor dst_range_tensor(const EdgeLayout& edges, const Value& value);
 
 // Rows that lie beside each other from a block on, slices first_slice to end_slice: the layout of
-// pieces and of kResident and kAccumulator memory.
+// ranges and of kResident and kAccumulator memory.
 std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
                         std::int64_t end_block, std::int64_t first_slice, std::int64_t end_slice);
-// Where a row of a slice begins in it; first_block is a multiple of the unit.
+// Where a row of a slice begins in it; first_block is a multiple of the I/O chunk.
 std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
                         std::int64_t end_block, std::int64_t first_slice, std::int64_t row,
                         std::int64_t slice);

@@ -1,6 +1,6 @@
 // What sched/ runs: a program of stages over values. engine/ makes it from a tensor graph; it knows
 // nothing of budgets or devices. A stage is one propagation along edges (or none) and the row-wise
-// work fused behind it (NGra §3.2); the work before a propagation belongs to an earlier stage.
+// work fused after it (NGra §3.2); the work before a propagation belongs to an earlier stage.
 #pragma once
 
 #include <optional>
@@ -82,7 +82,7 @@ struct Stage {
 
 // What a stage makes and a later one makes again from what it reads, as a value of its own with the
 // same bits. A plan may keep some of its rows instead.
-struct Repeated {
+struct Rematerialized {
   ValueId made = -1, again = -1;
 };
 
@@ -92,7 +92,7 @@ struct Program {
   std::vector<Value> values;
   std::vector<Stage> stages;
   std::vector<ValueId> outputs;  // vertex values that are still there after a run
-  std::vector<Repeated> repeated;
+  std::vector<Rematerialized> rematerialized;
 };
 
 }  // namespace ooc

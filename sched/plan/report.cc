@@ -6,14 +6,14 @@ namespace ooc {
 namespace {
 
 // What lies in one place counts once.
-std::int64_t pieces_bytes(const std::vector<Piece>& pieces,
-                          const std::vector<EdgePiece>& edge_pieces, int pass) {
+std::int64_t ranges_bytes(const std::vector<ResidentRange>& ranges,
+                          const std::vector<EdgeRange>& edge_ranges, int pass) {
   std::int64_t bytes = 0;
-  for (const EdgePiece& piece : edge_pieces) bytes += piece.memory.bytes;
+  for (const EdgeRange& range : edge_ranges) bytes += range.memory.bytes;
   std::set<std::int64_t> places;
-  for (const Piece& piece : pieces) {
-    if (!lives_in(piece, pass) || !places.insert(piece.memory.offset).second) continue;
-    bytes += piece.memory.bytes;
+  for (const ResidentRange& range : ranges) {
+    if (!lives_in(range, pass) || !places.insert(range.memory.offset).second) continue;
+    bytes += range.memory.bytes;
   }
   return bytes;
 }
@@ -47,14 +47,14 @@ std::int64_t tensor_bytes(const PlannedTensor& tensor) {
 }
 
 std::int64_t memory_of(const Plan& plan, int index, const Pass& pass) {
-  std::int64_t bytes = pass.edge_ring.bytes + pass.worker_scratch.bytes +
-                       pieces_bytes(plan.pieces, plan.edge_pieces, index);
+  std::int64_t bytes = pass.edge_slot_memory.bytes + pass.worker_scratch.bytes +
+                       ranges_bytes(plan.ranges, plan.edge_ranges, index);
   for (const TensorUse& use : pass.uses) bytes += use.memory.bytes;
   return bytes;
 }
 
 std::int64_t host_memory_of(const Plan& plan, int index) {
-  return plan.host->staging.bytes + pieces_bytes(plan.host->pieces, plan.host->edge_pieces, index);
+  return plan.host->staging.bytes + ranges_bytes(plan.host->ranges, plan.host->edge_ranges, index);
 }
 
 }  // namespace ooc

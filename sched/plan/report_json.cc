@@ -59,13 +59,13 @@ Json edges_to_json(const Program& program, const Pass& pass) {
   Json entry;
   entry["direction"] = direction_name(work.direction);
   entry["loops"] = work.loops;
-  entry["part_blocks"] = pass.part_blocks;
-  entry["parts_at_once"] = pass.parts_at_once;
+  entry["part_blocks"] = pass.dst_range_blocks;
+  entry["parts_at_once"] = pass.dst_ranges_at_once;
   entry["slices_at_once"] = pass.slices_at_once;
   entry["span_group"] = pass.span_group;
   entry["group_blocks"] = pass.group_blocks;
   entry["edge_slots"] = pass.edge_slots;
-  entry["edge_ring_bytes"] = pass.edge_ring.bytes;
+  entry["edge_ring_bytes"] = pass.edge_slot_memory.bytes;
   entry["batch_edges"] = pass.batch_edges;
   entry["edge_scratch_bytes"] = pass.edge_scratch_bytes;
   entry["slice_local"] = pass.slice_local_cols > 0;
@@ -94,7 +94,7 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   if (pass.kind == PassKind::kPropagate) entry["edges"] = edges_to_json(program, pass);
   entry["steps"] = Json::array();
   for (const RowStep& step : pass.steps) entry["steps"].push_back(step.op);
-  if (!pass.spared.empty()) entry["spared"] = pass.spared;
+  if (!pass.skipped.empty()) entry["spared"] = pass.skipped;
   entry["uses"] = Json::array();
   for (const TensorUse& use : pass.uses) {
     entry["uses"].push_back({{"role", role_name(use.role)},
@@ -123,16 +123,16 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   return entry;
 }
 
-Json pieces_to_json(const std::vector<Piece>& pieces, int tensor) {
+Json ranges_to_json(const std::vector<ResidentRange>& ranges, int tensor) {
   Json list = Json::array();
-  for (const Piece& piece : pieces) {
-    if (piece.tensor != tensor) continue;
-    list.push_back({{"first_block", piece.first_block},
-                    {"end_block", piece.end_block},
-                    {"offset", piece.memory.offset},
-                    {"bytes", piece.memory.bytes},
-                    {"first_pass", piece.first_pass + 1},
-                    {"last_pass", piece.last_pass + 1}});
+  for (const ResidentRange& range : ranges) {
+    if (range.tensor != tensor) continue;
+    list.push_back({{"first_block", range.first_block},
+                    {"end_block", range.end_block},
+                    {"offset", range.memory.offset},
+                    {"bytes", range.memory.bytes},
+                    {"first_pass", range.first_pass + 1},
+                    {"last_pass", range.last_pass + 1}});
   }
   return list;
 }
@@ -148,27 +148,27 @@ Json tensors_to_json(const Plan& plan) {
                {"input", tensor.input},
                {"blocks", tensor.layout.block_count()},
                {"block_rows", tensor.layout.block_rows},
-               {"unit_blocks", tensor.unit_blocks},
+               {"unit_blocks", tensor.io_chunk_blocks},
                {"stored_from_block", tensor.stored_from_block},
-               {"in_memory", pieces_to_json(plan.pieces, static_cast<int>(t))}};
+               {"in_memory", ranges_to_json(plan.ranges, static_cast<int>(t))}};
     if (!tensor.kept.all()) entry["kept_quarters"] = tensor.kept.quarters;
     if (plan.host) {
       entry["host_stored_from_block"] = plan.host->stored_from_block[t];
-      entry["in_host_memory"] = pieces_to_json(plan.host->pieces, static_cast<int>(t));
+      entry["in_host_memory"] = ranges_to_json(plan.host->ranges, static_cast<int>(t));
     }
     list.push_back(std::move(entry));
   }
   return list;
 }
 
-Json edge_pieces_to_json(const std::vector<EdgePiece>& pieces, bool host) {
+Json edge_ranges_to_json(const std::vector<EdgeRange>& ranges, bool host) {
   Json list = Json::array();
-  for (const EdgePiece& piece : pieces) {
-    Json entry{{"direction", direction_name(piece.direction)}};
-    if (host) entry["first_chunk"] = piece.first_chunk;
-    entry[host ? "end_chunk" : "chunks"] = piece.end_chunk;
-    entry["offset"] = piece.memory.offset;
-    entry["bytes"] = piece.memory.bytes;
+  for (const EdgeRange& range : ranges) {
+    Json entry{{"direction", direction_name(range.direction)}};
+    if (host) entry["first_chunk"] = range.first_chunk;
+    entry[host ? "end_chunk" : "chunks"] = range.end_chunk;
+    entry["offset"] = range.memory.offset;
+    entry["bytes"] = range.memory.bytes;
     list.push_back(std::move(entry));
   }
   return list;
@@ -179,7 +179,7 @@ Json host_to_json(const HostTier& host) {
           {"staging_slots", host.staging_slots},
           {"staging_offset", host.staging.offset},
           {"staging_bytes", host.staging.bytes},
-          {"edges", edge_pieces_to_json(host.edge_pieces, true)}};
+          {"edges", edge_ranges_to_json(host.edge_ranges, true)}};
 }
 
 }  // namespace
@@ -211,7 +211,7 @@ Json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan)
     json["sections"].push_back(std::move(section));
   }
   json["tensors"] = tensors_to_json(plan);
-  json["edges"] = edge_pieces_to_json(plan.edge_pieces, false);
+  json["edges"] = edge_ranges_to_json(plan.edge_ranges, false);
   if (plan.host) json["host"] = host_to_json(*plan.host);
   return json;
 }

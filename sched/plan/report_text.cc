@@ -13,8 +13,8 @@ namespace {
 
 // A memory's part of the plan.
 struct TierView {
-  const std::vector<Piece>& pieces;
-  const std::vector<EdgePiece>& edge_pieces;
+  const std::vector<ResidentRange>& ranges;
+  const std::vector<EdgeRange>& edge_ranges;
   const char* leaves;  // what happens to rows of made tensors that do not stay
 };
 
@@ -26,16 +26,16 @@ struct Stay {
 
 std::vector<Stay> stays_of(const TierView& tier, int tensor) {
   std::vector<Stay> stays;
-  for (const Piece& piece : tier.pieces) {
-    if (piece.tensor != tensor) continue;
-    const std::int64_t blocks = piece.end_block - piece.first_block;
+  for (const ResidentRange& range : tier.ranges) {
+    if (range.tensor != tensor) continue;
+    const std::int64_t blocks = range.end_block - range.first_block;
     const auto same = std::find_if(stays.begin(), stays.end(), [&](const Stay& stay) {
-      return stay.first_pass == piece.first_pass && stay.last_pass == piece.last_pass;
+      return stay.first_pass == range.first_pass && stay.last_pass == range.last_pass;
     });
     if (same != stays.end()) {
       same->blocks += blocks;
     } else {
-      stays.push_back({piece.first_pass, piece.last_pass, blocks});
+      stays.push_back({range.first_pass, range.last_pass, blocks});
     }
   }
   std::sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
@@ -49,9 +49,9 @@ std::string split_text(const Pass& pass) {
   const std::int64_t slices =
       std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
   const std::int64_t groups = ceil_div(slices, pass.slices_at_once);
-  std::string text = pass.parts > 1 ? fmt::format("{} parts", pass.parts) : "";
-  if (groups > 1) text += fmt::format("{}{} slices", pass.parts > 1 ? " x " : "", groups);
-  if (pass.parts_at_once > 1) text += fmt::format(", {} at once", pass.parts_at_once);
+  std::string text = pass.dst_ranges > 1 ? fmt::format("{} parts", pass.dst_ranges) : "";
+  if (groups > 1) text += fmt::format("{}{} slices", pass.dst_ranges > 1 ? " x " : "", groups);
+  if (pass.dst_ranges_at_once > 1) text += fmt::format(", {} at once", pass.dst_ranges_at_once);
   return text.empty() ? "whole" : text;
 }
 
@@ -76,8 +76,9 @@ std::string tensor_text(const Plan& plan, const TierView& tier, std::size_t inde
                         std::int64_t stored_from_block) {
   const PlannedTensor& tensor = plan.tensors[index];
   const std::int64_t blocks = tensor.layout.block_count();
-  const auto percent = [&](std::int64_t part) {
-    return fmt::format("{:.0f}%", 100.0 * static_cast<double>(part) / static_cast<double>(blocks));
+  const auto percent = [&](std::int64_t dst_range) {
+    return fmt::format("{:.0f}%",
+                       100.0 * static_cast<double>(dst_range) / static_cast<double>(blocks));
   };
   std::vector<std::string> stays;
   for (const Stay& stay : stays_of(tier, static_cast<int>(index))) {
@@ -101,24 +102,24 @@ std::string tensor_text(const Plan& plan, const TierView& tier, std::size_t inde
 
 std::string edges_text(const TierView& tier) {
   std::string text;
-  for (const EdgePiece& piece : tier.edge_pieces) {
+  for (const EdgeRange& range : tier.edge_ranges) {
     text += fmt::format("  {:<28} {:>10}  {:<12} {} chunks for good\n",
-                        fmt::format("edges {}", direction_name(piece.direction)),
-                        bytes(piece.memory.bytes), "input", piece.end_chunk - piece.first_chunk);
+                        fmt::format("edges {}", direction_name(range.direction)),
+                        bytes(range.memory.bytes), "input", range.end_chunk - range.first_chunk);
   }
   return text;
 }
 
-// Whether any of it crosses the link behind the first epoch.
+// Whether any of it crosses the link after the first epoch.
 bool crosses(const Plan& plan, std::size_t index) {
   const PlannedTensor& tensor = plan.tensors[index];
   const std::int64_t blocks = tensor.layout.block_count();
   if (!tensor.input) return tensor.stored_from_block < blocks;
   std::int64_t kept = 0;
-  for (const Piece& piece : plan.pieces) {
-    if (piece.tensor != static_cast<int>(index)) continue;
-    if (!is_for_good(plan, piece.first_pass, piece.last_pass)) continue;
-    kept += piece.end_block - piece.first_block;
+  for (const ResidentRange& range : plan.ranges) {
+    if (range.tensor != static_cast<int>(index)) continue;
+    if (!is_for_good(plan, range.first_pass, range.last_pass)) continue;
+    kept += range.end_block - range.first_block;
   }
   return kept < blocks;
 }
@@ -140,7 +141,7 @@ std::string passes_text(const std::vector<const Program*>& programs, const Plan&
   int index = 0;
   for (std::size_t s = 0; s < plan.sections.size(); ++s) {
     text += fmt::format("{}{}, strategy {}\n", programs[s]->name,
-                        runs == PlanRuns::kOnce ? "" : ": what an epoch behind the first does",
+                        runs == PlanRuns::kOnce ? "" : ": what an epoch after the first does",
                         strategy_name(plan.strategy));
     text += row("", "pass", "split", plan.host ? "on device" : "memory",
                 {"to device", "from device", "in host"}, "reads", "writes", "time");
@@ -167,8 +168,8 @@ struct Subject {
 // What is in the device's memory, what in the host's, and how good that is.
 std::string tiers_text(const Plan& plan, const Subject& subject) {
   const HostTier& host = *plan.host;
-  const TierView device{plan.pieces, plan.edge_pieces, "to host"};
-  const TierView below{host.pieces, host.edge_pieces, "stored"};
+  const TierView device{plan.ranges, plan.edge_ranges, "to host"};
+  const TierView below{host.ranges, host.edge_ranges, "stored"};
   std::string text = "what stays in the device's memory\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
     text += tensor_text(plan, device, t, plan.tensors[t].stored_from_block);
@@ -195,7 +196,7 @@ std::string tiers_text(const Plan& plan, const Subject& subject) {
 }
 
 std::string memory_text(const Plan& plan, const Subject& subject) {
-  const TierView tier{plan.pieces, plan.edge_pieces, "stored"};
+  const TierView tier{plan.ranges, plan.edge_ranges, "stored"};
   std::string text = "what stays in memory\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
     text += tensor_text(plan, tier, t, plan.tensors[t].stored_from_block);

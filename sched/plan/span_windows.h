@@ -17,16 +17,16 @@ struct SpanWindow {
   std::int64_t new_span = 0;  // the first whose chunk no other group of the panel took before
 };
 
-// In which order the blocks of a part take its spans: round after round, each group of blocks a
-// window of `most` spans behind its last one. In the first round windows grow from group to group,
-// so that later on each one's lies a little further than that of the group before: spans are done
-// with, and others are needed, one after the other, and reads don't wait for whole windows.
-// At most `most` spans lie between the first that some group hasn't taken and the end of the window
-// at hand. In the last round groups come to the last span, one after the other: their rows may go
-// on while others are folded. Groups that take all spans at once need no rounds.
+// In which order the blocks of a destination range take its spans: round after round, each group of
+// blocks a window of `most` spans after its last one. In the first round windows grow from group
+// to group, so that later on each one's lies a little further than that of the group before: spans
+// are done with, and others are needed, one after the other, and reads don't wait for whole
+// windows. At most `most` spans lie between the first that some group hasn't taken and the end of
+// the window at hand. In the last round groups come to the last span, one after the other: their
+// rows may go on while others are folded. Groups that take all spans at once need no rounds.
 class SpanWindows {
  public:
-  // Groups are panels, or pieces of panels of so many blocks.
+  // Groups are panels, or ranges of panels of so many blocks.
   SpanWindows(const EdgeLayout& edges, std::int64_t group_blocks, std::int64_t most)
       : panel_blocks_(edges.panel_blocks),
         group_blocks_(group_blocks),
@@ -76,8 +76,8 @@ class SpanWindows {
   std::int64_t before_last() const { return spans_ - ceil_div(most_, 2); }
   std::int64_t group_end(std::int64_t block, std::int64_t end) const {
     const std::int64_t panel = block / panel_blocks_ * panel_blocks_;
-    const std::int64_t piece = (block - panel) / group_blocks_;
-    return std::min({panel + (piece + 1) * group_blocks_, panel + panel_blocks_, end});
+    const std::int64_t range = (block - panel) / group_blocks_;
+    return std::min({panel + (range + 1) * group_blocks_, panel + panel_blocks_, end});
   }
 
   std::int64_t panel_blocks_, group_blocks_, spans_, most_;

@@ -25,7 +25,8 @@ MatrixView sliced_view(const Value& value, std::int64_t rows, std::int64_t row_o
 
 namespace {
 
-// The use through which steps find a value; a part's own memory before anything that streams by.
+// The use through which steps find a value; a destination range's own memory before anything that
+// streams by.
 std::size_t find_use(const Pass& pass, ValueId value) {
   const auto rank = [](UseRole role) {
     switch (role) {
@@ -174,7 +175,7 @@ void GroupOperands::add_matrix(ValueId id, void* data) {
                                           value.cols,  0,          slice};
 }
 
-void GroupOperands::call(const BoundStep& step, const RunState& state) {
+void GroupOperands::call(const BoundStep& step, const StepSeed& state) {
   std::vector<MatrixView> inputs, outputs;
   for (const ValueId id : step.step->inputs) inputs.push_back(views_[static_cast<std::size_t>(id)]);
   for (const ValueId id : step.step->outputs) {

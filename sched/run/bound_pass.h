@@ -52,13 +52,13 @@ class GroupOperands {
   // `slices`: the pointers of the pass's operands in the step, operand after operand; the group has
   // rows [begin, begin + count) of it.
   void add_tensors(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
-  // Behind add_scratch(): those of `kept` likewise, which are no scratch in this group then.
+  // After add_scratch(): those of `kept` likewise, which are no scratch in this group then.
   void add_kept(std::span<void* const> slices, std::int64_t begin, std::int64_t count);
   // The pass's scratch values, at their offsets from `data`.
   void add_scratch(std::byte* data, std::int64_t count);
   // A parameter or a reduction.
   void add_matrix(ValueId value, void* data);
-  void call(const BoundStep& step, const RunState& state);
+  void call(const BoundStep& step, const StepSeed& state);
 
  private:
   void** pointers(std::int64_t count);

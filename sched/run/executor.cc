@@ -8,7 +8,7 @@
 #include "sched/run/output_rows.h"
 #include "sched/run/pass_run.h"
 #include "storage/base/errors.h"
-#include "storage/base/prompt_thread.h"
+#include "storage/base/wakeup_latency.h"
 #include "storage/stores/dataset_tensor.h"
 #include "storage/stores/scratch_tensor.h"
 
@@ -32,12 +32,12 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-std::unique_ptr<HostCache> make_cache(Backend& backend, Driver& driver, const Plan& plan) {
+std::unique_ptr<HostStore> make_cache(Backend& backend, Driver& driver, const Plan& plan) {
   OOC_CHECK(plan.host.has_value() == !backend.host_accessible());
-  return plan.host ? std::make_unique<HostCache>(backend, driver, plan) : nullptr;
+  return plan.host ? std::make_unique<HostStore>(backend, driver, plan) : nullptr;
 }
 
-std::unique_ptr<EdgeSource> open_edges(HostCache* host, BlockIo& io, const Dataset& dataset,
+std::unique_ptr<EdgeSource> open_edges(HostStore* host, BlockIo& io, const Dataset& dataset,
                                        Direction direction) {
   const EdgeFile& file = dataset.edge_file(direction);
   if (host != nullptr) return host->edges(io, file, direction);
@@ -58,7 +58,7 @@ const TensorStore* degrees_for_loops(const Plan& plan, const EdgeLayout& edges,
   return nullptr;
 }
 
-std::unique_ptr<EdgeStore> open_out(HostCache* host, BlockIo& io, const Dataset& dataset) {
+std::unique_ptr<EdgeStore> open_out(HostStore* host, BlockIo& io, const Dataset& dataset) {
   if (&dataset.edge_file(Direction::kOut) == &dataset.edge_file(Direction::kIn)) return nullptr;
   return std::make_unique<EdgeStore>(open_edges(host, io, dataset, Direction::kOut));
 }
@@ -80,8 +80,8 @@ struct Executor::State {
   void leave_mapped_empty() const;
   void bind_section(const Program& program, const Section& section);
   // Behind an epoch that was given up. Waits for the rows that a pass left behind.
-  void forget();
-  bool run_passes(int section, const RunState& state, const std::atomic<bool>* stop);
+  void reset();
+  bool run_passes(int section, const StepSeed& state, const std::atomic<bool>* stop);
   PassReport take_report();
   std::int64_t stored_from(int tensor) const;
   int tensor_of(int section, ValueId value) const;
@@ -91,7 +91,7 @@ struct Executor::State {
   std::unique_ptr<DeviceBuffer> arena;
   Driver driver;
   Residency residency;
-  std::unique_ptr<HostCache> host;  // below a device
+  std::unique_ptr<HostStore> host;  // below a device
   EdgeStore in;
   std::unique_ptr<EdgeStore> own_out;  // null: both directions are one file
   const TensorStore* degrees;          // tell self_loops; null: no pass adds any
@@ -114,7 +114,7 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
       plan(planned),
       arena(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
       driver(options.workers),
-      residency(plan, plan.pieces, arena->data()),
+      residency(plan, plan.ranges, arena->data()),
       host(make_cache(backend, driver, plan)),
       in(open_edges(host.get(), io, dataset, Direction::kIn)),
       own_out(open_out(host.get(), io, dataset)),
@@ -128,17 +128,18 @@ Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
       OOC_CHECK(pass.worker_scratch.bytes >= options.workers * worker_scratch_bytes(pass));
     }
   }
-  for (const EdgePiece& piece : plan.edge_pieces) {
-    EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
-    store.keep(piece.end_chunk, arena->data() + piece.memory.offset);
+  for (const EdgeRange& range : plan.edge_ranges) {
+    EdgeStore& store = range.direction == Direction::kIn ? in : context.out;
+    store.keep(range.end_chunk, arena->data() + range.memory.offset);
   }
   open_stores(io, inputs, options.scratch_directory);
   leave_mapped_empty();
-  residency.on_cleared([this](const Piece& piece, std::int64_t unit, std::int64_t slice) {
-    const TensorStore* store = context.stores[at(piece.tensor)];
-    const bool input = plan.tensors[at(piece.tensor)].input;
-    if (input && store->mapped() != nullptr) store->release(unit, slice);
-  });
+  residency.on_cleared(
+      [this](const ResidentRange& range, std::int64_t io_chunk, std::int64_t slice) {
+        const TensorStore* store = context.stores[at(range.tensor)];
+        const bool input = plan.tensors[at(range.tensor)].input;
+        if (input && store->mapped() != nullptr) store->release(io_chunk, slice);
+      });
   for (std::size_t i = 0; i < programs.size(); ++i) bind_section(*programs[i], plan.sections[i]);
 }
 
@@ -155,8 +156,8 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
       store = made[i].get();
     }
     if (store != nullptr) {
-      OOC_CHECK(store->unit_blocks() == tensor.unit_blocks && store->dtype() == tensor.dtype &&
-                store->layout().cols == tensor.layout.cols &&
+      OOC_CHECK(store->io_chunk_blocks() == tensor.io_chunk_blocks &&
+                store->dtype() == tensor.dtype && store->layout().cols == tensor.layout.cols &&
                 store->layout().rows == tensor.layout.rows &&
                 store->layout().block_rows == tensor.layout.block_rows);
     }
@@ -174,14 +175,14 @@ void Executor::State::leave_mapped_empty() const {
   const auto leave = [&](const Region& memory) {
     leave_empty({arena->data() + memory.offset, static_cast<std::size_t>(memory.bytes)});
   };
-  for (const Piece& piece : plan.pieces) {
-    const TensorStore* store = context.stores[at(piece.tensor)];
+  for (const ResidentRange& range : plan.ranges) {
+    const TensorStore* store = context.stores[at(range.tensor)];
     const bool mapped = store != nullptr && store->mapped() != nullptr;
-    if (mapped && residency.is_permanent(piece)) leave(piece.memory);
+    if (mapped && residency.is_permanent(range)) leave(range.memory);
   }
-  for (const EdgePiece& piece : plan.edge_pieces) {
-    const EdgeStore& store = piece.direction == Direction::kIn ? in : context.out;
-    if (store.is_mapped()) leave(piece.memory);
+  for (const EdgeRange& range : plan.edge_ranges) {
+    const EdgeStore& store = range.direction == Direction::kIn ? in : context.out;
+    if (store.is_mapped()) leave(range.memory);
   }
 }
 
@@ -204,7 +205,7 @@ void Executor::State::bind_section(const Program& program, const Section& sectio
   sections.push_back(std::move(state));
 }
 
-bool Executor::State::run_passes(int section, const RunState& state,
+bool Executor::State::run_passes(int section, const StepSeed& state,
                                  const std::atomic<bool>* stop) {
   if (degrees != nullptr && !self_loops.is_read() && !self_loops.read(*degrees, stop)) return false;
   SectionState& bound = *sections[at(section)];
@@ -223,13 +224,13 @@ bool Executor::State::run_passes(int section, const RunState& state,
   return true;
 }
 
-void Executor::State::forget() {
+void Executor::State::reset() {
   driver.drain();
-  context.leaving.forget();
-  residency.forget();
-  if (host) host->forget();
-  in.forget();
-  if (own_out) own_out->forget();
+  context.leaving.reset();
+  residency.reset();
+  if (host) host->reset();
+  in.reset();
+  if (own_out) own_out->reset();
 }
 
 PassReport Executor::State::take_report() {
@@ -277,15 +278,15 @@ void Executor::bind_parameter(int section, ValueId value, void* data) {
   state.parameters[at(value)] = data;
 }
 
-bool Executor::run(int section, const RunState& state, const std::atomic<bool>* stop) {
-  be_prompt();
+bool Executor::run(int section, const StepSeed& state, const std::atomic<bool>* stop) {
+  reduce_wakeup_latency();
   try {
     if (state_->run_passes(section, state, stop)) return true;
   } catch (...) {
-    state_->forget();
+    state_->reset();
     throw;
   }
-  state_->forget();
+  state_->reset();
   return false;
 }
 

@@ -3,7 +3,7 @@
 // Three kinds of threads: those of the BlockIo and of a device's link complete transfers; the
 // caller's thread drives, which means it waits for what the next step of a pass needs and hands the
 // step to the workers; the workers, threads of a TBB arena, check, compute and never wait for
-// transfers. Reads run ahead as far as a use's ring of buffers goes.
+// transfers. Reads run ahead as far as a use's slots of buffers goes.
 //
 // Rows accumulate in (span, tile) order and reductions over a fixed tree, so results do not depend
 // on threads or on the plan.
@@ -73,9 +73,9 @@ class Executor {
   void bind_parameter(int section, ValueId value, void* data);
 
   // Runs every pass of a section; the thread that calls it, which drives, is prompt from then on
-  // (storage/base/prompt_thread.h). False: `stop` was set, and the run was given up at the next
+  // (storage/base/wakeup_latency.h). False: `stop` was set, and the run was given up at the next
   // chunk. DataError and IoError pass through from storage; nothing is in flight afterwards.
-  bool run(int section, const RunState& state, const std::atomic<bool>* stop);
+  bool run(int section, const StepSeed& state, const std::atomic<bool>* stop);
 
   // The results of the section's last run: a reduction, in device memory; the rows of one of the
   // program's outputs.

@@ -15,44 +15,45 @@ OutputRows::OutputRows(const OutputPlace& place, RunCounters& counters)
 
 void OutputRows::copy(std::int64_t first_block, std::int64_t end_block, std::byte* rows) {
   const auto row_bytes = static_cast<std::size_t>(tensor_.layout.cols) * dtype_bytes(tensor_.dtype);
-  RowsPlace unit;
+  RowsPlace io_chunk;
   for (std::int64_t block = first_block; block < end_block; ++block) {
-    if (block < unit.first_block || block >= unit.end_block) unit = unit_of(block);
-    copy_block(unit, block, rows);
+    if (block < io_chunk.first_block || block >= io_chunk.end_block) io_chunk = io_chunk_of(block);
+    copy_block(io_chunk, block, rows);
     rows += static_cast<std::size_t>(tensor_.layout.rows_of(block)) * row_bytes;
   }
 }
 
-// Rows in the host's memory, those of the block's unit among them.
-RowsPlace OutputRows::unit_of(std::int64_t block) {
-  const std::int64_t unit = block / tensor_.unit_blocks;
-  const int piece = at_.residency.find(at_.tensor, block, at_.last_pass);
-  if (piece >= 0) {
-    return at_.backend.host_accessible() ? at_.residency.place(piece) : from_device(unit, piece);
+// Rows in the host's memory, those of the block's I/O chunk among them.
+RowsPlace OutputRows::io_chunk_of(std::int64_t block) {
+  const std::int64_t io_chunk = block / tensor_.io_chunk_blocks;
+  const int range = at_.residency.find(at_.tensor, block, at_.last_pass);
+  if (range >= 0) {
+    return at_.backend.host_accessible() ? at_.residency.place(range)
+                                         : from_device(io_chunk, range);
   }
   if (at_.host != nullptr) {
-    const RowsPlace place = at_.host->find(at_.tensor, unit, at_.last_pass);
+    const RowsPlace place = at_.host->find(at_.tensor, io_chunk, at_.last_pass);
     if (place.data != nullptr) return place;
   }
-  return from_storage(unit);
+  return from_storage(io_chunk);
 }
 
-RowsPlace OutputRows::bounce(std::int64_t unit) {
+RowsPlace OutputRows::bounce(std::int64_t io_chunk) {
   if (!buffer_) {
     const std::int64_t bytes =
-        rows_bytes(tensor_, 0, tensor_.unit_blocks, 0, tensor_.layout.slice_count());
+        rows_bytes(tensor_, 0, tensor_.io_chunk_blocks, 0, tensor_.layout.slice_count());
     buffer_ = make_host_buffer(static_cast<std::size_t>(bytes), "cpu");
   }
-  const std::int64_t first = unit * tensor_.unit_blocks;
+  const std::int64_t first = io_chunk * tensor_.io_chunk_blocks;
   return {buffer_->data(), first,
-          std::min(first + tensor_.unit_blocks, tensor_.layout.block_count()), 0};
+          std::min(first + tensor_.io_chunk_blocks, tensor_.layout.block_count()), 0};
 }
 
-RowsPlace OutputRows::from_device(std::int64_t unit, int piece) {
-  const RowsPlace to = bounce(unit);
-  const RowsPlace from = at_.residency.place(piece);
+RowsPlace OutputRows::from_device(std::int64_t io_chunk, int range) {
+  const RowsPlace to = bounce(io_chunk);
+  const RowsPlace from = at_.residency.place(range);
   for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
-    const std::int64_t bytes = unit_payload(tensor_, unit, slice);
+    const std::int64_t bytes = io_chunk_payload(tensor_, io_chunk, slice);
     counters_.bytes_from_device += bytes;
     const std::int64_t row = to.first_block * tensor_.layout.block_rows;
     at_.backend.copy(to.at(tensor_, row, slice), from.at(tensor_, row, slice),
@@ -62,20 +63,20 @@ RowsPlace OutputRows::from_device(std::int64_t unit, int piece) {
   return to;
 }
 
-RowsPlace OutputRows::from_storage(std::int64_t unit) {
+RowsPlace OutputRows::from_storage(std::int64_t io_chunk) {
   OOC_CHECK(at_.stored != nullptr);
-  const RowsPlace to = bounce(unit);
+  const RowsPlace to = bounce(io_chunk);
   BlockWait wait;
   for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
-    counters_.bytes_read += unit_payload(tensor_, unit, slice);
-    counters_.zeros_read += at_.stored->zeros(unit, slice);
+    counters_.bytes_read += io_chunk_payload(tensor_, io_chunk, slice);
+    counters_.zeros_read += at_.stored->zeros(io_chunk, slice);
     const std::int64_t row = to.first_block * tensor_.layout.block_rows;
-    at_.stored->read(unit, slice, to.at(tensor_, row, slice), wait.completion());
+    at_.stored->read(io_chunk, slice, to.at(tensor_, row, slice), wait.completion());
   }
   wait.wait();
   for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
     const std::int64_t row = to.first_block * tensor_.layout.block_rows;
-    at_.stored->settle(unit, slice, to.at(tensor_, row, slice));
+    at_.stored->verify_and_decode(io_chunk, slice, to.at(tensor_, row, slice));
   }
   return to;
 }

@@ -1,4 +1,4 @@
-// The rows of a section's output for the host, wherever they lie behind its last pass: in the
+// The rows of a section's output for the host, wherever they lie after its last pass: in the
 // arena, in host memory below a device, or in storage.
 #pragma once
 
@@ -19,7 +19,7 @@ struct OutputPlace {
   Backend& backend;
   const Plan& plan;
   Residency& residency;
-  HostCache* host = nullptr;      // null: none
+  HostStore* host = nullptr;      // null: none
   TensorStore* stored = nullptr;  // null: in no store
   int tensor = -1;                // of the plan
   int last_pass = 0;
@@ -34,16 +34,16 @@ class OutputRows {
   void copy(std::int64_t first_block, std::int64_t end_block, std::byte* rows);
 
  private:
-  RowsPlace unit_of(std::int64_t block);
-  RowsPlace from_device(std::int64_t unit, int piece);
-  RowsPlace from_storage(std::int64_t unit);
-  RowsPlace bounce(std::int64_t unit);
+  RowsPlace io_chunk_of(std::int64_t block);
+  RowsPlace from_device(std::int64_t io_chunk, int range);
+  RowsPlace from_storage(std::int64_t io_chunk);
+  RowsPlace bounce(std::int64_t io_chunk);
   void copy_block(const RowsPlace& place, std::int64_t block, std::byte* rows) const;
 
   OutputPlace at_;
   const PlannedTensor& tensor_;
   RunCounters& counters_;
-  std::unique_ptr<DeviceBuffer> buffer_;  // of host memory, for one unit
+  std::unique_ptr<DeviceBuffer> buffer_;  // of host memory, for one I/O chunk
 };
 
 }  // namespace ooc

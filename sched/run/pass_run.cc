@@ -15,7 +15,7 @@ void* SectionState::matrix(ValueId id) const {
 }
 
 PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
-                 const RunState& state, const std::atomic<bool>* stop)
+                 const StepSeed& state, const std::atomic<bool>* stop)
     : context_(context),
       section_(section),
       bound_(section.passes[pass]),
@@ -24,7 +24,7 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
       state_(state),
       stop_(stop),
       windows_(context.edges, pass_.group_blocks, pass_.span_group) {
-  OOC_CHECK(pass_.parts_at_once <= static_cast<std::int64_t>(kMostParts));
+  OOC_CHECK(pass_.dst_ranges_at_once <= static_cast<std::int64_t>(kMostDstRanges));
   open_uses();
 }
 
@@ -34,18 +34,18 @@ PassRun::~PassRun() {
 
 namespace {
 
-// Calls visit(first_slice, end_slice, first_block, end_block) for the parts in order, while it
-// returns true; returns whether it did to the end.
+// Calls visit(first_slice, end_slice, first_block, end_block) for the destination ranges in order,
+// while it returns true; returns whether it did to the end.
 template <class Visit>
-bool for_each_part(const Pass& pass, std::int64_t blocks, Visit&& visit) {
+bool for_each_dst_range(const Pass& pass, std::int64_t blocks, Visit&& visit) {
   if (pass.kind == PassKind::kRow) return visit(0, 1, 0, blocks);
   const std::int64_t slices =
       std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
   const std::int64_t at_once = pass.slices_at_once > 0 ? pass.slices_at_once : slices;
   for (std::int64_t slice = 0; slice < slices; slice += at_once) {
-    for (std::int64_t block = 0; block < blocks; block += pass.part_blocks) {
+    for (std::int64_t block = 0; block < blocks; block += pass.dst_range_blocks) {
       const bool on = visit(slice, std::min(slice + at_once, slices), block,
-                            std::min(block + pass.part_blocks, blocks));
+                            std::min(block + pass.dst_range_blocks, blocks));
       if (!on) return false;
     }
   }
@@ -58,17 +58,17 @@ bool PassRun::run() {
   context_.residency.begin_pass(index_);
   if (context_.host != nullptr) context_.host->begin_pass(index_);
   std::int64_t count = 0;
-  const bool all = for_each_part(
+  const bool all = for_each_dst_range(
       pass_, context_.edges.block_count(),
       [&](std::int64_t first_slice, std::int64_t end_slice, std::int64_t first, std::int64_t end) {
-        const auto part = std::make_shared<Part>();
-        part->first_block = first;
-        part->end_block = end;
-        part->first_slice = first_slice;
-        part->end_slice = end_slice;
-        part->sweep = count++;
-        part->place = static_cast<std::size_t>(part->sweep) % kMostParts;
-        return run_part(part);
+        const auto dst_range = std::make_shared<DstRange>();
+        dst_range->first_block = first;
+        dst_range->end_block = end;
+        dst_range->first_slice = first_slice;
+        dst_range->end_slice = end_slice;
+        dst_range->sweep = count++;
+        dst_range->place = static_cast<std::size_t>(dst_range->sweep) % kMostDstRanges;
+        return run_dst_range(dst_range);
       });
   if (!all) return false;
   auto lock = context_.driver.lock();
@@ -76,27 +76,27 @@ bool PassRun::run() {
 }
 
 // Its rows are left to advance_rows().
-bool PassRun::run_part(const std::shared_ptr<Part>& part) {
+bool PassRun::run_dst_range(const std::shared_ptr<DstRange>& dst_range) {
   if (pass_.kind == PassKind::kPropagate) {
     {
       auto lock = context_.driver.lock();
-      if (!wait_for_rows(lock, [&] { return may_begin(*part); })) return false;
+      if (!wait_for_rows(lock, [&] { return may_begin(*dst_range); })) return false;
     }
     folds_ = true;
-    const bool folded = propagate_part(part);
+    const bool folded = propagate_dst_range(dst_range);
     folds_ = false;
     return folded;
   }
-  take_up_rows(part);
+  take_up_rows(dst_range);
   return true;
 }
 
-// Behind those of the parts before.
-void PassRun::take_up_rows(const std::shared_ptr<Part>& part) {
+// After those of the destination ranges before.
+void PassRun::take_up_rows(const std::shared_ptr<DstRange>& dst_range) {
   const auto lock = context_.driver.lock();
-  part->next_row = first_row(*part);
-  part->rows_left = end_row(*part) - part->next_row;
-  rows_.push_back(part);
+  dst_range->next_row = first_row(*dst_range);
+  dst_range->rows_left = end_row(*dst_range) - dst_range->next_row;
+  rows_.push_back(dst_range);
   if (rows_.size() == 1) begin_rows();
 }
 
@@ -112,23 +112,25 @@ bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::funct
   return true;
 }
 
-// Whether the part may be folded: with memory for two parts, or where all that the one before
-// leaves behind are sums, behind which it has its place block by block (has_memory()).
-bool PassRun::may_begin(const Part& part) const {
+// Whether the destination range may be folded: with memory for two destination ranges, or where all
+// that the one before leaves behind are sums, behind which it has its place block by block
+// (has_memory()).
+bool PassRun::may_begin(const DstRange& dst_range) const {
   const bool follows =
       bound_.edges.reductions.empty() &&
       std::none_of(uses_.begin(), uses_.end(), [](const Use& use) {
         return use.planned->role == UseRole::kResident && use.planned->memory.bytes > 0;
       });
-  return is_free(part.place) && (pass_.parts_at_once > 1 || follows || is_free(1 - part.place));
+  return is_free(dst_range.place) &&
+         (pass_.dst_ranges_at_once > 1 || follows || is_free(1 - dst_range.place));
 }
 
 // Whether nothing is left there of the last part that had this place.
 bool PassRun::is_free(std::size_t place) const {
   const bool used = std::any_of(rows_.begin(), rows_.end(),
-                                [&](const auto& part) { return part->place == place; });
+                                [&](const auto& dst_range) { return dst_range->place == place; });
   return !used && std::all_of(uses_.begin(), uses_.end(), [&](const Use& use) {
-    return !use.parts[place].writer || use.parts[place].writer->idle();
+    return !use.dst_ranges[place].writer || use.dst_ranges[place].writer->idle();
   });
 }
 
@@ -173,7 +175,7 @@ void PassRun::open_uses() {
                              0};
       }
     } else {
-      use.own = part_tensor(context_.edges, section_.value(planned.value));
+      use.own = dst_range_tensor(context_.edges, section_.value(planned.value));
       use.access.tensor = &use.own;
     }
     switch (planned.role) {
@@ -188,8 +190,8 @@ void PassRun::open_uses() {
                                                   slots(planned.memory, planned.slots));
         break;
       case UseRole::kAccumulator:
-        for (PartRows& part : use.parts) {
-          part.writer = std::make_shared<RowsWriter>(context_.driver, use.access);
+        for (DstRangeRows& dst_range : use.dst_ranges) {
+          dst_range.writer = std::make_shared<RowsWriter>(context_.driver, use.access);
         }
         break;
       case UseRole::kResident:
@@ -203,12 +205,12 @@ bool PassRun::is_sliced(const Use& use) const {
   return pass_.slice_local_cols > 0 && use.access.tensor->layout.cols == pass_.slice_local_cols;
 }
 
-std::int64_t PassRun::slice_begin(const Part& part, const Use& use) const {
-  return is_sliced(use) ? part.first_slice : 0;
+std::int64_t PassRun::slice_begin(const DstRange& dst_range, const Use& use) const {
+  return is_sliced(use) ? dst_range.first_slice : 0;
 }
 
-std::int64_t PassRun::slice_end(const Part& part, const Use& use) const {
-  return is_sliced(use) ? part.end_slice : use.access.tensor->layout.slice_count();
+std::int64_t PassRun::slice_end(const DstRange& dst_range, const Use& use) const {
+  return is_sliced(use) ? dst_range.end_slice : use.access.tensor->layout.slice_count();
 }
 
 void PassRun::open_streamed(Use& use) {
@@ -216,7 +218,7 @@ void PassRun::open_streamed(Use& use) {
   const std::int64_t blocks = tensor.layout.block_count();
   use.item_blocks = streamed_blocks(context_.edges, tensor);
   RowsItems items{use.item_blocks};
-  for_each_part(
+  for_each_dst_range(
       pass_, context_.edges.block_count(),
       [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
         const bool sliced = is_sliced(use);
@@ -232,20 +234,20 @@ void PassRun::open_streamed(Use& use) {
 void PassRun::open_rows(Use& use) {
   const PlannedTensor& tensor = *use.access.tensor;
   const EdgeLayout& edges = context_.edges;
-  const std::int64_t unit = tensor.unit_blocks;
-  use.item_blocks = unit;
-  RowsItems items{unit, true};
-  for_each_part(pass_, edges.block_count(),
-                [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-                  const std::int64_t row = tensor.kept.index(first * edges.block_rows);
-                  const std::int64_t end_row =
-                      tensor.kept.index(std::min(end * edges.block_rows, edges.vertices));
-                  const std::int64_t end_unit = ceil_div(end_row, item_rows(use));
-                  items.add({row / item_rows(use) * unit,
-                             std::min(end_unit * unit, tensor.layout.block_count()), 0,
-                             tensor.layout.slice_count()});
-                  return true;
-                });
+  const std::int64_t io_chunk = tensor.io_chunk_blocks;
+  use.item_blocks = io_chunk;
+  RowsItems items{io_chunk, true};
+  for_each_dst_range(pass_, edges.block_count(),
+                     [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
+                       const std::int64_t row = tensor.kept.index(first * edges.block_rows);
+                       const std::int64_t end_row =
+                           tensor.kept.index(std::min(end * edges.block_rows, edges.vertices));
+                       const std::int64_t end_io_chunk = ceil_div(end_row, item_rows(use));
+                       items.add({row / item_rows(use) * io_chunk,
+                                  std::min(end_io_chunk * io_chunk, tensor.layout.block_count()), 0,
+                                  tensor.layout.slice_count()});
+                       return true;
+                     });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
   use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),
@@ -256,33 +258,33 @@ void PassRun::open_edges() {
   const EdgeLayout& edges = context_.edges;
   edge_store_ = pass_.propagation.direction == Direction::kIn ? &context_.in : &context_.out;
   std::vector<EdgeItem> items;
-  for_each_part(pass_, edges.block_count(),
-                [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-                  return windows_.for_each(first, end, [&](const SpanWindow& window) {
-                    for (std::int64_t span = window.new_span; span < window.end_span; ++span) {
-                      items.push_back({span, window.panel});
-                    }
-                    return true;
-                  });
-                });
+  for_each_dst_range(pass_, edges.block_count(),
+                     [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
+                       return windows_.for_each(first, end, [&](const SpanWindow& window) {
+                         for (std::int64_t span = window.new_span; span < window.end_span; ++span) {
+                           items.push_back({span, window.panel});
+                         }
+                         return true;
+                       });
+                     });
   auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.moved.in);
   edge_loader_ = loader.get();
   edges_ = std::make_unique<ItemStream>(context_.driver, std::move(loader),
-                                        slots(pass_.edge_ring, pass_.edge_slots));
+                                        slots(pass_.edge_slot_memory, pass_.edge_slots));
 }
 
-// Of the part's rows that no piece holds; pieces hold the first ones.
-RowsPlace PassRun::part_place(const Part& part, const Use& use) const {
+// Of the destination range's rows that no resident range holds; ranges hold the first ones.
+RowsPlace PassRun::dst_range_place(const DstRange& dst_range, const Use& use) const {
   const PlannedTensor& tensor = *use.access.tensor;
-  const std::int64_t unit = tensor.unit_blocks, blocks = tensor.layout.block_count();
+  const std::int64_t io_chunk = tensor.io_chunk_blocks, blocks = tensor.layout.block_count();
   const std::int64_t a_block = blocks_in(context_.edges, tensor);
-  const std::int64_t end = std::min(round_up(part.end_block * a_block, unit), blocks);
-  std::int64_t first = part.first_block * a_block / unit * unit;
-  while (first < end && use.access.piece(first) >= 0) first += unit;
+  const std::int64_t end = std::min(round_up(dst_range.end_block * a_block, io_chunk), blocks);
+  std::int64_t first = dst_range.first_block * a_block / io_chunk * io_chunk;
+  while (first < end && use.access.range(first) >= 0) first += io_chunk;
   const Region& memory = use.planned->memory;
-  const std::int64_t place = part.sweep % pass_.parts_at_once;
-  return {context_.arena + memory.offset + place * (memory.bytes / pass_.parts_at_once), first,
-          std::max(first, end), slice_begin(part, use)};
+  const std::int64_t place = dst_range.sweep % pass_.dst_ranges_at_once;
+  return {context_.arena + memory.offset + place * (memory.bytes / pass_.dst_ranges_at_once), first,
+          std::max(first, end), slice_begin(dst_range, use)};
 }
 
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
@@ -305,7 +307,8 @@ void PassRun::advance() {
         for (Use& use : uses_) {
           if (rows != (use.planned->role == UseRole::kRows)) continue;
           more |= use.stream && use.stream->advance();
-          for (PartRows& part : use.parts) more |= part.stream && part.stream->advance();
+          for (DstRangeRows& dst_range : use.dst_ranges)
+            more |= dst_range.stream && dst_range.stream->advance();
         }
       }
     }

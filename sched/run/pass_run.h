@@ -38,9 +38,9 @@ struct PassContext {
   EdgeStore& in;
   EdgeStore& out;
   const SelfLoops& self_loops;
-  HostCache* host = nullptr;  // below a device; null: the stores are storage's
+  HostStore* host = nullptr;  // below a device; null: the stores are storage's
   MovedBytes moved{};
-  LeavingRows leaving{};
+  PendingWrites leaving{};
 };
 
 // What the passes of a section share.
@@ -59,22 +59,23 @@ struct SectionState {
 // Used once, by the driving thread.
 class PassRun {
  public:
-  PassRun(PassContext& context, SectionState& section, std::size_t pass, const RunState& state,
+  PassRun(PassContext& context, SectionState& section, std::size_t pass, const StepSeed& state,
           const std::atomic<bool>* stop);
   ~PassRun();  // drains, unless run() came to its end
 
   // To the end, where all is computed and nothing is under way but rows that are leaving; none are
-  // behind a section's last pass, nor on a device, whose host's memory is one pass's at a time.
+  // after a section's last pass, nor on a device, whose host's memory is one pass's at a time.
   // False: `stop` was set.
   bool run();
 
  private:
-  // While one part goes through the steps, or its sums go out, the next one may be folded: in
-  // memory of its own (Pass::parts_at_once), or in that of the one before, block after block.
-  static constexpr std::size_t kMostParts = 2;
+  // While one destination range goes through the steps, or its sums go out, the next one may be
+  // folded: in memory of its own (Pass::dst_ranges_at_once), or in that of the one before, block
+  // after block.
+  static constexpr std::size_t kMostDstRanges = 2;
 
   // Of every other part: what its kResident or kAccumulator use holds.
-  struct PartRows {
+  struct DstRangeRows {
     RowsPlace rows;
     std::unique_ptr<ItemStream> stream;  // kResident
     std::shared_ptr<RowsWriter> writer;  // kAccumulator
@@ -87,17 +88,18 @@ class PassRun {
     std::unique_ptr<ItemStream> stream;  // kStreamed, kRows
     RowsLoader* loader = nullptr;        // the stream's
     std::shared_ptr<RowsWriter> writer;  // kOutput
-    std::array<PartRows, kMostParts> parts;
+    std::array<DstRangeRows, kMostDstRanges> dst_ranges;
     std::int64_t item_blocks = 0;  // kStreamed, kRows: of the tensor
-    std::int64_t part_items = 0;   // kRows: index of the first item of the part whose rows run
-    std::int64_t next_part_items = 0;
+    std::int64_t dst_range_items =
+        0;  // kRows: index of the first item of the destination range whose rows run
+    std::int64_t next_dst_range_items = 0;
   };
   // Blocks, and slices of the slice-local tensors: folded, then taken through the steps.
-  struct Part {
+  struct DstRange {
     std::int64_t first_block = 0, end_block = 0;
     std::int64_t first_slice = 0, end_slice = 0;
-    std::int64_t sweep = 0;        // parts before it, in all groups of slices
-    std::size_t place = 0;         // in Use::parts
+    std::int64_t sweep = 0;        // destination ranges before it, in all groups of slices
+    std::size_t place = 0;         // in Use::destination ranges
     std::int64_t begun_spans = 0;  // that some group of blocks has taken
     // Items of the edges, by panel and span.
     std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> chunks;
@@ -118,29 +120,29 @@ class PassRun {
   void open_rows(Use& use);
   void open_edges();
   Slots slots(const Region& memory, std::int64_t count) const;
-  RowsPlace part_place(const Part& part, const Use& use) const;
-  std::int64_t slice_end(const Part& part, const Use& use) const;
-  std::int64_t slice_begin(const Part& part, const Use& use) const;
+  RowsPlace dst_range_place(const DstRange& dst_range, const Use& use) const;
+  std::int64_t slice_end(const DstRange& dst_range, const Use& use) const;
+  std::int64_t slice_begin(const DstRange& dst_range, const Use& use) const;
   bool is_sliced(const Use& use) const;
 
   // Parts.
-  bool run_part(const std::shared_ptr<Part>& part);
-  void take_up_rows(const std::shared_ptr<Part>& part);
+  bool run_dst_range(const std::shared_ptr<DstRange>& dst_range);
+  void take_up_rows(const std::shared_ptr<DstRange>& dst_range);
   bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
-  bool may_begin(const Part& part) const;
+  bool may_begin(const DstRange& dst_range) const;
   bool is_free(std::size_t place) const;
   bool is_done() const;
   bool has_scratch() const;
 
-  // Rows, of one part after the other: handed out as soon as what they need is there.
-  std::int64_t first_row(const Part& part) const;
-  std::int64_t end_row(const Part& part) const;
+  // Rows, of one destination range after the other: handed out as soon as what they need is there.
+  std::int64_t first_row(const DstRange& dst_range) const;
+  std::int64_t end_row(const DstRange& dst_range) const;
   void begin_rows();
   bool advance_rows();
   bool may_step();
   std::int64_t most_tasks() const;
-  std::optional<WaitCause> next_lacks(const Part& part);
-  std::optional<WaitCause> lacks(const Part& part, std::int64_t row, std::int64_t end);
+  std::optional<WaitCause> next_lacks(const DstRange& dst_range);
+  std::optional<WaitCause> lacks(const DstRange& dst_range, std::int64_t row, std::int64_t end);
   void begin_step();
   void find_operands(Step& step);
   void compute_group(const Step& step, std::int64_t group);
@@ -150,14 +152,14 @@ class PassRun {
   std::int64_t rows_item(const Use& use, std::int64_t row, std::int64_t slice) const;
 
   // Edges.
-  bool propagate_part(const std::shared_ptr<Part>& part);
-  bool load_resident(const Part& part);
+  bool propagate_dst_range(const std::shared_ptr<DstRange>& dst_range);
+  bool load_resident(const DstRange& dst_range);
   bool load_rows(Window& window);
   bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, Window& window);
   bool load_edges(Window& window);
   bool fold_window(const std::shared_ptr<Window>& window);
-  std::int64_t blocks_a_task(const Part& part) const;
-  bool has_memory(const Part& part, std::int64_t block, std::int64_t slice) const;
+  std::int64_t blocks_a_task(const DstRange& dst_range) const;
+  bool has_memory(const DstRange& dst_range, std::int64_t block, std::int64_t slice) const;
   bool hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
                 std::int64_t slice);
   void finish_task(const EdgeTask& task, std::int64_t slice);
@@ -167,11 +169,11 @@ class PassRun {
   void zero_accumulators(const BlockEdges& block, std::int64_t rows, std::int64_t slice) const;
   std::vector<TileGroup::Entry> tiles_of(const EdgeTask& task, const BlockEdges& block) const;
   void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
-  std::byte* row_address(const Part& part, const Use& use, std::int64_t row,
+  std::byte* row_address(const DstRange& dst_range, const Use& use, std::int64_t row,
                          std::int64_t slice) const;
-  std::int64_t slices_per_block(const Part& part) const;
-  std::size_t fold_index(const Part& part, std::int64_t block, std::int64_t slice) const;
-  bool folded(const Part& part, std::int64_t block) const;
+  std::int64_t slices_per_block(const DstRange& dst_range) const;
+  std::size_t fold_index(const DstRange& dst_range, std::int64_t block, std::int64_t slice) const;
+  bool folded(const DstRange& dst_range, std::int64_t block) const;
 
   bool wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
             const std::function<bool()>& ready);
@@ -184,7 +186,7 @@ class PassRun {
   const BoundPass& bound_;
   const Pass& pass_;
   int index_;  // of the pass, over all sections
-  RunState state_;
+  StepSeed state_;
   const std::atomic<bool>* stop_;
   SpanWindows windows_;
   std::vector<Use> uses_;
@@ -194,7 +196,7 @@ class PassRun {
 
   std::int64_t edge_item_ = 0;  // the next one
   // Folded, or about to be: their rows, in order. Of the first one the steps are at hand.
-  std::deque<std::shared_ptr<Part>> rows_;
+  std::deque<std::shared_ptr<DstRange>> rows_;
   WaitCause rows_wait_ = WaitCause::kWorkers;  // what its next step waits for
   bool folds_ = false;                         // tasks of edges are being handed out
   std::set<std::int64_t> rows_begun_;          // first rows of steps that aren't finished

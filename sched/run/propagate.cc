@@ -9,10 +9,10 @@
 namespace ooc {
 
 struct PassRun::Window : SpanWindow {
-  Window(const SpanWindow& spans, std::shared_ptr<Part> its_part)
-      : SpanWindow(spans), part(std::move(its_part)) {}
+  Window(const SpanWindow& spans, std::shared_ptr<DstRange> its_dst_range)
+      : SpanWindow(spans), dst_range(std::move(its_dst_range)) {}
 
-  std::shared_ptr<Part> part;
+  std::shared_ptr<DstRange> dst_range;
   std::int64_t slices_left = 0;                             // under the driver's lock
   std::vector<std::int64_t> chunks;                         // items of the edges, by span
   std::vector<std::pair<ItemStream*, std::int64_t>> items;  // of streamed rows, by span
@@ -34,71 +34,74 @@ struct PassRun::EdgeTask {
   std::vector<BlockEdges> blocks;
 };
 
-std::int64_t PassRun::slices_per_block(const Part& part) const {
-  return pass_.slice_local_cols > 0 ? part.end_slice - part.first_slice : 1;
+std::int64_t PassRun::slices_per_block(const DstRange& dst_range) const {
+  return pass_.slice_local_cols > 0 ? dst_range.end_slice - dst_range.first_slice : 1;
 }
 
-std::size_t PassRun::fold_index(const Part& part, std::int64_t block, std::int64_t slice) const {
-  return static_cast<std::size_t>((block - part.first_block) * slices_per_block(part) + slice -
-                                  part.first_slice);
+std::size_t PassRun::fold_index(const DstRange& dst_range, std::int64_t block,
+                                std::int64_t slice) const {
+  return static_cast<std::size_t>((block - dst_range.first_block) * slices_per_block(dst_range) +
+                                  slice - dst_range.first_slice);
 }
 
 // Over all spans.
-bool PassRun::folded(const Part& part, std::int64_t block) const {
-  const auto first =
-      part.folded.begin() + static_cast<std::ptrdiff_t>(fold_index(part, block, part.first_slice));
-  return std::all_of(first, first + slices_per_block(part),
+bool PassRun::folded(const DstRange& dst_range, std::int64_t block) const {
+  const auto first = dst_range.folded.begin() + static_cast<std::ptrdiff_t>(fold_index(
+                                                    dst_range, block, dst_range.first_slice));
+  return std::all_of(first, first + slices_per_block(dst_range),
                      [&](std::int32_t folded) { return folded == context_.edges.span_count(); });
 }
 
-bool PassRun::propagate_part(const std::shared_ptr<Part>& part) {
+bool PassRun::propagate_dst_range(const std::shared_ptr<DstRange>& dst_range) {
   const EdgeLayout& edges = context_.edges;
-  const auto blocks = static_cast<std::size_t>(part->end_block - part->first_block);
-  part->folded.assign(blocks * static_cast<std::size_t>(slices_per_block(*part)), 0);
-  part->partials.resize(bound_.edges.reductions.size());
-  for (auto& by_block : part->partials) by_block.resize(blocks);
+  const auto blocks = static_cast<std::size_t>(dst_range->end_block - dst_range->first_block);
+  dst_range->folded.assign(blocks * static_cast<std::size_t>(slices_per_block(*dst_range)), 0);
+  dst_range->partials.resize(bound_.edges.reductions.size());
+  for (auto& by_block : dst_range->partials) by_block.resize(blocks);
   for (Use& use : uses_) {
     const UseRole role = use.planned->role;
     if (role != UseRole::kAccumulator && role != UseRole::kResident) continue;
     const auto lock = context_.driver.lock();
-    PartRows& rows = use.parts[part->place];
-    rows.rows = part_place(*part, use);
+    DstRangeRows& rows = use.dst_ranges[dst_range->place];
+    rows.rows = dst_range_place(*dst_range, use);
     if (role == UseRole::kResident) continue;
-    rows.writer->set_part(rows.rows, slice_end(*part, use));
-    OOC_CHECK(rows.writer->ready(first_row(*part), end_row(*part)));
+    rows.writer->set_dst_range(rows.rows, slice_end(*dst_range, use));
+    OOC_CHECK(rows.writer->ready(first_row(*dst_range), end_row(*dst_range)));
   }
-  if (!load_resident(*part)) return false;
-  return windows_.for_each(part->first_block, part->end_block, [&](const SpanWindow& spans) {
-    const auto window = std::make_shared<Window>(spans, part);
-    if (!load_rows(*window)) return false;
-    const bool ends = window->end_span == edges.span_count();
-    if (ends && window->first_block == part->first_block) take_up_rows(part);
-    return load_edges(*window) && fold_window(window);
-  });
+  if (!load_resident(*dst_range)) return false;
+  return windows_.for_each(dst_range->first_block, dst_range->end_block,
+                           [&](const SpanWindow& spans) {
+                             const auto window = std::make_shared<Window>(spans, dst_range);
+                             if (!load_rows(*window)) return false;
+                             const bool ends = window->end_span == edges.span_count();
+                             if (ends && window->first_block == dst_range->first_block)
+                               take_up_rows(dst_range);
+                             return load_edges(*window) && fold_window(window);
+                           });
 }
 
-// Rows of the part's own vertices that edges read.
-bool PassRun::load_resident(const Part& part) {
+// Rows of the destination range's own vertices that edges read.
+bool PassRun::load_resident(const DstRange& dst_range) {
   const EdgeLayout& edges = context_.edges;
   auto lock = context_.driver.lock();
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kResident) continue;
     const PlannedTensor& tensor = *use.access.tensor;
-    const std::int64_t unit = tensor.unit_blocks, a_block = blocks_in(edges, tensor);
+    const std::int64_t io_chunk = tensor.io_chunk_blocks, a_block = blocks_in(edges, tensor);
     const std::int64_t end =
-        std::min(round_up(part.end_block * a_block, unit), tensor.layout.block_count());
-    RowsItems items{unit};
-    items.add({part.first_block * a_block / unit * unit, end, slice_begin(part, use),
-               slice_end(part, use)});
-    PartRows& rows = use.parts[part.place];
+        std::min(round_up(dst_range.end_block * a_block, io_chunk), tensor.layout.block_count());
+    RowsItems items{io_chunk};
+    items.add({dst_range.first_block * a_block / io_chunk * io_chunk, end,
+               slice_begin(dst_range, use), slice_end(dst_range, use)});
+    DstRangeRows& rows = use.dst_ranges[dst_range.place];
     // The part before is done with its rows, whose memory this one takes.
-    if (pass_.parts_at_once == 1) use.parts[1 - part.place].stream.reset();
+    if (pass_.dst_ranges_at_once == 1) use.dst_ranges[1 - dst_range.place].stream.reset();
     auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), rows.rows);
     rows.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader), Slots());
   }
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kResident) continue;
-    ItemStream& stream = *use.parts[part.place].stream;
+    ItemStream& stream = *use.dst_ranges[dst_range.place].stream;
     for (std::int64_t item = 0; item < stream.loader().count(); ++item) {
       stream.hold(item, 1);
       if (!wait(lock, WaitCause::kReads, [&] { return stream.ready(item); })) return false;
@@ -120,7 +123,7 @@ bool PassRun::load_rows(Window& window) {
       if (!add_span(lock, *use, span, window)) return false;
     }
   }
-  window.part->begun_spans = std::max(window.part->begun_spans, window.end_span);
+  window.dst_range->begun_spans = std::max(window.dst_range->begun_spans, window.end_span);
   return true;
 }
 
@@ -129,24 +132,24 @@ bool PassRun::load_rows(Window& window) {
 bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span,
                        Window& window) {
   const EdgeLayout& edges = context_.edges;
-  const Part& part = *window.part;
+  const DstRange& dst_range = *window.dst_range;
   const TensorLayout& layout = use.access.tensor->layout;
   const std::int64_t span_blocks = edges.span_rows / layout.block_rows;
   const std::int64_t block = span * span_blocks;
   const std::int64_t items = ceil_div(layout.block_count(), use.item_blocks);
-  const std::int64_t item = part.sweep * items + block / use.item_blocks;
-  if (span >= part.begun_spans && block % use.item_blocks == 0) {
+  const std::int64_t item = dst_range.sweep * items + block / use.item_blocks;
+  if (span >= dst_range.begun_spans && block % use.item_blocks == 0) {
     if (!wait(lock, WaitCause::kReads, [&] { return use.stream->ready(item); })) return false;
     const std::int64_t end_span =
         std::min(span + use.item_blocks / span_blocks, edges.span_count());
-    use.stream->hold(item,
-                     (end_span - span) * windows_.group_count(part.first_block, part.end_block));
+    use.stream->hold(
+        item, (end_span - span) * windows_.group_count(dst_range.first_block, dst_range.end_block));
   }
   window.items.emplace_back(use.stream.get(), item);
   auto& rows = window.rows[static_cast<std::size_t>(span - window.first_span)];
   const RowsPlace place = use.loader->rows(item, use.stream->data(item));
   for (std::int64_t s = 0; s < layout.slice_count(); ++s) {
-    const bool at_hand = slice_begin(part, use) <= s && s < slice_end(part, use);
+    const bool at_hand = slice_begin(dst_range, use) <= s && s < slice_end(dst_range, use);
     rows.push_back(at_hand ? place.at(*use.access.tensor, span * edges.span_rows, s) : nullptr);
   }
   return true;
@@ -155,10 +158,10 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
 // Waits for its chunks. False: `stop_` was set.
 bool PassRun::load_edges(Window& window) {
   const EdgeLayout& edges = context_.edges;
-  Part& part = *window.part;
-  const std::int64_t first = std::max(window.panel * edges.panel_blocks, part.first_block);
-  const std::int64_t end = std::min((window.panel + 1) * edges.panel_blocks, part.end_block);
-  std::map<std::int64_t, std::int64_t>& items = part.chunks[window.panel];
+  DstRange& dst_range = *window.dst_range;
+  const std::int64_t first = std::max(window.panel * edges.panel_blocks, dst_range.first_block);
+  const std::int64_t end = std::min((window.panel + 1) * edges.panel_blocks, dst_range.end_block);
+  std::map<std::int64_t, std::int64_t>& items = dst_range.chunks[window.panel];
   auto lock = context_.driver.lock();
   for (std::int64_t span = window.new_span; span < window.end_span; ++span) {
     const std::int64_t item = items[span] = edge_item_++;
@@ -173,11 +176,11 @@ bool PassRun::load_edges(Window& window) {
 }
 
 bool PassRun::fold_window(const std::shared_ptr<Window>& window) {
-  const Part& part = *window->part;
+  const DstRange& dst_range = *window->dst_range;
   const std::int64_t first = window->first_block, end = window->end_block;
   auto lock = context_.driver.lock();
-  window->slices_left = (end - first) * slices_per_block(part);
-  const std::int64_t a_task = blocks_a_task(part);
+  window->slices_left = (end - first) * slices_per_block(dst_range);
+  const std::int64_t a_task = blocks_a_task(dst_range);
   std::vector<std::shared_ptr<EdgeTask>> tasks;
   for (std::int64_t block = first; block < end; block += a_task) {
     auto task = std::make_shared<EdgeTask>();
@@ -188,9 +191,9 @@ bool PassRun::fold_window(const std::shared_ptr<Window>& window) {
     tasks.push_back(std::move(task));
   }
   // Slice after slice: of the spans' rows one stays in the last-level cache.
-  for (std::int64_t at = 0; at < slices_per_block(part); ++at) {
+  for (std::int64_t at = 0; at < slices_per_block(dst_range); ++at) {
     for (const std::shared_ptr<EdgeTask>& task : tasks) {
-      if (!hand_out(lock, task, part.first_slice + at)) return false;
+      if (!hand_out(lock, task, dst_range.first_slice + at)) return false;
     }
   }
   return true;
@@ -198,20 +201,21 @@ bool PassRun::fold_window(const std::shared_ptr<Window>& window) {
 
 bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
                        std::int64_t slice) {
-  const Part& part = *task->window->part;
+  const DstRange& dst_range = *task->window->dst_range;
   const auto in_turn = [&] {
     return std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
-      return part.folded[fold_index(part, edges_of.block, slice)] == task->window->first_span;
+      return dst_range.folded[fold_index(dst_range, edges_of.block, slice)] ==
+             task->window->first_span;
     });
   };
   if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
   const auto has_place = [&] {
     return has_scratch() &&
            std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
-             return has_memory(part, edges_of.block, slice);
+             return has_memory(dst_range, edges_of.block, slice);
            });
   };
-  const bool steps = !rows_.empty() && rows_.front() != task->window->part;
+  const bool steps = !rows_.empty() && rows_.front() != task->window->dst_range;
   const WaitCause cause = steps ? rows_wait_ : WaitCause::kWrites;
   if (task->window->first_span == 0 && !wait(lock, cause, has_place)) return false;
   context_.driver.run(
@@ -222,35 +226,36 @@ bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr
   return true;
 }
 
-// Whether the rows of the part before, and of an earlier pass, have left what a block folds into.
-bool PassRun::has_memory(const Part& part, std::int64_t block, std::int64_t slice) const {
+// Whether the rows of the destination range before, and of an earlier pass, have left what a block
+// folds into.
+bool PassRun::has_memory(const DstRange& dst_range, std::int64_t block, std::int64_t slice) const {
   const std::int64_t row = block * context_.edges.block_rows;
   const std::int64_t last = std::min(row + context_.edges.block_rows, context_.edges.vertices) - 1;
   return std::all_of(uses_.begin(), uses_.end(), [&](const Use& use) {
     if (use.planned->role != UseRole::kAccumulator) return true;
-    const RowsWriter& before = *use.parts[1 - part.place].writer;
+    const RowsWriter& before = *use.dst_ranges[1 - dst_range.place].writer;
     const PlannedTensor& tensor = *use.access.tensor;
-    for (std::int64_t s = slice_begin(part, use); s < slice_end(part, use); ++s) {
+    for (std::int64_t s = slice_begin(dst_range, use); s < slice_end(dst_range, use); ++s) {
       if (is_sliced(use) && s != slice) continue;
       const auto row_bytes =
           tensor.layout.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
-      const std::span<const std::byte> memory{row_address(part, use, row, s),
-                                              row_address(part, use, last, s) + row_bytes};
-      if (before.holds(memory) || context_.leaving.lie_in(memory)) return false;
+      const std::span<const std::byte> memory{row_address(dst_range, use, row, s),
+                                              row_address(dst_range, use, last, s) + row_bytes};
+      if (before.contains(memory) || context_.leaving.lie_in(memory)) return false;
     }
     return true;
   });
 }
 
 // Some ten thousand edges are worth handing out; but every worker should have a few tasks.
-std::int64_t PassRun::blocks_a_task(const Part& part) const {
+std::int64_t PassRun::blocks_a_task(const DstRange& dst_range) const {
   constexpr double kTaskEdges = 16384;
   const EdgeLayout& edges = context_.edges;
   const double edges_a_block =
       static_cast<double>(edges.edges * std::min(pass_.span_group, edges.span_count())) /
       static_cast<double>(edges.span_count() * edges.block_count());
-  const std::int64_t most = (part.end_block - part.first_block) * slices_per_block(part) /
-                            (4 * context_.driver.workers());
+  const std::int64_t most = (dst_range.end_block - dst_range.first_block) *
+                            slices_per_block(dst_range) / (4 * context_.driver.workers());
   const auto wanted = static_cast<std::int64_t>(kTaskEdges / std::max(edges_a_block, 1.0));
   return std::max<std::int64_t>(1, std::min(wanted, most));
 }
@@ -259,7 +264,7 @@ void PassRun::finish_task(const EdgeTask& task, std::int64_t slice) {
   Window& window = *task.window;
   const std::int64_t spans = window.end_span - window.first_span;
   for (const BlockEdges& edges_of : task.blocks) {
-    window.part->folded[fold_index(*window.part, edges_of.block, slice)] +=
+    window.dst_range->folded[fold_index(*window.dst_range, edges_of.block, slice)] +=
         static_cast<std::int32_t>(spans);
   }
   const bool folded = window.end_span == context_.edges.span_count();
@@ -289,15 +294,15 @@ const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {
 
 // Where the block's operands lie.
 PassRun::BlockEdges PassRun::bind_block(const Window& window, std::int64_t block) const {
-  const Part& part = *window.part;
+  const DstRange& dst_range = *window.dst_range;
   BlockEdges bound;
   bound.block = block;
   bound.loops = loops_of(window, block);
   const std::int64_t row = block * context_.edges.block_rows;
   const auto add = [&](const Use& use, std::vector<void*>& pointers) {
     for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      const bool at_hand = slice_begin(part, use) <= s && s < slice_end(part, use);
-      pointers.push_back(at_hand ? row_address(part, use, row, s) : nullptr);
+      const bool at_hand = slice_begin(dst_range, use) <= s && s < slice_end(dst_range, use);
+      pointers.push_back(at_hand ? row_address(dst_range, use, row, s) : nullptr);
     }
   };
   for (const ValueId id : bound_.edges.resident) {
@@ -330,7 +335,7 @@ void PassRun::zero_accumulators(const BlockEdges& block, std::int64_t rows,
 }
 
 // A block's tiles of the task's spans, in order; where the data has no self loop, the added one
-// behind its span's.
+// after its span's.
 std::vector<TileGroup::Entry> PassRun::tiles_of(const EdgeTask& task,
                                                 const BlockEdges& block) const {
   const EdgeLayout& edges = context_.edges;
@@ -353,12 +358,12 @@ std::vector<TileGroup::Entry> PassRun::tiles_of(const EdgeTask& task,
 
 void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_t slice) {
   const EdgeLayout& edges = context_.edges;
-  Part& part = *task.window->part;
-  const auto block = static_cast<std::size_t>(edges_of.block - part.first_block);
+  DstRange& dst_range = *task.window->dst_range;
+  const auto block = static_cast<std::size_t>(edges_of.block - dst_range.first_block);
   std::vector<void*> matrices = edges_of.matrices;
   auto sum = matrices.begin();
-  for (std::size_t i = 0; i < part.partials.size(); ++i) {
-    auto& partial = part.partials[i][block];
+  for (std::size_t i = 0; i < dst_range.partials.size(); ++i) {
+    auto& partial = dst_range.partials[i][block];
     if (!partial) partial = section_.reductions.at(bound_.edges.reductions[i])->take();
     sum = std::find(sum, matrices.end(), nullptr);
     *sum = partial->data();
@@ -376,9 +381,9 @@ void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_
   group.scratch = scratch();
   bound_.edge_kernel->run(group);
   if (task.window->end_span < edges.span_count()) return;
-  for (std::size_t i = 0; i < part.partials.size(); ++i) {
+  for (std::size_t i = 0; i < dst_range.partials.size(); ++i) {
     section_.reductions.at(bound_.edges.reductions[i])
-        ->add(edges_of.block, std::move(part.partials[i][block]));
+        ->add(edges_of.block, std::move(dst_range.partials[i][block]));
   }
 }
 

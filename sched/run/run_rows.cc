@@ -1,4 +1,4 @@
-// The row-wise work of a pass: rows of the part at hand through the steps.
+// The row-wise work of a pass: rows of the destination range at hand through the steps.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace ooc {
 
 // Rows that are taken up at once, with slice pointers at the first one, operand after operand.
 struct PassRun::Step {
-  std::shared_ptr<Part> part;
+  std::shared_ptr<DstRange> dst_range;
   std::int64_t row = 0, end = 0;
   std::vector<void*> slices;
   std::vector<const void*> stored;  // likewise, of inputs that are converted
@@ -17,25 +17,25 @@ struct PassRun::Step {
   std::int64_t groups_left = 0;     // under the driver's lock
 };
 
-std::int64_t PassRun::first_row(const Part& part) const {
-  return part.first_block * context_.edges.block_rows;
+std::int64_t PassRun::first_row(const DstRange& dst_range) const {
+  return dst_range.first_block * context_.edges.block_rows;
 }
 
-std::int64_t PassRun::end_row(const Part& part) const {
-  return std::min(part.end_block * context_.edges.block_rows, context_.edges.vertices);
+std::int64_t PassRun::end_row(const DstRange& dst_range) const {
+  return std::min(dst_range.end_block * context_.edges.block_rows, context_.edges.vertices);
 }
 
-// Of the next part: what it reads as kRows comes behind what the one before it did.
+// Of the next destination range: what it reads as kRows comes after what the one before it did.
 void PassRun::begin_rows() {
-  const Part& part = *rows_.front();
+  const DstRange& dst_range = *rows_.front();
   for (Use& use : uses_) {
     if (use.planned->role != UseRole::kRows) continue;
     const std::int64_t rows = item_rows(use);
-    use.part_items = use.next_part_items;
-    const KeptRows& kept = use.access.tensor->kept;
-    use.next_part_items +=
+    use.dst_range_items = use.next_dst_range_items;
+    const StoredRows& kept = use.access.tensor->kept;
+    use.next_dst_range_items +=
         use.access.tensor->layout.slice_count() *
-        (ceil_div(kept.index(end_row(part)), rows) - kept.index(first_row(part)) / rows);
+        (ceil_div(kept.index(end_row(dst_range)), rows) - kept.index(first_row(dst_range)) / rows);
   }
 }
 
@@ -43,13 +43,13 @@ void PassRun::begin_rows() {
 bool PassRun::advance_rows() {
   bool began = false;
   while (!rows_.empty()) {
-    Part& part = *rows_.front();
-    if (part.rows_left == 0) {
+    DstRange& dst_range = *rows_.front();
+    if (dst_range.rows_left == 0) {
       rows_.pop_front();
       if (!rows_.empty()) begin_rows();
       continue;
     }
-    if (const std::optional<WaitCause> cause = next_lacks(part)) {
+    if (const std::optional<WaitCause> cause = next_lacks(dst_range)) {
       rows_wait_ = *cause;
       break;
     }
@@ -62,10 +62,11 @@ bool PassRun::advance_rows() {
 // Whether advance_rows() would begin a step; rows that it makes may have got their place.
 bool PassRun::may_step() { return !rows_.empty() && !next_lacks(*rows_.front()); }
 
-// What the next step of a part waits for.
-std::optional<WaitCause> PassRun::next_lacks(const Part& part) {
-  const std::int64_t row = part.next_row, end = std::min(row + pass_.step_rows, end_row(part));
-  return row < end ? lacks(part, row, end) : WaitCause::kWorkers;
+// What the next step of a destination range waits for.
+std::optional<WaitCause> PassRun::next_lacks(const DstRange& dst_range) {
+  const std::int64_t row = dst_range.next_row,
+                     end = std::min(row + pass_.step_rows, end_row(dst_range));
+  return row < end ? lacks(dst_range, row, end) : WaitCause::kWorkers;
 }
 
 std::int64_t PassRun::item_rows(const Use& use) {
@@ -73,27 +74,28 @@ std::int64_t PassRun::item_rows(const Use& use) {
 }
 
 std::int64_t PassRun::rows_item(const Use& use, std::int64_t row, std::int64_t slice) const {
-  const KeptRows& kept = use.access.tensor->kept;
+  const StoredRows& kept = use.access.tensor->kept;
   const std::int64_t first = kept.index(first_row(*rows_.front()));
-  const std::int64_t unit = kept.index(row) / item_rows(use) - first / item_rows(use);
-  return use.part_items + unit * use.access.tensor->layout.slice_count() + slice;
+  const std::int64_t io_chunk = kept.index(row) / item_rows(use) - first / item_rows(use);
+  return use.dst_range_items + io_chunk * use.access.tensor->layout.slice_count() + slice;
 }
 
-// While a part is folded, half of the tasks are left to its edges.
+// While a destination range is folded, half of the tasks are left to its edges.
 std::int64_t PassRun::most_tasks() const {
   return tasks_at_once(context_.driver.workers()) / (folds_ ? 2 : 1);
 }
 
 // What the rows [row, end) wait for: until everything that the steps touch has a place and is
 // there. Nothing: they may begin.
-std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std::int64_t end) {
+std::optional<WaitCause> PassRun::lacks(const DstRange& dst_range, std::int64_t row,
+                                        std::int64_t end) {
   const Driver& driver = context_.driver;
   if (!pass_.steps.empty() && driver.tasks() > most_tasks()) return WaitCause::kWorkers;
   const bool in_window =
       rows_begun_.empty() || (row - *rows_begun_.begin()) / pass_.step_rows <=
                                  steps_ahead(driver.workers(), bound_.groups_per_step);
   if (!in_window) return WaitCause::kWorkers;
-  if (pass_.kind == PassKind::kPropagate && !folded(part, row / context_.edges.block_rows)) {
+  if (pass_.kind == PassKind::kPropagate && !folded(dst_range, row / context_.edges.block_rows)) {
     return WaitCause::kWorkers;
   }
   if (!has_scratch()) return WaitCause::kWrites;
@@ -104,7 +106,7 @@ std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std:
     }
   }
   for (Use& use : uses_) {
-    const KeptRows& kept = use.access.tensor->kept;
+    const StoredRows& kept = use.access.tensor->kept;
     if (!use.writer || !kept.has(row)) continue;
     const std::int64_t first = kept.index(row);
     if (!use.writer->ready(first, first + end - row)) return WaitCause::kWrites;
@@ -112,19 +114,19 @@ std::optional<WaitCause> PassRun::lacks(const Part& part, std::int64_t row, std:
   return std::nullopt;
 }
 
-// The next one of the part whose rows run.
+// The next one of the destination range whose rows run.
 void PassRun::begin_step() {
   const auto step = std::make_shared<Step>();
-  step->part = rows_.front();
-  Part& part = *step->part;
-  step->row = part.next_row;
-  step->end = part.next_row = std::min(step->row + pass_.step_rows, end_row(part));
+  step->dst_range = rows_.front();
+  DstRange& dst_range = *step->dst_range;
+  step->row = dst_range.next_row;
+  step->end = dst_range.next_row = std::min(step->row + pass_.step_rows, end_row(dst_range));
   for (Use& use : uses_) {
-    const KeptRows& kept = use.access.tensor->kept;
+    const StoredRows& kept = use.access.tensor->kept;
     if (use.planned->role != UseRole::kRows || !kept.has(step->row)) continue;
     const std::int64_t rows = item_rows(use), row = kept.index(step->row);
-    if (row % rows != 0 && step->row != first_row(part)) continue;
-    const std::int64_t end = std::min(round_up(row + 1, rows), kept.index(end_row(part)));
+    if (row % rows != 0 && step->row != first_row(dst_range)) continue;
+    const std::int64_t end = std::min(round_up(row + 1, rows), kept.index(end_row(dst_range)));
     for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
       use.stream->hold(rows_item(use, step->row, slice), ceil_div(end - row, pass_.step_rows));
     }
@@ -147,7 +149,7 @@ void PassRun::find_operands(Step& step) {
       const Use& use = uses_[operand.use];
       if (!use.access.tensor->kept.has(step.row)) continue;
       for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-        slices.push_back(row_address(*step.part, use, step.row, s));
+        slices.push_back(row_address(*step.dst_range, use, step.row, s));
       }
     }
   };
@@ -157,10 +159,10 @@ void PassRun::find_operands(Step& step) {
 }
 
 // Of rows that are there, or have their place.
-std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t row,
+std::byte* PassRun::row_address(const DstRange& dst_range, const Use& use, std::int64_t row,
                                 std::int64_t slice) const {
   const PlannedTensor& tensor = *use.access.tensor;
-  const PartRows& rows = use.parts[part.place];
+  const DstRangeRows& rows = use.dst_ranges[dst_range.place];
   switch (use.planned->role) {
     case UseRole::kRows: {
       const std::int64_t item = rows_item(use, row, slice);
@@ -169,8 +171,8 @@ std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t r
     }
     case UseRole::kResident: {
       if (use.access.is_mapped()) return use.access.mapped.at(tensor, row, slice);
-      const int piece = use.access.piece(row / tensor.layout.block_rows);
-      const RowsPlace place = piece >= 0 ? context_.residency.place(piece) : rows.rows;
+      const int range = use.access.range(row / tensor.layout.block_rows);
+      const RowsPlace place = range >= 0 ? context_.residency.place(range) : rows.rows;
       return place.at(tensor, row, slice);
     }
     case UseRole::kOutput:
@@ -186,7 +188,7 @@ std::byte* PassRun::row_address(const Part& part, const Use& use, std::int64_t r
 
 void PassRun::finish_step(const Step& step) {
   for (Use& use : uses_) {
-    const KeptRows& kept = use.access.tensor->kept;
+    const StoredRows& kept = use.access.tensor->kept;
     if (!kept.has(step.row)) continue;
     if (use.planned->role == UseRole::kRows) {
       for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
@@ -195,11 +197,11 @@ void PassRun::finish_step(const Step& step) {
     }
     const std::int64_t row = kept.index(step.row);
     if (use.writer) use.writer->finish(row, row + step.end - step.row);
-    const PartRows& rows = use.parts[step.part->place];
+    const DstRangeRows& rows = use.dst_ranges[step.dst_range->place];
     if (rows.writer) rows.writer->finish(step.row, step.end);
   }
   rows_begun_.erase(step.row);
-  if ((step.part->rows_left -= step.end - step.row) == 0) context_.driver.wake();
+  if ((step.dst_range->rows_left -= step.end - step.row) == 0) context_.driver.wake();
 }
 
 // Inputs that are stored in another type than the steps read, into the worker's scratch.
@@ -243,8 +245,8 @@ void PassRun::compute_group(const Step& step, std::int64_t index) {
     operands.add_matrix(id, partials.back()->data());
   }
   for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
-    const bool spared = !step.kept.empty() && !pass_.spared.empty() && pass_.spared[i];
-    if (!spared) operands.call(bound_.steps[i], state_);
+    const bool skipped = !step.kept.empty() && !pass_.skipped.empty() && pass_.skipped[i];
+    if (!skipped) operands.call(bound_.steps[i], state_);
   }
   const std::int64_t block_rows = context_.edges.block_rows;
   const std::int64_t leaf = step.row / block_rows * bound_.groups_per_block +

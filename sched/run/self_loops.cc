@@ -23,34 +23,35 @@ void add(const std::int32_t* degrees, std::int64_t first, std::int64_t count,
 }  // namespace
 
 bool SelfLoops::read(const TensorStore& degrees, const std::atomic<bool>* stop) {
-  constexpr std::int64_t kAtOnce = 4;  // units that are read, of about 1 MiB each
+  constexpr std::int64_t kAtOnce = 4;  // I/O chunks that are read, of about 1 MiB each
   const TensorLayout& layout = degrees.layout();
   OOC_CHECK(degrees.dtype() == DType::kI32 && layout.slice_stride(0) == kDegreeColumns);
   std::vector<std::uint64_t> words(static_cast<std::size_t>(bytes_of(layout.rows)) /
                                    sizeof(std::uint64_t));
-  const std::int64_t unit_rows = degrees.unit_blocks() * layout.block_rows;
-  const std::int64_t units = ceil_div(layout.rows, unit_rows);
+  const std::int64_t io_chunk_rows = degrees.io_chunk_blocks() * layout.block_rows;
+  const std::int64_t io_chunks = ceil_div(layout.rows, io_chunk_rows);
   const std::int64_t row_bytes = kDegreeColumns * std::int64_t{sizeof(std::int32_t)};
-  const std::int64_t unit_bytes =
-      round_up(std::min(unit_rows, layout.rows) * row_bytes, std::int64_t{kIoAlignment});
-  const std::int64_t at_once = std::min(kAtOnce, units);
-  const auto buffer = make_host_buffer(static_cast<std::size_t>(at_once * unit_bytes), "cpu");
-  for (std::int64_t first = 0; first < units; first += at_once) {
-    const std::int64_t end = std::min(first + at_once, units);
-    const auto data = [&](std::int64_t unit) {
-      return buffer->data() + (unit - first) * unit_bytes;
+  const std::int64_t io_chunk_bytes =
+      round_up(std::min(io_chunk_rows, layout.rows) * row_bytes, std::int64_t{kIoAlignment});
+  const std::int64_t at_once = std::min(kAtOnce, io_chunks);
+  const auto buffer = make_host_buffer(static_cast<std::size_t>(at_once * io_chunk_bytes), "cpu");
+  for (std::int64_t first = 0; first < io_chunks; first += at_once) {
+    const std::int64_t end = std::min(first + at_once, io_chunks);
+    const auto data = [&](std::int64_t io_chunk) {
+      return buffer->data() + (io_chunk - first) * io_chunk_bytes;
     };
     if (stop != nullptr && *stop) return false;
     BlockWait wait;
-    for (std::int64_t unit = first; unit < end; ++unit) {
-      degrees.read(unit, 0, data(unit), wait.completion());
+    for (std::int64_t io_chunk = first; io_chunk < end; ++io_chunk) {
+      degrees.read(io_chunk, 0, data(io_chunk), wait.completion());
     }
     wait.wait();
-    for (std::int64_t unit = first; unit < end; ++unit) {
-      if (degrees.needs_settling(unit, 0)) degrees.settle(unit, 0, data(unit));
-      const std::int64_t row = unit * unit_rows;
-      add(reinterpret_cast<const std::int32_t*>(data(unit)), row,
-          std::min(unit_rows, layout.rows - row), words);
+    for (std::int64_t io_chunk = first; io_chunk < end; ++io_chunk) {
+      if (degrees.needs_decoding(io_chunk, 0))
+        degrees.verify_and_decode(io_chunk, 0, data(io_chunk));
+      const std::int64_t row = io_chunk * io_chunk_rows;
+      add(reinterpret_cast<const std::int32_t*>(data(io_chunk)), row,
+          std::min(io_chunk_rows, layout.rows - row), words);
     }
   }
   words_ = std::move(words);

@@ -8,7 +8,7 @@ namespace ooc {
 namespace {
 
 // Where items without bytes lie.
-alignas(kIoAlignment) std::byte nothing[kIoAlignment];
+alignas(kIoAlignment) std::byte empty_residency[kIoAlignment];
 
 }  // namespace
 
@@ -23,7 +23,7 @@ bool EdgeStore::is_mapped() const {
   return false;
 }
 
-void EdgeStore::forget() {
+void EdgeStore::reset() {
   for (State& state : states_) {
     if (state == State::kComing) state = State::kAbsent;
   }
@@ -46,7 +46,7 @@ std::int64_t EdgeLoader::chunk(std::int64_t item) const {
 }
 
 std::byte* EdgeLoader::place(std::int64_t item) const {
-  if (store_.bytes(chunk(item)) == 0) return nothing;
+  if (store_.bytes(chunk(item)) == 0) return empty_residency;
   return store_.place(chunk(item));
 }
 
@@ -58,7 +58,7 @@ void EdgeLoader::load(std::int64_t item, std::byte* data, ComingItem& coming) {
   std::byte* const place = mapped != nullptr ? mapped : data;
   const auto decode = [this, item, place] { EdgeLoader::decode(item, place); };
   if (store_.place(index) != nullptr) {
-    if (store_.state(index) == EdgeStore::State::kThere) return coming.settle(decode);
+    if (store_.state(index) == EdgeStore::State::kThere) return coming.verify_and_decode(decode);
     store_.set(index, EdgeStore::State::kComing);
   }
   // Mapped chunks are within the plan's memory as others are: their slot holds nothing.

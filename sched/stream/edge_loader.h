@@ -35,8 +35,8 @@ class EdgeStore {
   enum class State : std::uint8_t { kAbsent, kComing, kThere };
   State state(std::int64_t chunk) const { return states_[index(chunk)]; }
   void set(std::int64_t chunk, State state) { states_[index(chunk)] = state; }
-  // Behind an epoch that was given up.
-  void forget();
+  // After an epoch that was given up.
+  void reset();
 
  private:
   static std::size_t index(std::int64_t chunk) { return static_cast<std::size_t>(chunk); }

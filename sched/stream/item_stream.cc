@@ -35,31 +35,32 @@ void ItemStream::load(std::int64_t index) {
   item.pending = 1;  // this call
   ComingItem coming(*this, index);
   loader_->load(index, item.data, coming);
-  came(index);
+  on_loaded(index);
 }
 
-BlockCompletion ComingItem::read(std::function<void()> settle) {
+BlockCompletion ComingItem::read(std::function<void()> verify_and_decode) {
   ItemStream& stream = stream_;
   ++stream.at(item_).pending;
   stream.at(item_).was_read = true;
-  return stream.driver_.expect([&stream, item = item_, settle = std::move(settle)] {
-    if (!settle) return stream.came(item);
-    stream.settle(item, settle);
-  });
+  return stream.driver_.expect(
+      [&stream, item = item_, verify_and_decode = std::move(verify_and_decode)] {
+        if (!verify_and_decode) return stream.on_loaded(item);
+        stream.verify_and_decode(item, verify_and_decode);
+      });
 }
 
-void ComingItem::settle(std::function<void()> settle) {
+void ComingItem::verify_and_decode(std::function<void()> verify_and_decode) {
   ++stream_.at(item_).pending;
-  stream_.settle(item_, std::move(settle));
+  stream_.verify_and_decode(item_, std::move(verify_and_decode));
 }
 
 // Others wait for it, the tasks in the queue for none.
-void ItemStream::settle(std::int64_t index, std::function<void()> settle) {
+void ItemStream::verify_and_decode(std::int64_t index, std::function<void()> verify_and_decode) {
   driver_.run(
-      std::move(settle), [this, index] { came(index); }, Turn::kNext);
+      std::move(verify_and_decode), [this, index] { on_loaded(index); }, Turn::kNext);
 }
 
-void ItemStream::came(std::int64_t index) {
+void ItemStream::on_loaded(std::int64_t index) {
   Item& item = at(index);
   if (--item.pending > 0) return;
   loader_->arrived(index);

@@ -1,5 +1,5 @@
 // Items that come in one after the other while earlier ones are worked on: the reads of one use of
-// a pass. An item is loaded into a slot of the use's ring, unless it has a place of its own.
+// a pass. An item is loaded into a slot of the use's slots, unless it has a place of its own.
 //
 //   absent -> coming -> there -> released
 #pragma once
@@ -24,9 +24,9 @@ class ComingItem {
 
   // The completion of a read. A worker then calls `settle`, unless it is empty, while other reads
   // of the item are still under way.
-  BlockCompletion read(std::function<void()> settle);
+  BlockCompletion read(std::function<void()> verify_and_decode);
   // By a worker, of what needs no read.
-  void settle(std::function<void()> settle);
+  void verify_and_decode(std::function<void()> verify_and_decode);
 
  private:
   ItemStream& stream_;
@@ -82,8 +82,8 @@ class ItemStream {
   Item& at(std::int64_t item) { return items_.at(item); }
   const Item& at(std::int64_t item) const { return items_.at(item); }
   void load(std::int64_t item);
-  void settle(std::int64_t item, std::function<void()> settle);
-  void came(std::int64_t item);
+  void verify_and_decode(std::int64_t item, std::function<void()> verify_and_decode);
+  void on_loaded(std::int64_t item);
 
   Driver& driver_;
   std::unique_ptr<ItemLoader> loader_;

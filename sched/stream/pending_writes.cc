@@ -7,32 +7,32 @@
 
 namespace ooc {
 
-void LeavingRows::add(const Unit& unit, std::span<const std::byte> memory) {
-  OOC_CHECK(!has(unit) && !lie_in(memory));
-  units_[unit] = memory.data();
+void PendingWrites::add(const IoChunk& io_chunk, std::span<const std::byte> memory) {
+  OOC_CHECK(!has(io_chunk) && !lie_in(memory));
+  io_chunks_[io_chunk] = memory.data();
   ends_[memory.data()] = memory.data() + memory.size();
 }
 
-void LeavingRows::remove(const Unit& unit) {
-  const auto found = units_.find(unit);
-  OOC_CHECK(found != units_.end());
+void PendingWrites::remove(const IoChunk& io_chunk) {
+  const auto found = io_chunks_.find(io_chunk);
+  OOC_CHECK(found != io_chunks_.end());
   ends_.erase(found->second);
-  units_.erase(found);
+  io_chunks_.erase(found);
 }
 
-void LeavingRows::forget() {
-  units_.clear();
+void PendingWrites::reset() {
+  io_chunks_.clear();
   ends_.clear();
 }
 
-bool LeavingRows::lie_in(std::span<const std::byte> memory) const {
+bool PendingWrites::lie_in(std::span<const std::byte> memory) const {
   if (memory.empty()) return false;
-  const auto behind = ends_.lower_bound(memory.data() + memory.size());
-  return behind != ends_.begin() && std::prev(behind)->second > memory.data();
+  const auto after = ends_.lower_bound(memory.data() + memory.size());
+  return after != ends_.begin() && std::prev(after)->second > memory.data();
 }
 
-Slots::Slots(std::span<std::byte> region, std::int64_t count, const LeavingRows& leaving)
-    : count_(count), leaving_(&leaving) {
+Slots::Slots(std::span<std::byte> region, std::int64_t count, const PendingWrites& leaving)
+    : count_(count), pending_writes_(&leaving) {
   if (count == 0) return;
   bytes_ = region.size() / static_cast<std::size_t>(count);
   for (std::int64_t slot = count; slot-- > 0;) {
@@ -40,7 +40,9 @@ Slots::Slots(std::span<std::byte> region, std::int64_t count, const LeavingRows&
   }
 }
 
-bool Slots::is_available(const std::byte* slot) const { return !leaving_->lie_in({slot, bytes_}); }
+bool Slots::is_available(const std::byte* slot) const {
+  return !pending_writes_->lie_in({slot, bytes_});
+}
 
 bool Slots::has(std::int64_t count) const {
   for (const std::byte* slot : free_) {

@@ -12,33 +12,33 @@
 namespace ooc {
 
 // Under the driver's lock.
-class LeavingRows {
+class PendingWrites {
  public:
-  struct Unit {
+  struct IoChunk {
     int tensor = -1;  // of the plan's tensors
-    std::int64_t unit = 0, slice = 0;
-    auto operator<=>(const Unit&) const = default;
+    std::int64_t io_chunk = 0, slice = 0;
+    auto operator<=>(const IoChunk&) const = default;
   };
-  void add(const Unit& unit, std::span<const std::byte> memory);
-  void remove(const Unit& unit);
-  // Behind an epoch that was given up: some may have failed.
-  void forget();
+  void add(const IoChunk& io_chunk, std::span<const std::byte> memory);
+  void remove(const IoChunk& io_chunk);
+  // After an epoch that was given up: some may have failed.
+  void reset();
 
-  std::int64_t count() const { return static_cast<std::int64_t>(units_.size()); }
-  bool has(const Unit& unit) const { return units_.contains(unit); }
+  std::int64_t count() const { return static_cast<std::int64_t>(io_chunks_.size()); }
+  bool has(const IoChunk& io_chunk) const { return io_chunks_.contains(io_chunk); }
   // Whether some of the memory is still theirs.
   bool lie_in(std::span<const std::byte> memory) const;
 
  private:
-  std::map<Unit, const std::byte*> units_;             // where they begin
+  std::map<IoChunk, const std::byte*> io_chunks_;      // where they begin
   std::map<const std::byte*, const std::byte*> ends_;  // by that
 };
 
-// A region's equal parts, each taken and given back. Under the driver's lock.
+// A region's equal destination ranges, each taken and given back. Under the driver's lock.
 class Slots {
  public:
   Slots() = default;
-  Slots(std::span<std::byte> region, std::int64_t count, const LeavingRows& leaving);
+  Slots(std::span<std::byte> region, std::int64_t count, const PendingWrites& leaving);
 
   std::int64_t count() const { return count_; }
   // Whether so many can be taken: nobody has them, and no rows of an earlier pass lie there.
@@ -52,7 +52,7 @@ class Slots {
 
   std::int64_t count_ = 0;
   std::size_t bytes_ = 0;
-  const LeavingRows* leaving_ = nullptr;
+  const PendingWrites* pending_writes_ = nullptr;
   std::vector<std::byte*> free_;
 };
 

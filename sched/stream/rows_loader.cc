@@ -10,8 +10,8 @@ namespace ooc {
 
 void RowsItems::add(const RowsItem& run) {
   runs.push_back({run, count});
-  const std::int64_t units = ceil_div(run.end_block - run.first_block, item_blocks);
-  count += apart ? units * (run.end_slice - run.first_slice) : units;
+  const std::int64_t io_chunks = ceil_div(run.end_block - run.first_block, item_blocks);
+  count += apart ? io_chunks * (run.end_slice - run.first_slice) : io_chunks;
 }
 
 RowsItem RowsItems::at(std::int64_t item) const {
@@ -31,16 +31,16 @@ RowsItem RowsItems::at(std::int64_t item) const {
   return found;
 }
 
-RowsLoader::RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace part)
-    : access_(access), items_(std::move(items)), part_(part) {}
+RowsLoader::RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace dst_range)
+    : access_(access), items_(std::move(items)), dst_range_(dst_range) {}
 
 std::int64_t RowsLoader::at_once() const {
   return items_.apart ? access_.tensor->layout.slice_count() : 1;
 }
 
 template <class Visit>
-void RowsLoader::for_each_unit(const RowsItem& item, Visit&& visit) const {
-  const std::int64_t blocks = access_.tensor->unit_blocks;
+void RowsLoader::for_each_io_chunk(const RowsItem& item, Visit&& visit) const {
+  const std::int64_t blocks = access_.tensor->io_chunk_blocks;
   for (std::int64_t slice = item.first_slice; slice < item.end_slice; ++slice) {
     for (std::int64_t block = item.first_block; block < item.end_block; block += blocks) {
       visit(block / blocks, slice);
@@ -49,16 +49,17 @@ void RowsLoader::for_each_unit(const RowsItem& item, Visit&& visit) const {
 }
 
 RowsLoader::~RowsLoader() {
-  if (part_.data == nullptr || !access_.is_mapped()) return;
+  if (dst_range_.data == nullptr || !access_.is_mapped()) return;
   for (std::int64_t item = 0; item < loaded_; ++item) released(item);
 }
 
 void RowsLoader::released(std::int64_t index) {
   if (!access_.is_mapped()) return;
   const RowsItem item = items_.at(index);
-  if (access_.piece(item.first_block) >= 0) return;
-  for_each_unit(
-      item, [&](std::int64_t unit, std::int64_t slice) { access_.store->release(unit, slice); });
+  if (access_.range(item.first_block) >= 0) return;
+  for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
+    access_.store->release(io_chunk, slice);
+  });
 }
 
 RowsPlace RowsLoader::rows(std::int64_t index, std::byte* data) const {
@@ -66,79 +67,81 @@ RowsPlace RowsLoader::rows(std::int64_t index, std::byte* data) const {
 }
 
 RowsPlace RowsLoader::arena_rows(const RowsItem& item, std::byte* data) const {
-  const int piece = access_.piece(item.first_block);
-  if (piece >= 0) return access_.residency->place(piece);
-  if (part_.data != nullptr) return part_;
+  const int range = access_.range(item.first_block);
+  if (range >= 0) return access_.residency->place(range);
+  if (dst_range_.data != nullptr) return dst_range_;
   return {data, item.first_block, item.end_block, item.first_slice};
 }
 
 std::byte* RowsLoader::place(std::int64_t index) const {
   const RowsItem item = items_.at(index);
-  const bool elsewhere = part_.data != nullptr || access_.piece(item.first_block) >= 0;
+  const bool elsewhere = dst_range_.data != nullptr || access_.range(item.first_block) >= 0;
   if (!elsewhere) return nullptr;
   const std::int64_t row = item.first_block * access_.tensor->layout.block_rows;
   return rows(index, nullptr).at(*access_.tensor, row, item.first_slice);
 }
 
-// What another item brings is waited for unit by unit: complete().
+// What another item brings is waited for I/O chunk by I/O chunk: complete().
 bool RowsLoader::must_wait(std::int64_t index) const {
   if (access_.leaving->count() == 0) return false;
   const RowsItem item = items_.at(index);
-  const int piece = access_.piece(item.first_block);
-  const bool placed = piece >= 0 || part_.data != nullptr;
+  const int range = access_.range(item.first_block);
+  const bool placed = range >= 0 || dst_range_.data != nullptr;
   const RowsPlace place = arena_rows(item, nullptr);
   bool wait = false;
-  for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
+  for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
     const bool here =
-        piece >= 0 && access_.residency->state(piece, unit, slice) != Residency::State::kAbsent;
+        range >= 0 && access_.residency->state(range, io_chunk, slice) != Residency::State::kAbsent;
     if (here) return;
-    wait |= access_.leaving->has({access_.index, unit, slice});
-    wait |= placed && access_.leaving->lie_in(place.unit(*access_.tensor, unit, slice));
+    wait |= access_.leaving->has({access_.index, io_chunk, slice});
+    wait |= placed && access_.leaving->lie_in(place.io_chunk(*access_.tensor, io_chunk, slice));
   });
   return wait;
 }
 
 void RowsLoader::load(std::int64_t index, std::byte* data, ComingItem& coming) {
   const RowsItem item = items_.at(index);
-  const int piece = access_.piece(item.first_block);
+  const int range = access_.range(item.first_block);
   loaded_ = index + 1;
   const RowsPlace place = rows(index, data), in_arena = arena_rows(item, data);
-  for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
-    if (piece >= 0) {
-      if (access_.residency->state(piece, unit, slice) != Residency::State::kAbsent) return;
-      access_.residency->set(piece, unit, slice, Residency::State::kComing);
-      coming_[index].emplace_back(unit, slice);
+  for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
+    if (range >= 0) {
+      if (access_.residency->state(range, io_chunk, slice) != Residency::State::kAbsent) return;
+      access_.residency->set(range, io_chunk, slice, Residency::State::kComing);
+      coming_[index].emplace_back(io_chunk, slice);
     }
     OOC_CHECK(access_.store != nullptr);
-    if (access_.is_mapped()) drop_pages(in_arena.unit(*access_.tensor, unit, slice));
-    access_.moved->in += unit_payload(*access_.tensor, unit, slice);
-    access_.moved->zeros_in += access_.store->zeros(unit, slice);
-    std::byte* const rows = place.at(*access_.tensor, first_row(unit), slice);
-    std::function<void()> settle;
-    if (access_.store->needs_settling(unit, slice)) {
-      settle = [store = access_.store, unit, slice, rows] { store->settle(unit, slice, rows); };
+    if (access_.is_mapped()) drop_pages(in_arena.io_chunk(*access_.tensor, io_chunk, slice));
+    access_.moved->in += io_chunk_payload(*access_.tensor, io_chunk, slice);
+    access_.moved->zeros_in += access_.store->zeros(io_chunk, slice);
+    std::byte* const rows = place.at(*access_.tensor, first_row(io_chunk), slice);
+    std::function<void()> verify_and_decode;
+    if (access_.store->needs_decoding(io_chunk, slice)) {
+      verify_and_decode = [store = access_.store, io_chunk, slice, rows] {
+        store->verify_and_decode(io_chunk, slice, rows);
+      };
     }
-    access_.store->read(unit, slice, rows, coming.read(std::move(settle)));
+    access_.store->read(io_chunk, slice, rows, coming.read(std::move(verify_and_decode)));
   });
 }
 
 void RowsLoader::arrived(std::int64_t index) {
   const auto coming = coming_.find(index);
   if (coming == coming_.end()) return;
-  const int piece = access_.piece(items_.at(index).first_block);
-  for (const auto& [unit, slice] : coming->second) {
-    access_.residency->set(piece, unit, slice, Residency::State::kThere);
+  const int range = access_.range(items_.at(index).first_block);
+  for (const auto& [io_chunk, slice] : coming->second) {
+    access_.residency->set(range, io_chunk, slice, Residency::State::kThere);
   }
   coming_.erase(coming);
 }
 
 bool RowsLoader::complete(std::int64_t index) const {
   const RowsItem item = items_.at(index);
-  const int piece = access_.piece(item.first_block);
-  if (piece < 0) return true;
+  const int range = access_.range(item.first_block);
+  if (range < 0) return true;
   bool complete = true;
-  for_each_unit(item, [&](std::int64_t unit, std::int64_t slice) {
-    complete &= access_.residency->state(piece, unit, slice) == Residency::State::kThere;
+  for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
+    complete &= access_.residency->state(range, io_chunk, slice) == Residency::State::kThere;
   });
   return complete;
 }

@@ -1,5 +1,5 @@
 // The rows of a vertex tensor as the items of a stream: from its store into a slot, or into the
-// piece that holds them, once.
+// range that holds them, once.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace ooc {
 
-// Whole units, wholly in a piece or in none.
+// Whole I/O chunks, wholly in a resident range or in none.
 struct RowsItem {
   std::int64_t first_block = 0, end_block = 0;
   std::int64_t first_slice = 0, end_slice = 0;
@@ -47,27 +47,27 @@ struct MovedBytes {
 // What every use of a tensor in a pass needs to know of it.
 struct TensorAccess {
   const PlannedTensor* tensor = nullptr;
-  int index = -1;                // of the plan's tensors; -1: in no piece and no store
+  int index = -1;                // of the plan's tensors; -1: in no resident range and no store
   TensorStore* store = nullptr;  // null: in none
   Residency* residency = nullptr;
   int pass = 0;  // counted over all sections
   MovedBytes* moved = nullptr;
-  LeavingRows* leaving = nullptr;
-  // All rows of a store that is mapped: they are used there. Pieces and slots have as much of the
+  PendingWrites* leaving = nullptr;
+  // All rows of a store that is mapped: they are used there. Ranges and slots have as much of the
   // arena as others do, which then holds nothing, so that mapped rows are within the plan's memory.
   RowsPlace mapped = {};
 
   bool is_mapped() const { return mapped.data != nullptr; }
-  // Of the piece that holds the block; -1: none.
-  int piece(std::int64_t block) const {
+  // Of the resident range that holds the block; -1: none.
+  int range(std::int64_t block) const {
     return index < 0 ? -1 : residency->find(index, block, pass);
   }
 };
 
 class RowsLoader final : public ItemLoader {
  public:
-  // `part`: where items that no piece holds lie; without data they take slots.
-  RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace part = {});
+  // `part`: where items that no resident range holds lie; without data they take slots.
+  RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace dst_range = {});
   // Mapped rows of its part needn't stay in memory any more.
   ~RowsLoader() override;
 
@@ -86,17 +86,17 @@ class RowsLoader final : public ItemLoader {
  private:
   // In the arena.
   RowsPlace arena_rows(const RowsItem& item, std::byte* data) const;
-  std::int64_t first_row(std::int64_t unit) const {
-    return unit * access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
+  std::int64_t first_row(std::int64_t io_chunk) const {
+    return io_chunk * access_.tensor->io_chunk_blocks * access_.tensor->layout.block_rows;
   }
   template <class Visit>
-  void for_each_unit(const RowsItem& item, Visit&& visit) const;
+  void for_each_io_chunk(const RowsItem& item, Visit&& visit) const;
 
   TensorAccess access_;
   RowsItems items_;
-  RowsPlace part_;
+  RowsPlace dst_range_;
   std::int64_t loaded_ = 0;  // items
-  // Into pieces, by item that is on its way: unit, slice.
+  // Into ranges, by item that is on its way: I/O chunk, slice.
   std::unordered_map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> coming_;
 };
 

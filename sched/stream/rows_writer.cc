@@ -17,72 +17,74 @@ RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access, Slots slots)
 RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access)
     : driver_(driver), access_(access) {}
 
-void RowsWriter::set_part(const RowsPlace& part, std::int64_t end_slice) {
-  OOC_CHECK(idle() && units_.empty());
-  part_ = part;
-  first_slice_ = part.first_slice;
+void RowsWriter::set_dst_range(const RowsPlace& dst_range, std::int64_t end_slice) {
+  OOC_CHECK(idle() && io_chunks_.empty());
+  dst_range_ = dst_range;
+  first_slice_ = dst_range.first_slice;
   end_slice_ = end_slice;
 }
 
 bool RowsWriter::ready(std::int64_t row, std::int64_t end) {
-  for (std::int64_t unit = row / unit_rows(); unit * unit_rows() < end; ++unit) {
-    if (!units_.contains(unit) && !open(unit)) return false;
+  for (std::int64_t io_chunk = row / io_chunk_rows(); io_chunk * io_chunk_rows() < end;
+       ++io_chunk) {
+    if (!io_chunks_.contains(io_chunk) && !open(io_chunk)) return false;
   }
   return true;
 }
 
 bool RowsWriter::open(std::int64_t index) {
   const TensorLayout& layout = access_.tensor->layout;
-  const std::int64_t first = index * access_.tensor->unit_blocks;
-  const std::int64_t end = std::min(first + access_.tensor->unit_blocks, layout.block_count());
-  Unit unit;  // of accumulators, parts hold whole ones
-  unit.rows_left = std::min(end * layout.block_rows, layout.rows) - first * layout.block_rows;
-  const int piece = access_.piece(first);
-  if (piece >= 0) {
-    unit.place = access_.residency->place(piece);
-    if (part_.data == nullptr && is_taken(unit.place, index)) return false;
-  } else if (part_.data != nullptr) {
-    unit.place = part_;
+  const std::int64_t first = index * access_.tensor->io_chunk_blocks;
+  const std::int64_t end = std::min(first + access_.tensor->io_chunk_blocks, layout.block_count());
+  IoChunk io_chunk;  // of accumulators, destination ranges hold whole ones
+  io_chunk.rows_left = std::min(end * layout.block_rows, layout.rows) - first * layout.block_rows;
+  const int range = access_.range(first);
+  if (range >= 0) {
+    io_chunk.place = access_.residency->place(range);
+    if (dst_range_.data == nullptr && is_taken(io_chunk.place, index)) return false;
+  } else if (dst_range_.data != nullptr) {
+    io_chunk.place = dst_range_;
   } else {
     if (!slots_.has(end_slice_)) return false;
-    while (std::ssize(unit.slots) < end_slice_) unit.slots.push_back(slots_.take());
-    unit.place = {nullptr, first, end, 0};
+    while (std::ssize(io_chunk.slots) < end_slice_) io_chunk.slots.push_back(slots_.take());
+    io_chunk.place = {nullptr, first, end, 0};
   }
-  for_each_slice_in_part(index, [&](std::span<const std::byte> memory) {
+  for_each_slice_in_dst_range(index, [&](std::span<const std::byte> memory) {
     held_[memory.data()] = memory.data() + memory.size();
   });
-  units_.emplace(index, std::move(unit));
+  io_chunks_.emplace(index, std::move(io_chunk));
   return true;
 }
 
-// Whether rows of an earlier pass still lie in the unit's place in a piece.
-bool RowsWriter::is_taken(const RowsPlace& place, std::int64_t unit) const {
+// Whether rows of an earlier pass still lie in the I/O chunk's place in a resident range.
+bool RowsWriter::is_taken(const RowsPlace& place, std::int64_t io_chunk) const {
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    if (access_.leaving->lie_in(place.unit(*access_.tensor, unit, slice))) return true;
+    if (access_.leaving->lie_in(place.io_chunk(*access_.tensor, io_chunk, slice))) return true;
   }
   return false;
 }
 
-// Calls visit(memory) for where the unit's slices lie in the part's memory, if they do.
+// Calls visit(memory) for where the I/O chunk's slices lie in the destination range's memory, if
+// they do.
 template <class Visit>
-void RowsWriter::for_each_slice_in_part(std::int64_t index, Visit&& visit) const {
-  const bool in_piece = access_.piece(index * access_.tensor->unit_blocks) >= 0;
-  if (part_.data == nullptr || in_piece) return;
+void RowsWriter::for_each_slice_in_dst_range(std::int64_t index, Visit&& visit) const {
+  const bool in_range = access_.range(index * access_.tensor->io_chunk_blocks) >= 0;
+  if (dst_range_.data == nullptr || in_range) return;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    visit(part_.unit(*access_.tensor, index, slice));
+    visit(dst_range_.io_chunk(*access_.tensor, index, slice));
   }
 }
 
-bool RowsWriter::holds(std::span<const std::byte> memory) const {
-  const auto behind = held_.lower_bound(memory.data() + memory.size());
-  return behind != held_.begin() && std::prev(behind)->second > memory.data();
+bool RowsWriter::contains(std::span<const std::byte> memory) const {
+  const auto after = held_.lower_bound(memory.data() + memory.size());
+  return after != held_.begin() && std::prev(after)->second > memory.data();
 }
 
 std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
-  const Unit& unit = units_.at(row / unit_rows());
-  RowsPlace place = unit.place;
-  if (!unit.slots.empty()) {
-    place.data = unit.slots[static_cast<std::size_t>(slice)];
+  const IoChunk& io_chunk = io_chunks_.at(row / io_chunk_rows());
+  RowsPlace place = io_chunk.place;
+  if (!io_chunk.slots.empty()) {
+    place.data = io_chunk.slots[static_cast<std::size_t>(slice)];
     place.first_slice = slice;
   }
   return place.at(*access_.tensor, row, slice);
@@ -90,19 +92,19 @@ std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
 
 void RowsWriter::finish(std::int64_t row, std::int64_t end) {
   while (row < end) {
-    const std::int64_t unit = row / unit_rows();
-    const std::int64_t rows = std::min((unit + 1) * unit_rows(), end) - row;
-    if ((units_.at(unit).rows_left -= rows) == 0) finish_unit(unit);
+    const std::int64_t io_chunk = row / io_chunk_rows();
+    const std::int64_t rows = std::min((io_chunk + 1) * io_chunk_rows(), end) - row;
+    if ((io_chunks_.at(io_chunk).rows_left -= rows) == 0) finish_io_chunk(io_chunk);
     row += rows;
   }
 }
 
-void RowsWriter::finish_unit(std::int64_t index) {
-  const std::int64_t first = index * access_.tensor->unit_blocks;
-  const int piece = access_.piece(first);
-  if (piece >= 0) {
+void RowsWriter::finish_io_chunk(std::int64_t index) {
+  const std::int64_t first = index * access_.tensor->io_chunk_blocks;
+  const int range = access_.range(first);
+  if (range >= 0) {
     for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-      access_.residency->set(piece, index, slice, Residency::State::kThere);
+      access_.residency->set(range, index, slice, Residency::State::kThere);
     }
   }
   const bool stored = access_.index >= 0 && first >= access_.tensor->stored_from_block;
@@ -115,15 +117,15 @@ void RowsWriter::finish_unit(std::int64_t index) {
 
 void RowsWriter::write(std::int64_t index) {
   OOC_CHECK(access_.store != nullptr);
-  units_.at(index).writes = end_slice_ - first_slice_;
+  io_chunks_.at(index).writes = end_slice_ - first_slice_;
   writes_ += end_slice_ - first_slice_;
-  // What a piece holds is used as it is.
+  // What a resident range holds is used as it is.
   const bool packs =
-      access_.store->packs() && access_.piece(index * access_.tensor->unit_blocks) < 0;
+      access_.store->packs() && access_.range(index * access_.tensor->io_chunk_blocks) < 0;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    access_.moved->out += unit_payload(*access_.tensor, index, slice);
-    std::byte* const rows = at(index * unit_rows(), slice);
-    const auto bytes = static_cast<std::size_t>(unit_bytes(*access_.tensor, index, slice));
+    access_.moved->out += io_chunk_payload(*access_.tensor, index, slice);
+    std::byte* const rows = at(index * io_chunk_rows(), slice);
+    const auto bytes = static_cast<std::size_t>(io_chunk_bytes(*access_.tensor, index, slice));
     access_.leaving->add({access_.index, index, slice}, {rows, bytes});
     if (packs) {
       pack(index, slice, rows);
@@ -155,22 +157,22 @@ void RowsWriter::submit(std::int64_t index, std::int64_t slice, std::byte* rows,
 void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
   --writes_;
   access_.leaving->remove({access_.index, index, slice});
-  Unit& unit = units_.at(index);
-  if (!unit.slots.empty()) {
-    slots_.give_back(std::exchange(unit.slots[static_cast<std::size_t>(slice)], nullptr));
+  IoChunk& io_chunk = io_chunks_.at(index);
+  if (!io_chunk.slots.empty()) {
+    slots_.give_back(std::exchange(io_chunk.slots[static_cast<std::size_t>(slice)], nullptr));
   }
-  if (--unit.writes == 0) close(index);
+  if (--io_chunk.writes == 0) close(index);
   driver_.wake();  // reads may wait for the memory, or for these rows
 }
 
 void RowsWriter::close(std::int64_t index) {
-  const Unit& unit = units_.at(index);
-  for (std::byte* slot : unit.slots) {
+  const IoChunk& io_chunk = io_chunks_.at(index);
+  for (std::byte* slot : io_chunk.slots) {
     if (slot != nullptr) slots_.give_back(slot);
   }
-  for_each_slice_in_part(index,
-                         [&](std::span<const std::byte> memory) { held_.erase(memory.data()); });
-  units_.erase(index);
+  for_each_slice_in_dst_range(
+      index, [&](std::span<const std::byte> memory) { held_.erase(memory.data()); });
+  io_chunks_.erase(index);
 }
 
 }  // namespace ooc

@@ -1,5 +1,5 @@
-// The rows that a use of a pass makes, on their way: into the piece that holds them, and to storage
-// where the plan stores them.
+// The rows that a use of a pass makes, on their way: into the resident range that holds them, and
+// to storage where the plan stores them.
 #pragma once
 
 #include <map>
@@ -12,17 +12,17 @@
 
 namespace ooc {
 
-// A unit's rows get a place, are filled in, and with the last of them the unit is there or on its
-// way to storage. All of it under the driver's lock. Of std::make_shared alone: it lives on until
-// its writes are done.
+// An I/O chunk's rows get a place, are filled in, and with the last of them the I/O chunk is there
+// or on its way to storage. All of it under the driver's lock. Of std::make_shared alone: it lives
+// on until its writes are done.
 class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  public:
-  // Units that no piece holds take slots, one a slice.
+  // Units that no resident range holds take slots, one a slice.
   RowsWriter(Driver& driver, const TensorAccess& access, Slots slots);
-  // They lie in `part`, of these slices; the next part only when idle(). Whether the memory is
-  // free is the caller's to know.
+  // They lie in `part`, of these slices; the next destination range only when idle(). Whether the
+  // memory is free is the caller's to know.
   RowsWriter(Driver& driver, const TensorAccess& access);
-  void set_part(const RowsPlace& part, std::int64_t end_slice);
+  void set_dst_range(const RowsPlace& dst_range, std::int64_t end_slice);
 
   // Whether there is a place for the rows [row, end); it is theirs from then on.
   bool ready(std::int64_t row, std::int64_t end);
@@ -31,37 +31,39 @@ class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
   void finish(std::int64_t row, std::int64_t end);
   // Whether no write is under way.
   bool idle() const { return writes_ == 0; }
-  // Whether some of the memory is still the place of rows of the part: not made, or on their way.
-  bool holds(std::span<const std::byte> memory) const;
+  // Whether some of the memory is still the place of rows of the destination range: not made, or on
+  // their way.
+  bool contains(std::span<const std::byte> memory) const;
 
  private:
-  struct Unit {
+  struct IoChunk {
     RowsPlace place;
     std::vector<std::byte*> slots;  // by slice; then `place` has no data
     std::int64_t rows_left = 0;
     std::int64_t writes = 0;
   };
-  bool open(std::int64_t unit);
-  bool is_taken(const RowsPlace& place, std::int64_t unit) const;
+  bool open(std::int64_t io_chunk);
+  bool is_taken(const RowsPlace& place, std::int64_t io_chunk) const;
   template <class Visit>
-  void for_each_slice_in_part(std::int64_t unit, Visit&& visit) const;
-  void finish_unit(std::int64_t unit);
-  void write(std::int64_t unit);
+  void for_each_slice_in_dst_range(std::int64_t io_chunk, Visit&& visit) const;
+  void finish_io_chunk(std::int64_t io_chunk);
+  void write(std::int64_t io_chunk);
   void pack(std::int64_t index, std::int64_t slice, std::byte* rows);
   void submit(std::int64_t index, std::int64_t slice, std::byte* rows, std::int64_t zeros);
-  void wrote(std::int64_t unit, std::int64_t slice);
-  void close(std::int64_t unit);
-  std::int64_t unit_rows() const {
-    return access_.tensor->unit_blocks * access_.tensor->layout.block_rows;
+  void wrote(std::int64_t io_chunk, std::int64_t slice);
+  void close(std::int64_t io_chunk);
+  std::int64_t io_chunk_rows() const {
+    return access_.tensor->io_chunk_blocks * access_.tensor->layout.block_rows;
   }
 
   Driver& driver_;
   TensorAccess access_;
   std::int64_t first_slice_ = 0, end_slice_ = 0;
-  RowsPlace part_;
+  RowsPlace dst_range_;
   Slots slots_;
-  std::map<std::int64_t, Unit> units_;                 // that are open
-  std::map<const std::byte*, const std::byte*> held_;  // of the part's memory, by open units
+  std::map<std::int64_t, IoChunk> io_chunks_;  // that are open
+  std::map<const std::byte*, const std::byte*>
+      held_;  // of the destination range's memory, by open I/O chunks
   std::int64_t writes_ = 0;
 };
 

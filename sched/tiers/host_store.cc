@@ -7,9 +7,9 @@
 
 namespace ooc {
 
-class HostCache::Tensor final : public TensorStore {
+class HostStore::Tensor final : public TensorStore {
  public:
-  Tensor(HostCache& cache, int index, TensorStore* stored)
+  Tensor(HostStore& cache, int index, TensorStore* stored)
       : cache_(cache),
         index_(index),
         planned_(cache.plan_.tensors[static_cast<std::size_t>(index)]),
@@ -22,65 +22,65 @@ class HostCache::Tensor final : public TensorStore {
 
   DType dtype() const override { return planned_.dtype; }
   const TensorLayout& layout() const override { return planned_.layout; }
-  std::int64_t unit_blocks() const override { return planned_.unit_blocks; }
+  std::int64_t io_chunk_blocks() const override { return planned_.io_chunk_blocks; }
 
-  void read(std::int64_t unit, std::int64_t slice, std::byte* data,
+  void read(std::int64_t io_chunk, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override {
-    HostItem item = this->item(unit, slice);
-    if (is_stored(unit)) {
-      item.read = [stored = stored_, unit, slice](std::byte* to, BlockCompletion came) {
-        stored->read(unit, slice, to, std::move(came));
+    HostItem item = this->item(io_chunk, slice);
+    if (is_stored(io_chunk)) {
+      item.read = [stored = stored_, io_chunk, slice](std::byte* to, BlockCompletion loaded) {
+        stored->read(io_chunk, slice, to, std::move(loaded));
       };
-      if (stored_->needs_settling(unit, slice)) {
-        item.settle = [stored = stored_, unit, slice](std::byte* rows) {
-          stored->settle(unit, slice, rows);
+      if (stored_->needs_decoding(io_chunk, slice)) {
+        item.verify_and_decode = [stored = stored_, io_chunk, slice](std::byte* rows) {
+          stored->verify_and_decode(io_chunk, slice, rows);
         };
       }
     }
-    cache_.transfers_.to_device(std::move(item), cache_.place(index_, unit, slice), data,
+    cache_.transfers_.to_device(std::move(item), cache_.place(index_, io_chunk, slice), data,
                                 std::move(done));
   }
-  void write(std::int64_t unit, std::int64_t slice, std::byte* data, std::int64_t,
+  void write(std::int64_t io_chunk, std::int64_t slice, std::byte* data, std::int64_t,
              BlockCompletion done) override {
-    HostItem item = this->item(unit, slice);
-    if (is_stored(unit)) {
-      item.write = [stored = stored_, unit, slice](std::byte* from, BlockCompletion went) {
-        stored->write(unit, slice, from, 0, std::move(went));
+    HostItem item = this->item(io_chunk, slice);
+    if (is_stored(io_chunk)) {
+      item.write = [stored = stored_, io_chunk, slice](std::byte* from, BlockCompletion went) {
+        stored->write(io_chunk, slice, from, 0, std::move(went));
       };
     }
-    cache_.transfers_.from_device(std::move(item), cache_.place(index_, unit, slice), data,
+    cache_.transfers_.from_device(std::move(item), cache_.place(index_, io_chunk, slice), data,
                                   std::move(done));
   }
-  bool needs_settling(std::int64_t, std::int64_t) const override { return false; }
-  void settle(std::int64_t, std::int64_t, std::byte*) const override {}
+  bool needs_decoding(std::int64_t, std::int64_t) const override { return false; }
+  void verify_and_decode(std::int64_t, std::int64_t, std::byte*) const override {}
 
  private:
-  HostItem item(std::int64_t unit, std::int64_t slice) const {
-    return {static_cast<std::size_t>(unit_payload(planned_, unit, slice)), {}, {}, {}};
+  HostItem item(std::int64_t io_chunk, std::int64_t slice) const {
+    return {static_cast<std::size_t>(io_chunk_payload(planned_, io_chunk, slice)), {}, {}, {}};
   }
-  bool is_stored(std::int64_t unit) const {
-    return unit * planned_.unit_blocks >= stored_from_block_;
+  bool is_stored(std::int64_t io_chunk) const {
+    return io_chunk * planned_.io_chunk_blocks >= stored_from_block_;
   }
 
-  HostCache& cache_;
+  HostStore& cache_;
   int index_;
   const PlannedTensor& planned_;
   std::int64_t stored_from_block_;
   TensorStore* stored_;
 };
 
-class HostCache::Edges final : public EdgeSource {
+class HostStore::Edges final : public EdgeSource {
  public:
-  Edges(HostCache& cache, BlockIo& io, const EdgeFile& file, Direction direction)
+  Edges(HostStore& cache, BlockIo& io, const EdgeFile& file, Direction direction)
       : cache_(cache), stored_(io, file) {
-    for (const EdgePiece& piece : cache.plan_.host->edge_pieces) {
-      if (piece.direction != direction) continue;
-      OOC_CHECK(states_.empty() && piece.first_chunk <= piece.end_chunk);
-      first_chunk_ = piece.first_chunk;
-      states_.resize(static_cast<std::size_t>(piece.end_chunk - piece.first_chunk),
+    for (const EdgeRange& range : cache.plan_.host->edge_ranges) {
+      if (range.direction != direction) continue;
+      OOC_CHECK(states_.empty() && range.first_chunk <= range.end_chunk);
+      first_chunk_ = range.first_chunk;
+      states_.resize(static_cast<std::size_t>(range.end_chunk - range.first_chunk),
                      Residency::State::kAbsent);
-      std::byte* data = cache.arena_->data() + piece.memory.offset;
-      for (std::int64_t chunk = piece.first_chunk; chunk < piece.end_chunk; ++chunk) {
+      std::byte* data = cache.arena_->data() + range.memory.offset;
+      for (std::int64_t chunk = range.first_chunk; chunk < range.end_chunk; ++chunk) {
         places_.push_back(data);
         data += io_aligned(bytes(chunk));
       }
@@ -91,11 +91,11 @@ class HostCache::Edges final : public EdgeSource {
   void read(std::int64_t chunk, std::byte* data, BlockCompletion done) override {
     HostItem item;
     item.bytes = bytes(chunk);
-    item.read = [this, chunk](std::byte* to, BlockCompletion came) {
-      stored_.read(chunk, to, std::move(came));
+    item.read = [this, chunk](std::byte* to, BlockCompletion loaded) {
+      stored_.read(chunk, to, std::move(loaded));
     };
     if (file().file().needs_verify(static_cast<std::uint64_t>(chunk))) {
-      item.settle = [this, chunk, size = item.bytes](std::byte* read) {
+      item.verify_and_decode = [this, chunk, size = item.bytes](std::byte* read) {
         stored_.tiles(chunk, {read, size});
       };
     }
@@ -116,7 +116,7 @@ class HostCache::Edges final : public EdgeSource {
     return {places_[at], &states_[at]};
   }
 
-  HostCache& cache_;
+  HostStore& cache_;
   FileEdges stored_;
   std::int64_t first_chunk_ = 0;
   std::vector<std::byte*> places_;  // from first_chunk_ on, as the states
@@ -133,10 +133,10 @@ std::int64_t slot_bytes(const HostTier& host) {
 
 }  // namespace
 
-HostCache::HostCache(Backend& backend, Driver& driver, const Plan& plan)
+HostStore::HostStore(Backend& backend, Driver& driver, const Plan& plan)
     : plan_(plan),
       arena_(make_host_buffer(static_cast<std::size_t>(plan.host->arena_bytes), "--host-memory")),
-      residency_(plan, plan.host->pieces, arena_->data()),
+      residency_(plan, plan.host->ranges, arena_->data()),
       staging_(arena_->data() + plan.host->staging.offset, plan.host->staging_slots,
                slot_bytes(*plan.host)),
       link_(backend),
@@ -144,42 +144,42 @@ HostCache::HostCache(Backend& backend, Driver& driver, const Plan& plan)
   OOC_CHECK(plan.host->stored_from_block.size() == plan.tensors.size());
 }
 
-std::unique_ptr<TensorStore> HostCache::tensor(int index, TensorStore* stored) {
+std::unique_ptr<TensorStore> HostStore::tensor(int index, TensorStore* stored) {
   return std::make_unique<Tensor>(*this, index, stored);
 }
 
-std::unique_ptr<EdgeSource> HostCache::edges(BlockIo& io, const EdgeFile& file,
+std::unique_ptr<EdgeSource> HostStore::edges(BlockIo& io, const EdgeFile& file,
                                              Direction direction) {
   return std::make_unique<Edges>(*this, io, file, direction);
 }
 
-void HostCache::begin_pass(int pass) {
+void HostStore::begin_pass(int pass) {
   pass_ = pass;
   residency_.begin_pass(pass);
 }
 
-void HostCache::forget() {
+void HostStore::reset() {
   OOC_CHECK(staging_.idle());
-  residency_.forget();
+  residency_.reset();
 }
 
-HostPlace HostCache::place(int tensor, std::int64_t unit, std::int64_t slice) {
+HostPlace HostStore::place(int tensor, std::int64_t io_chunk, std::int64_t slice) {
   const PlannedTensor& planned = plan_.tensors[static_cast<std::size_t>(tensor)];
-  const std::int64_t block = unit * planned.unit_blocks;
-  const int piece = residency_.find(tensor, block, pass_);
-  if (piece < 0) return {};
-  return {residency_.place(piece).at(planned, block * planned.layout.block_rows, slice),
-          &residency_.state_at(piece, unit, slice)};
+  const std::int64_t block = io_chunk * planned.io_chunk_blocks;
+  const int range = residency_.find(tensor, block, pass_);
+  if (range < 0) return {};
+  return {residency_.place(range).at(planned, block * planned.layout.block_rows, slice),
+          &residency_.state_at(range, io_chunk, slice)};
 }
 
-RowsPlace HostCache::find(int tensor, std::int64_t unit, int pass) {
+RowsPlace HostStore::find(int tensor, std::int64_t io_chunk, int pass) {
   const PlannedTensor& planned = plan_.tensors[static_cast<std::size_t>(tensor)];
-  const int piece = residency_.find(tensor, unit * planned.unit_blocks, pass);
-  if (piece < 0) return {};
+  const int range = residency_.find(tensor, io_chunk * planned.io_chunk_blocks, pass);
+  if (range < 0) return {};
   for (std::int64_t slice = 0; slice < planned.layout.slice_count(); ++slice) {
-    if (residency_.state(piece, unit, slice) != Residency::State::kThere) return {};
+    if (residency_.state(range, io_chunk, slice) != Residency::State::kThere) return {};
   }
-  return residency_.place(piece);
+  return residency_.place(range);
 }
 
 }  // namespace ooc

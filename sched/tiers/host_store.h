@@ -17,10 +17,10 @@
 namespace ooc {
 
 // begin_pass(), forget() and find() by the driving thread, while nothing is under way.
-class HostCache {
+class HostStore {
  public:
   // A plan with a HostTier; all of it outlives the cache.
-  HostCache(Backend& backend, Driver& driver, const Plan& plan);
+  HostStore(Backend& backend, Driver& driver, const Plan& plan);
 
   // What to read a tensor's rows from and to write them to, with memory of the device. What comes
   // from storage has been verified. `stored` (null: the plan stores none of it) and the cache
@@ -30,10 +30,10 @@ class HostCache {
   std::unique_ptr<EdgeSource> edges(BlockIo& io, const EdgeFile& file, Direction direction);
 
   void begin_pass(int pass);
-  void forget();
-  // Rows of a unit that are in host memory behind this pass, in all slices; without data: not all
-  // are.
-  RowsPlace find(int tensor, std::int64_t unit, int pass);
+  void reset();
+  // Rows of an I/O chunk that are in host memory after this pass, in all slices; without data: not
+  // all are.
+  RowsPlace find(int tensor, std::int64_t io_chunk, int pass);
 
   // From storage and to it, unpadded, since the last call.
   std::int64_t take_bytes_read() { return transfers_.take_bytes_read(); }
@@ -44,7 +44,7 @@ class HostCache {
  private:
   class Tensor;
   class Edges;
-  HostPlace place(int tensor, std::int64_t unit, std::int64_t slice);
+  HostPlace place(int tensor, std::int64_t io_chunk, std::int64_t slice);
 
   const Plan& plan_;
   std::unique_ptr<DeviceBuffer> arena_;

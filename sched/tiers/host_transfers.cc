@@ -36,7 +36,7 @@ void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* 
     link_.copy(device, place.data, item.bytes, CopyKind::kHostToDevice, std::move(done));
   } else if (found == Residency::State::kAbsent) {
     load(item, place.data,
-         [this, place](std::exception_ptr error) { settle(place, std::move(error)); });
+         [this, place](std::exception_ptr error) { verify_and_decode(place, std::move(error)); });
   }
 }
 
@@ -66,7 +66,7 @@ void HostTransfers::from_device(HostItem item, const HostPlace& place, const std
   }
   link_.copy(place.data, device, bytes, CopyKind::kDeviceToHost,
              [this, item = std::move(item), place, done](std::exception_ptr error) {
-               settle(place, error);
+               verify_and_decode(place, error);
                if (error || !item.write) return done(std::move(error));
                store(item, place.data, done);
              });
@@ -75,22 +75,22 @@ void HostTransfers::from_device(HostItem item, const HostPlace& place, const std
 void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion then) {
   OOC_CHECK(item.read);
   bytes_read_ += static_cast<std::int64_t>(item.bytes);
-  if (!item.settle) return item.read(data, std::move(then));
-  item.read(data,
-            [this, settle = item.settle, data, then = std::move(then)](std::exception_ptr error) {
-              if (error) return then(std::move(error));
-              driver_.run(
-                  [settle, data, then] {
-                    std::exception_ptr wrong;
-                    try {
-                      settle(data);
-                    } catch (...) {
-                      wrong = std::current_exception();
-                    }
-                    then(std::move(wrong));
-                  },
-                  {}, Turn::kNext);
-            });
+  if (!item.verify_and_decode) return item.read(data, std::move(then));
+  item.read(data, [this, verify_and_decode = item.verify_and_decode, data,
+                   then = std::move(then)](std::exception_ptr error) {
+    if (error) return then(std::move(error));
+    driver_.run(
+        [verify_and_decode, data, then] {
+          std::exception_ptr wrong;
+          try {
+            verify_and_decode(data);
+          } catch (...) {
+            wrong = std::current_exception();
+          }
+          then(std::move(wrong));
+        },
+        {}, Turn::kNext);
+  });
 }
 
 void HostTransfers::store(const HostItem& item, std::byte* data, BlockCompletion then) {
@@ -99,7 +99,7 @@ void HostTransfers::store(const HostItem& item, std::byte* data, BlockCompletion
 }
 
 // What came to its place is handed on to those who wait for it.
-void HostTransfers::settle(const HostPlace& place, std::exception_ptr error) {
+void HostTransfers::verify_and_decode(const HostPlace& place, std::exception_ptr error) {
   std::vector<Waiting> waiting;
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// Items on their way between a device and storage, through the host's memory: units of tensors and
-// edge chunks alike. An item has a place of its own there, where it stays, or takes a slot.
+// Items on their way between a device and storage, through the host's memory: I/O chunks of tensors
+// and edge chunks alike. An item has a place of its own there, where it stays, or takes a slot.
 //
 //   to the device: storage -> host memory -> settled, by a worker -> device
 //   from it:       device -> host memory -> storage, where the plan stores it
@@ -25,7 +25,7 @@ struct HostItem {
   // Submit the transfer between `data` and storage; empty: the item isn't there.
   std::function<void(std::byte*data, BlockCompletion done)> read, write;
   // Goes over what was read, on a worker; empty: needless. DataError.
-  std::function<void(std::byte* data)> settle;
+  std::function<void(std::byte* data)> verify_and_decode;
 };
 
 // Where an item stays in the host's memory, and whether it is there; without data: nowhere.
@@ -61,7 +61,7 @@ class HostTransfers {
   };
   void load(const HostItem& item, std::byte* data, BlockCompletion then);
   void store(const HostItem& item, std::byte* data, BlockCompletion then);
-  void settle(const HostPlace& place, std::exception_ptr error);
+  void verify_and_decode(const HostPlace& place, std::exception_ptr error);
 
   Driver& driver_;
   Link& link_;

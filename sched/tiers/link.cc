@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "storage/base/prompt_thread.h"
+#include "storage/base/wakeup_latency.h"
 
 namespace ooc {
 
@@ -35,7 +35,7 @@ void Link::copy(void* to, const void* from, std::size_t bytes, CopyKind kind,
 }
 
 void Link::serve() {
-  be_prompt();
+  reduce_wakeup_latency();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !copies_.empty(); });

@@ -4,43 +4,44 @@
 
 namespace ooc {
 
-Residency::Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena)
+Residency::Residency(const Plan& plan, const std::vector<ResidentRange>& ranges, std::byte* arena)
     : plan_(plan),
-      all_(pieces),
+      all_(ranges),
       arena_(arena),
       pass_count_(pass_count(plan)),
-      pieces_(plan.tensors.size()),
-      states_(pieces.size()) {
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const Piece& piece = pieces[i];
-    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
-    pieces_[static_cast<std::size_t>(piece.tensor)].push_back(static_cast<int>(i));
-    const std::int64_t units = ceil_div(piece.end_block - piece.first_block, tensor.unit_blocks);
-    states_[i].resize(static_cast<std::size_t>(units * tensor.layout.slice_count()),
+      ranges_(plan.tensors.size()),
+      states_(ranges.size()) {
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const ResidentRange& range = ranges[i];
+    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(range.tensor)];
+    ranges_[static_cast<std::size_t>(range.tensor)].push_back(static_cast<int>(i));
+    const std::int64_t io_chunks =
+        ceil_div(range.end_block - range.first_block, tensor.io_chunk_blocks);
+    states_[i].resize(static_cast<std::size_t>(io_chunks * tensor.layout.slice_count()),
                       State::kAbsent);
   }
 }
 
-std::size_t Residency::state_index(int piece, std::int64_t unit, std::int64_t slice) const {
-  const Piece& place = all_[index(piece)];
+std::size_t Residency::state_index(int range, std::int64_t io_chunk, std::int64_t slice) const {
+  const ResidentRange& place = all_[index(range)];
   const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(place.tensor)];
-  const std::int64_t at = unit - place.first_block / tensor.unit_blocks;
+  const std::int64_t at = io_chunk - place.first_block / tensor.io_chunk_blocks;
   return static_cast<std::size_t>(at * tensor.layout.slice_count() + slice);
 }
 
-bool Residency::is_permanent(const Piece& piece) const {
-  return (piece.last_pass + 1) % pass_count_ == piece.first_pass % pass_count_;
+bool Residency::is_permanent(const ResidentRange& range) const {
+  return (range.last_pass + 1) % pass_count_ == range.first_pass % pass_count_;
 }
 
-void Residency::clear(int piece) {
-  std::vector<State>& states = states_[index(piece)];
-  const Piece& place = all_[index(piece)];
+void Residency::clear(int range) {
+  std::vector<State>& states = states_[index(range)];
+  const ResidentRange& place = all_[index(range)];
   const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(place.tensor)];
   const std::int64_t slices = tensor.layout.slice_count();
-  const std::int64_t first_unit = place.first_block / tensor.unit_blocks;
+  const std::int64_t first_io_chunk = place.first_block / tensor.io_chunk_blocks;
   for (std::size_t i = 0; cleared_ && i < states.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    if (states[i] == State::kThere) cleared_(place, first_unit + at / slices, at % slices);
+    if (states[i] == State::kThere) cleared_(place, first_io_chunk + at / slices, at % slices);
   }
   std::fill(states.begin(), states.end(), State::kAbsent);
 }
@@ -51,13 +52,13 @@ void Residency::clear_all() {
 
 void Residency::begin_pass(int pass) {
   for (std::size_t i = 0; i < all_.size(); ++i) {
-    const Piece& piece = all_[i];
-    if (is_permanent(piece)) continue;
-    if (piece.first_pass == pass || !is_alive(piece, pass)) clear(static_cast<int>(i));
+    const ResidentRange& range = all_[i];
+    if (is_permanent(range)) continue;
+    if (range.first_pass == pass || !is_alive(range, pass)) clear(static_cast<int>(i));
   }
 }
 
-void Residency::forget() {
+void Residency::reset() {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const bool input = plan_.tensors[static_cast<std::size_t>(all_[i].tensor)].input;
     if (!input) clear(static_cast<int>(i));
@@ -68,15 +69,15 @@ void Residency::forget() {
 }
 
 int Residency::find(int tensor, std::int64_t block, int pass) const {
-  for (const int i : pieces_[static_cast<std::size_t>(tensor)]) {
-    const Piece& piece = all_[index(i)];
-    if (piece.first_block <= block && block < piece.end_block && is_alive(piece, pass)) return i;
+  for (const int i : ranges_[static_cast<std::size_t>(tensor)]) {
+    const ResidentRange& range = all_[index(i)];
+    if (range.first_block <= block && block < range.end_block && is_alive(range, pass)) return i;
   }
   return -1;
 }
 
-RowsPlace Residency::place(int piece) const {
-  const Piece& place = all_[index(piece)];
+RowsPlace Residency::place(int range) const {
+  const ResidentRange& place = all_[index(range)];
   return {arena_ + place.memory.offset, place.first_block, place.end_block, 0};
 }
 

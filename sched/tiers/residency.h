@@ -1,4 +1,4 @@
-// Pieces in an arena, the device's or the host's: which rows are there, and where.
+// Ranges in an arena, the device's or the host's: which rows are there, and where.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ struct RowsPlace {
   std::byte* at(const PlannedTensor& tensor, std::int64_t row, std::int64_t slice) const {
     return data + row_offset(tensor, first_block, end_block, first_slice, row, slice);
   }
-  // What a unit's slice takes: its rows lie beside each other.
-  std::span<std::byte> unit(const PlannedTensor& tensor, std::int64_t index,
-                            std::int64_t slice) const {
-    const std::int64_t row = index * tensor.unit_blocks * tensor.layout.block_rows;
-    return {at(tensor, row, slice), static_cast<std::size_t>(unit_bytes(tensor, index, slice))};
+  // What an I/O chunk's slice takes: its rows lie beside each other.
+  std::span<std::byte> io_chunk(const PlannedTensor& tensor, std::int64_t index,
+                                std::int64_t slice) const {
+    const std::int64_t row = index * tensor.io_chunk_blocks * tensor.layout.block_rows;
+    return {at(tensor, row, slice), static_cast<std::size_t>(io_chunk_bytes(tensor, index, slice))};
   }
 };
 
@@ -35,47 +35,49 @@ class Residency {
  public:
   enum class State : std::uint8_t { kAbsent, kComing, kThere };
 
-  // `pieces`: the plan's, or those of its HostTier. All of it outlives this.
-  Residency(const Plan& plan, const std::vector<Piece>& pieces, std::byte* arena);
+  // `ranges`: the plan's, or those of its HostTier. All of it outlives this.
+  Residency(const Plan& plan, const std::vector<ResidentRange>& ranges, std::byte* arena);
   // Whether nobody else ever has its memory.
-  bool is_permanent(const Piece& piece) const;
-  // Called with what a piece held and holds no more, unit by unit and slice by slice.
-  using Cleared = std::function<void(const Piece& piece, std::int64_t unit, std::int64_t slice)>;
+  bool is_permanent(const ResidentRange& range) const;
+  // Called with what a resident range held and holds no more, I/O chunk by I/O chunk and slice by
+  // slice.
+  using Cleared =
+      std::function<void(const ResidentRange& range, std::int64_t io_chunk, std::int64_t slice)>;
   void on_cleared(Cleared cleared) { cleared_ = std::move(cleared); }
-  // No piece holds anything any more.
+  // No range holds anything any more.
   void clear_all();
 
-  // Pieces that don't live in this pass (counted over all sections), and those that begin with it,
+  // Ranges that don't live in this pass (counted over all sections), and those that begin with it,
   // hold nothing any more. Rows may still be leaving them: that asks for no states, find() alone.
   void begin_pass(int pass);
-  // Behind an epoch that was given up: rows that a pass made, or that were coming, are gone.
-  void forget();
+  // After an epoch that was given up: rows that a pass made, or that were coming, are gone.
+  void reset();
 
-  // The piece that holds a block in a pass; -1: none does.
+  // The range that holds a block in a pass; -1: none does.
   int find(int tensor, std::int64_t block, int pass) const;
-  RowsPlace place(int piece) const;
-  State state(int piece, std::int64_t unit, std::int64_t slice) const {
-    return states_[index(piece)][state_index(piece, unit, slice)];
+  RowsPlace place(int range) const;
+  State state(int range, std::int64_t io_chunk, std::int64_t slice) const {
+    return states_[index(range)][state_index(range, io_chunk, slice)];
   }
-  void set(int piece, std::int64_t unit, std::int64_t slice, State state) {
-    states_[index(piece)][state_index(piece, unit, slice)] = state;
+  void set(int range, std::int64_t io_chunk, std::int64_t slice, State state) {
+    states_[index(range)][state_index(range, io_chunk, slice)] = state;
   }
   // Where the state is kept.
-  State& state_at(int piece, std::int64_t unit, std::int64_t slice) {
-    return states_[index(piece)][state_index(piece, unit, slice)];
+  State& state_at(int range, std::int64_t io_chunk, std::int64_t slice) {
+    return states_[index(range)][state_index(range, io_chunk, slice)];
   }
 
  private:
-  static std::size_t index(int piece) { return static_cast<std::size_t>(piece); }
-  std::size_t state_index(int piece, std::int64_t unit, std::int64_t slice) const;
-  void clear(int piece);
+  static std::size_t index(int range) { return static_cast<std::size_t>(range); }
+  std::size_t state_index(int range, std::int64_t io_chunk, std::int64_t slice) const;
+  void clear(int range);
 
   const Plan& plan_;
-  const std::vector<Piece>& all_;
+  const std::vector<ResidentRange>& all_;
   std::byte* arena_;
   int pass_count_;
-  std::vector<std::vector<int>> pieces_;    // by tensor
-  std::vector<std::vector<State>> states_;  // by piece
+  std::vector<std::vector<int>> ranges_;    // by tensor
+  std::vector<std::vector<State>> states_;  // by range
   Cleared cleared_;
 };
 

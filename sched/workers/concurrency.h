@@ -23,7 +23,7 @@ inline std::int64_t steps_ahead(std::int64_t workers, std::int64_t tasks) {
 
 // Partials that are alive at once at most, the result among them, when leaves are begun in order,
 // not more than `workers` are under way at a time, and none is begun so many leaves (`window`)
-// behind one that is.
+// after one that is.
 std::int64_t most_partials(std::int64_t leaves, std::int64_t workers, std::int64_t window);
 
 }  // namespace ooc

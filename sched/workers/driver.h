@@ -24,7 +24,7 @@
 namespace ooc {
 
 enum class WaitCause { kReads, kWrites, kWorkers };
-// Of a task: behind those that were given before it, or before those that wait.
+// Of a task: after those that were given before it, or before those that wait.
 enum class Turn { kInOrder, kNext };
 
 class Driver {
@@ -78,7 +78,7 @@ class Driver {
 
   void run_next();
   bool should_wake() const;
-  // What `then` holds is given back before the count goes down: behind drain() nothing is left.
+  // What `then` holds is given back before the count goes down: after drain() nothing is left.
   void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,
               std::function<void()>& then);
 

@@ -19,7 +19,7 @@ constexpr std::int64_t kBatchElements = 1 << 20;
 enum class RowLabels { kNone, kSome, kWrong };
 
 RowLabels judge_classes(const std::uint8_t* row, std::int64_t classes) {
-  const auto is = [&](auto holds) { return std::all_of(row, row + classes, holds); };
+  const auto is = [&](auto predicate) { return std::all_of(row, row + classes, predicate); };
   if (is([](std::uint8_t label) { return label <= 1; })) return RowLabels::kSome;
   const bool none = is([](std::uint8_t label) { return label == kUnlabelled; });
   return none ? RowLabels::kNone : RowLabels::kWrong;

@@ -52,7 +52,7 @@ class SortedRuns {
   void read(std::uint64_t first, std::uint64_t last, Records& out) const;
 
  private:
-  // Sorted keys from `offset` on, their data behind them, both at multiples of kChunkAlignment.
+  // Sorted keys from `offset` on, their data after them, both at multiples of kChunkAlignment.
   struct Run {
     std::uint64_t number = 0;
     std::uint64_t offset = 0;

@@ -51,7 +51,7 @@ class ChunkFileWriter {
  public:
   // With `chunk_bytes` (one entry a chunk) the chunks' places are fixed at once and append() may
   // fill them in any order, different chunks from different threads; without, write_next() puts one
-  // chunk behind the other, from one thread.
+  // chunk after the other, from one thread.
   ChunkFileWriter(FileSystem& files, std::string path, const ChunkFileShape& shape,
                   std::span<const std::uint64_t> chunk_bytes = {});
   ~ChunkFileWriter();

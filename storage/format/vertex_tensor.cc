@@ -80,33 +80,32 @@ VertexTensorWriter::~VertexTensorWriter() = default;
 void VertexTensorWriter::append_rows(const void* data, std::int64_t row_count) {
   OOC_CHECK(next_row_ + row_count <= layout_.rows);
   const std::int64_t chunk_rows = layout_.block_rows * blocks_per_chunk_;
-  std::vector<Piece> pieces;  // of different chunks
+  std::vector<RowRun> runs;  // of different chunks
   for (std::int64_t row = next_row_; row < next_row_ + row_count;) {
     const std::int64_t count =
         std::min(next_row_ + row_count, (row / chunk_rows + 1) * chunk_rows) - row;
     for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
-      pieces.push_back({row, count, slice});
+      runs.push_back({row, count, slice});
     }
     row += count;
   }
   const auto row_size = static_cast<std::size_t>(layout_.cols) * element_bytes_;
-  tbb::parallel_for(std::size_t{0}, pieces.size(), [&](std::size_t i) {
-    const auto row = static_cast<std::size_t>(pieces[i].begin - next_row_);
-    append_piece(pieces[i], static_cast<const std::byte*>(data) + row * row_size);
+  tbb::parallel_for(std::size_t{0}, runs.size(), [&](std::size_t i) {
+    const auto row = static_cast<std::size_t>(runs[i].begin - next_row_);
+    append_run(runs[i], static_cast<const std::byte*>(data) + row * row_size);
   });
   next_row_ += row_count;
 }
 
-void VertexTensorWriter::append_piece(const Piece& piece, const std::byte* rows) {
+void VertexTensorWriter::append_run(const RowRun& run, const std::byte* rows) {
   const std::int64_t chunk_rows = layout_.block_rows * blocks_per_chunk_;
   const std::int64_t chunks_per_slice = ceil_div(layout_.rows, chunk_rows);
   const auto in_row_bytes = static_cast<std::size_t>(layout_.cols) * element_bytes_;
-  const auto copy_bytes =
-      static_cast<std::size_t>(layout_.slice_cols(piece.slice)) * element_bytes_;
+  const auto copy_bytes = static_cast<std::size_t>(layout_.slice_cols(run.slice)) * element_bytes_;
   const auto out_row_bytes =
-      static_cast<std::size_t>(layout_.slice_stride(piece.slice)) * element_bytes_;
-  const auto column = static_cast<std::size_t>(piece.slice * kSliceWidth) * element_bytes_;
-  const auto count = static_cast<std::size_t>(piece.count);
+      static_cast<std::size_t>(layout_.slice_stride(run.slice)) * element_bytes_;
+  const auto column = static_cast<std::size_t>(run.slice * kSliceWidth) * element_bytes_;
+  const auto count = static_cast<std::size_t>(run.count);
   AlignedVector<std::byte>& slice_rows = slice_rows_->of_threads.local();
   slice_rows.resize(out_row_bytes * count);
   if (out_row_bytes > copy_bytes) std::fill(slice_rows.begin(), slice_rows.end(), std::byte{0});
@@ -114,9 +113,8 @@ void VertexTensorWriter::append_piece(const Piece& piece, const std::byte* rows)
     std::memcpy(slice_rows.data() + row * out_row_bytes, rows + row * in_row_bytes + column,
                 copy_bytes);
   }
-  file_.append(
-      static_cast<std::uint64_t>(piece.slice * chunks_per_slice + piece.begin / chunk_rows),
-      slice_rows, static_cast<std::uint64_t>(piece.count));
+  file_.append(static_cast<std::uint64_t>(run.slice * chunks_per_slice + run.begin / chunk_rows),
+               slice_rows, static_cast<std::uint64_t>(run.count));
 }
 
 ChunkFileInfo VertexTensorWriter::finish() {

@@ -25,12 +25,12 @@ class VertexTensorWriter {
   ChunkFileInfo finish();  // every row must be there
 
  private:
-  struct Piece {
+  struct RowRun {
     std::int64_t begin;  // row, within one chunk's rows
     std::int64_t count;
     std::int64_t slice;
   };
-  void append_piece(const Piece& piece, const std::byte* rows);
+  void append_run(const RowRun& run, const std::byte* rows);
 
   TensorLayout layout_;
   std::size_t element_bytes_;

@@ -1,5 +1,5 @@
 // Rows without their zeros, bit by bit what they were. What passes make is often mostly zeros
-// (ReLU, dropout, and the gradients behind them), and storage is slower than packing.
+// (ReLU, dropout, and the gradients after them), and storage is slower than packing.
 #pragma once
 
 #include <cstddef>

@@ -66,7 +66,7 @@ struct BlockRequest {
   // Multiple of kIoAlignment, with room for io_aligned(bytes); it must live until the completion.
   std::byte* data = nullptr;
   // Wanted; any number above 0, so an unaligned end of a file is read in place. What lies in the
-  // buffer behind them, up to io_aligned(bytes), is unspecified after a read and written by a
+  // buffer after them, up to io_aligned(bytes), is unspecified after a read and written by a
   // write.
   std::size_t bytes = 0;
   BlockCompletion done;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "storage/base/errors.h"
-#include "storage/base/prompt_thread.h"
+#include "storage/base/wakeup_latency.h"
 #include "storage/io/block_io_kinds.h"
 #include "storage/io/block_transfer.h"
 #include "storage/io/bytes_at_once.h"
@@ -114,7 +114,7 @@ class UringBlockIo final : public BlockIo {
   }
 
   void run() {
-    be_prompt();
+    reduce_wakeup_latency();
     // io_uring_enable_rings(), which liburing 2.3 declares but doesn't export.
     OOC_CHECK(io_uring_register(static_cast<unsigned>(ring_->get()->ring_fd),
                                 IORING_REGISTER_ENABLE_RINGS, nullptr, 0) == 0);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "storage/base/errors.h"
-#include "storage/base/prompt_thread.h"
+#include "storage/base/wakeup_latency.h"
 #include "storage/io/file.h"
 
 namespace ooc {
@@ -84,7 +84,7 @@ void TransferThreads::push(BlockRequest request) {
 }
 
 void TransferThreads::serve(Queue& queue) {
-  be_prompt();
+  reduce_wakeup_latency();
   std::unique_lock lock(mutex_);
   while (true) {
     queue.changed.wait(lock, [&] { return stopping_ || !queue.requests.empty(); });

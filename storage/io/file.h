@@ -42,7 +42,7 @@ class WritableFile {
   virtual const std::string& path() const = 0;
   // Writes all of `data`, extending the file where needed; bytes never written read as zero.
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> data) = 0;
-  // Cuts off what lies behind the first `bytes`.
+  // Cuts off what lies after the first `bytes`.
   virtual void truncate(std::uint64_t bytes) = 0;
   // Makes everything written so far durable.
   virtual void sync() = 0;

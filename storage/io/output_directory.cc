@@ -43,7 +43,7 @@ void OutputDirectory::take() {
   files_.create_directories(partial_);
 }
 
-// A writer that died right behind its last rename left the lock file alone.
+// A writer that died right after its last rename left the lock file alone.
 void OutputDirectory::remove_stale_lock() {
   if (!files_.exists(lock_path_) || files_.exists(partial_)) return;
   if (const auto lock = files_.lock(lock_path_)) files_.remove_all(lock_path_);

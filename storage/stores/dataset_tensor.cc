@@ -8,7 +8,7 @@ namespace ooc {
 
 DatasetTensor::DatasetTensor(BlockIo& io, const VertexTensorFile& file)
     : file_(file),
-      unit_blocks_(vertex_blocks_per_chunk(file.layout(), file.dtype())),
+      io_chunk_blocks_(vertex_blocks_per_chunk(file.layout(), file.dtype())),
       chunks_(io, file.file()),
       mapped_(is_dense() ? chunks_.mapped(0) : nullptr) {}
 
@@ -22,29 +22,31 @@ bool DatasetTensor::is_dense() const {
   return count > 0;
 }
 
-void DatasetTensor::release(std::int64_t unit, std::int64_t slice) const {
-  chunks_.release(chunk(unit, slice));
+void DatasetTensor::release(std::int64_t io_chunk, std::int64_t slice) const {
+  chunks_.release(chunk(io_chunk, slice));
 }
 
-std::uint64_t DatasetTensor::chunk(std::int64_t unit, std::int64_t slice) const {
-  return static_cast<std::uint64_t>(vertex_chunk_of(layout(), dtype(), unit * unit_blocks_, slice));
+std::uint64_t DatasetTensor::chunk(std::int64_t io_chunk, std::int64_t slice) const {
+  return static_cast<std::uint64_t>(
+      vertex_chunk_of(layout(), dtype(), io_chunk * io_chunk_blocks_, slice));
 }
 
-void DatasetTensor::read(std::int64_t unit, std::int64_t slice, std::byte* data,
+void DatasetTensor::read(std::int64_t io_chunk, std::int64_t slice, std::byte* data,
                          BlockCompletion done) const {
-  chunks_.read(chunk(unit, slice), data, std::move(done));
+  chunks_.read(chunk(io_chunk, slice), data, std::move(done));
 }
 
 void DatasetTensor::write(std::int64_t, std::int64_t, std::byte*, std::int64_t, BlockCompletion) {
   OOC_CHECK(!"a dataset is never written");
 }
 
-bool DatasetTensor::needs_settling(std::int64_t unit, std::int64_t slice) const {
-  return file_.file().needs_verify(chunk(unit, slice));
+bool DatasetTensor::needs_decoding(std::int64_t io_chunk, std::int64_t slice) const {
+  return file_.file().needs_verify(chunk(io_chunk, slice));
 }
 
-void DatasetTensor::settle(std::int64_t unit, std::int64_t slice, std::byte* data) const {
-  const std::uint64_t index = chunk(unit, slice);
+void DatasetTensor::verify_and_decode(std::int64_t io_chunk, std::int64_t slice,
+                                      std::byte* data) const {
+  const std::uint64_t index = chunk(io_chunk, slice);
   chunks_.payload(index, data);
 }
 

@@ -15,24 +15,24 @@ class DatasetTensor final : public TensorStore {
 
   DType dtype() const override { return file_.dtype(); }
   const TensorLayout& layout() const override { return file_.layout(); }
-  std::int64_t unit_blocks() const override { return unit_blocks_; }
+  std::int64_t io_chunk_blocks() const override { return io_chunk_blocks_; }
   std::byte* mapped() const override { return mapped_; }
-  void release(std::int64_t unit, std::int64_t slice) const override;
-  void read(std::int64_t unit, std::int64_t slice, std::byte* data,
+  void release(std::int64_t io_chunk, std::int64_t slice) const override;
+  void read(std::int64_t io_chunk, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override;
   // A programmer's mistake.
-  void write(std::int64_t unit, std::int64_t slice, std::byte* data, std::int64_t zeros,
+  void write(std::int64_t io_chunk, std::int64_t slice, std::byte* data, std::int64_t zeros,
              BlockCompletion done) override;
-  bool needs_settling(std::int64_t unit, std::int64_t slice) const override;
-  void settle(std::int64_t unit, std::int64_t slice, std::byte* data) const override;
+  bool needs_decoding(std::int64_t io_chunk, std::int64_t slice) const override;
+  void verify_and_decode(std::int64_t io_chunk, std::int64_t slice, std::byte* data) const override;
 
  private:
-  std::uint64_t chunk(std::int64_t unit, std::int64_t slice) const;
+  std::uint64_t chunk(std::int64_t io_chunk, std::int64_t slice) const;
   // Whether chunks follow each other as the format's writer puts them.
   bool is_dense() const;
 
   const VertexTensorFile& file_;
-  std::int64_t unit_blocks_;
+  std::int64_t io_chunk_blocks_;
   DirectChunkReader chunks_;
   std::byte* mapped_;
 };

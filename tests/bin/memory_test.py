@@ -251,7 +251,7 @@ class MemoryTest(ProgramTest):
         before, text = self.plan(*budget).split("Every epoch:")
         self.assertRegex(before, rf"all of it moves {size}; .* no plan moves less than {size}")
         self.assertNotIn("epoch", before.split("first epoch:")[-1])
-        self.assertIn("what an epoch behind the first does, strategy lp", text)
+        self.assertIn("what an epoch after the first does, strategy lp", text)
         passes = [line for line in text.splitlines() if re.match(r" +\d+ \S", line)]
         planned = [p for section in epoch["sections"] for p in section["passes"]]
         self.assertEqual(len(passes), len(planned))

@@ -18,7 +18,7 @@ inline constexpr std::int64_t kRowOffset = 5;
 
 struct RunOptions {
   Attributes attributes = {};
-  RunState run = {};
+  StepSeed run = {};
   std::int64_t row_offset = kRowOffset;
 };
 

@@ -155,8 +155,8 @@ ssize_t FaultyBlockIo::delay(const BlockTransfer& transfer) {
   std::this_thread::sleep_for(faults.write_takes);
   if (faults.writes_wait_for_read > 0) {
     std::unique_lock lock(mutex_);
-    const auto came = [this] { return reads > reads_before_write_; };
-    if (!changed_.wait_for(lock, std::chrono::seconds(10), came)) waited_in_vain = true;
+    const auto has_read = [this] { return reads > reads_before_write_; };
+    if (!changed_.wait_for(lock, std::chrono::seconds(10), has_read)) waited_in_vain = true;
   }
   BlockWait wait;
   base_.submit({transfer.request().kind, transfer.request().file, transfer.offset(),

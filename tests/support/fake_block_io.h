@@ -54,7 +54,7 @@ struct BlockFaults {
   bool torn_write = false;  // the first failing write leaves half of its bytes
   int write_error = ENOSPC;
   std::chrono::microseconds write_takes{0};  // writes are done one after the other, each so long
-  // The first so many writes are done when a read has been submitted behind the last of them.
+  // The first so many writes are done when a read has been submitted after the last of them.
   std::int64_t writes_wait_for_read = 0;
   std::string of = {};  // only files in whose path this is count and fail
 };

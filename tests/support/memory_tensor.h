@@ -31,10 +31,10 @@ class MemoryTensor final : public AnyMemoryTensor {
 
   TensorStore& store(BlockIo& io) override {
     store_ = std::make_unique<ScratchTensor>(io, "/", dtype(), layout_);
-    const std::int64_t unit_rows = store_->unit_blocks() * layout_.block_rows;
-    for (std::int64_t first = 0; first < layout_.rows; first += unit_rows) {
+    const std::int64_t io_chunk_rows = store_->io_chunk_blocks() * layout_.block_rows;
+    for (std::int64_t first = 0; first < layout_.rows; first += io_chunk_rows) {
       for (std::int64_t slice = 0; slice < layout_.slice_count(); ++slice) {
-        write(first, std::min(unit_rows, layout_.rows - first), slice);
+        write(first, std::min(io_chunk_rows, layout_.rows - first), slice);
       }
     }
     return *store_;
@@ -42,15 +42,15 @@ class MemoryTensor final : public AnyMemoryTensor {
 
  private:
   void write(std::int64_t first, std::int64_t count, std::int64_t slice) {
-    const std::int64_t stride = layout_.slice_stride(slice), unit_rows = count;
-    AlignedBuffer buffer(io_aligned(static_cast<std::size_t>(unit_rows * stride) * sizeof(T)));
+    const std::int64_t stride = layout_.slice_stride(slice), io_chunk_rows = count;
+    AlignedBuffer buffer(io_aligned(static_cast<std::size_t>(io_chunk_rows * stride) * sizeof(T)));
     auto* rows = reinterpret_cast<T*>(buffer.data());
     for (std::int64_t row = 0; row < count; ++row) {
       std::memcpy(rows + row * stride, &at(first + row, slice * kSliceWidth),
                   static_cast<std::size_t>(layout_.slice_cols(slice)) * sizeof(T));
     }
     BlockWait wait;
-    store_->write(first / (store_->unit_blocks() * layout_.block_rows), slice, buffer.data(), 0,
+    store_->write(first / (store_->io_chunk_blocks() * layout_.block_rows), slice, buffer.data(), 0,
                   wait.completion());
     wait.wait();
   }

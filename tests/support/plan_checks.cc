@@ -26,65 +26,65 @@ std::vector<Located> passes_of(const Plan& plan) {
   return passes;
 }
 
-bool alive(const Piece& piece, int pass) {
-  if (piece.first_pass <= piece.last_pass) {
-    return pass >= piece.first_pass && pass <= piece.last_pass;
+bool alive(const ResidentRange& range, int pass) {
+  if (range.first_pass <= range.last_pass) {
+    return pass >= range.first_pass && pass <= range.last_pass;
   }
-  return pass >= piece.first_pass || pass <= piece.last_pass;
+  return pass >= range.first_pass || pass <= range.last_pass;
 }
 
 bool is_write(UseRole role) { return role == UseRole::kAccumulator || role == UseRole::kOutput; }
 
-// Which units of pieces are there, pass by pass.
+// Which I/O chunks of ranges are there, pass by pass.
 class Contents {
  public:
-  Contents(const Plan& plan, const std::vector<Piece>& pieces)
-      : plan_(plan), pieces_(pieces), loaded_(pieces.size()) {}
+  Contents(const Plan& plan, const std::vector<ResidentRange>& ranges)
+      : plan_(plan), ranges_(ranges), loaded_(ranges.size()) {}
 
   void begin_pass(int pass) {
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      const bool made = !tensor(pieces_[i]).input && pieces_[i].first_pass == pass;
-      if (!alive(pieces_[i], pass) || made) loaded_[i].clear();
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const bool made = !tensor(ranges_[i]).input && ranges_[i].first_pass == pass;
+      if (!alive(ranges_[i], pass) || made) loaded_[i].clear();
     }
   }
 
-  // The piece that holds a unit in this pass; -1: none.
-  int find(int index, std::int64_t unit, int pass) const {
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      const Piece& piece = pieces_[i];
-      if (piece.tensor != index || !alive(piece, pass)) continue;
-      const std::int64_t first = unit * tensor(piece).unit_blocks;
-      if (first >= piece.first_block && first < piece.end_block) return static_cast<int>(i);
+  // The range that holds an I/O chunk in this pass; -1: none.
+  int find(int index, std::int64_t io_chunk, int pass) const {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const ResidentRange& range = ranges_[i];
+      if (range.tensor != index || !alive(range, pass)) continue;
+      const std::int64_t first = io_chunk * tensor(range).io_chunk_blocks;
+      if (first >= range.first_block && first < range.end_block) return static_cast<int>(i);
     }
     return -1;
   }
 
   // Whether it was not there already.
-  bool put(int piece, std::int64_t unit, std::int64_t slice) {
-    return loaded_[static_cast<std::size_t>(piece)].insert({unit, slice}).second;
+  bool put(int range, std::int64_t io_chunk, std::int64_t slice) {
+    return loaded_[static_cast<std::size_t>(range)].insert({io_chunk, slice}).second;
   }
 
  private:
-  const PlannedTensor& tensor(const Piece& piece) const {
-    return plan_.tensors[static_cast<std::size_t>(piece.tensor)];
+  const PlannedTensor& tensor(const ResidentRange& range) const {
+    return plan_.tensors[static_cast<std::size_t>(range.tensor)];
   }
 
   const Plan& plan_;
-  const std::vector<Piece>& pieces_;
-  std::vector<std::set<std::pair<std::int64_t, std::int64_t>>> loaded_;  // units by piece
+  const std::vector<ResidentRange>& ranges_;
+  std::vector<std::set<std::pair<std::int64_t, std::int64_t>>> loaded_;  // I/O chunks by range
 };
 
-const std::vector<Piece> kNoPieces;
+const std::vector<ResidentRange> kNoRanges;
 
-// Walks two epochs of a plan unit by unit.
+// Walks two epochs of a plan I/O chunk by I/O chunk.
 class Walker {
  public:
   Walker(const Plan& plan, const GraphCounts& graph)
       : plan_(plan),
         graph_(graph),
         passes_(passes_of(plan)),
-        arena_(plan, plan.pieces),
-        host_(plan, plan.host ? plan.host->pieces : kNoPieces) {}
+        arena_(plan, plan.ranges),
+        host_(plan, plan.host ? plan.host->ranges : kNoRanges) {}
 
   Counted run() {
     for (int epoch = 0; epoch < 2; ++epoch) {
@@ -106,38 +106,38 @@ class Walker {
     return plan_.host->stored_from_block[static_cast<std::size_t>(index)];
   }
 
-  void read(int index, std::int64_t unit, std::int64_t slice, int pass) {
+  void read(int index, std::int64_t io_chunk, std::int64_t slice, int pass) {
     const PlannedTensor& from = tensor(index);
     const auto at = static_cast<std::size_t>(pass);
-    const int piece = arena_.find(index, unit, pass);
-    if (piece >= 0 && !arena_.put(piece, unit, slice)) return;
-    INFO(from.name << " unit " << unit << " is read in pass " << pass);
+    const int range = arena_.find(index, io_chunk, pass);
+    if (range >= 0 && !arena_.put(range, io_chunk, slice)) return;
+    INFO(from.name << " unit " << io_chunk << " is read in pass " << pass);
     if (plan_.host) {
-      counted_.to_device[at] += unit_payload(from, unit, slice);
-      const int held = host_.find(index, unit, pass);
-      if (held >= 0 && !host_.put(held, unit, slice)) return;
+      counted_.to_device[at] += io_chunk_payload(from, io_chunk, slice);
+      const int held = host_.find(index, io_chunk, pass);
+      if (held >= 0 && !host_.put(held, io_chunk, slice)) return;
     }
-    if (!from.input) REQUIRE(unit * from.unit_blocks >= stored_from(index));
-    counted_.read[at] += unit_payload(from, unit, slice);
+    if (!from.input) REQUIRE(io_chunk * from.io_chunk_blocks >= stored_from(index));
+    counted_.read[at] += io_chunk_payload(from, io_chunk, slice);
   }
 
-  void write(int index, std::int64_t unit, std::int64_t slice, int pass) {
+  void write(int index, std::int64_t io_chunk, std::int64_t slice, int pass) {
     const PlannedTensor& to = tensor(index);
     const auto at = static_cast<std::size_t>(pass);
-    int piece = arena_.find(index, unit, pass);
-    if (piece >= 0) arena_.put(piece, unit, slice);
-    INFO(to.name << " unit " << unit << " is made in pass " << pass);
-    const std::int64_t block = unit * to.unit_blocks;
+    int range = arena_.find(index, io_chunk, pass);
+    if (range >= 0) arena_.put(range, io_chunk, slice);
+    INFO(to.name << " unit " << io_chunk << " is made in pass " << pass);
+    const std::int64_t block = io_chunk * to.io_chunk_blocks;
     const bool leaves = block >= to.stored_from_block;
     if (leaves && plan_.host) {
-      counted_.from_device[at] += unit_payload(to, unit, slice);
-      piece = host_.find(index, unit, pass);
-      if (piece >= 0) host_.put(piece, unit, slice);
+      counted_.from_device[at] += io_chunk_payload(to, io_chunk, slice);
+      range = host_.find(index, io_chunk, pass);
+      if (range >= 0) host_.put(range, io_chunk, slice);
     }
     if (leaves && block >= stored_from(index)) {
-      counted_.written[at] += unit_payload(to, unit, slice);
+      counted_.written[at] += io_chunk_payload(to, io_chunk, slice);
     } else {
-      REQUIRE(piece >= 0);  // neither kept nor stored
+      REQUIRE(range >= 0);  // neither kept nor stored
     }
   }
 
@@ -146,7 +146,7 @@ class Walker {
     if (use.tensor < 0) return;
     const PlannedTensor& of = tensor(use.tensor);
     const std::int64_t block_rows = graph_.edges.block_rows;
-    const std::int64_t rows = of.unit_blocks * of.layout.block_rows;
+    const std::int64_t rows = of.io_chunk_blocks * of.layout.block_rows;
     const std::int64_t end_row = std::min(end * block_rows, graph_.edges.vertices);
     for (std::int64_t s = slices.first; s < slices.second; ++s) {
       for (std::int64_t u = first * block_rows / rows; u * rows < end_row; ++u) {
@@ -170,8 +170,8 @@ class Walker {
         }
         return std::pair<std::int64_t, std::int64_t>{s, std::min(s + step, count)};
       };
-      for (std::int64_t first = 0; first < blocks; first += pass.part_blocks) {
-        const std::int64_t end = std::min(first + pass.part_blocks, blocks);
+      for (std::int64_t first = 0; first < blocks; first += pass.dst_range_blocks) {
+        const std::int64_t end = std::min(first + pass.dst_range_blocks, blocks);
         if (edges) walk_edges(pass, index, first, end);
         for (const TensorUse& use : pass.uses) {
           if (use.tensor < 0) continue;
@@ -185,12 +185,12 @@ class Walker {
     }
   }
 
-  static std::int64_t kept_chunks(const std::vector<EdgePiece>& pieces, Direction direction,
+  static std::int64_t kept_chunks(const std::vector<EdgeRange>& ranges, Direction direction,
                                   std::int64_t first) {
-    for (const EdgePiece& piece : pieces) {
-      if (piece.direction != direction) continue;
-      REQUIRE(piece.first_chunk == first);
-      return piece.end_chunk;
+    for (const EdgeRange& range : ranges) {
+      if (range.direction != direction) continue;
+      REQUIRE(range.first_chunk == first);
+      return range.end_chunk;
     }
     return first;
   }
@@ -199,9 +199,9 @@ class Walker {
     const Direction direction = graph_.symmetric ? Direction::kIn : pass.propagation.direction;
     const EdgeBytes& counts = direction == Direction::kIn ? graph_.in : graph_.out;
     const auto at = static_cast<std::size_t>(index);
-    const std::int64_t kept = kept_chunks(plan_.edge_pieces, direction, 0);
+    const std::int64_t kept = kept_chunks(plan_.edge_ranges, direction, 0);
     std::int64_t in_host = kept;
-    if (plan_.host) in_host = kept_chunks(plan_.host->edge_pieces, direction, kept);
+    if (plan_.host) in_host = kept_chunks(plan_.host->edge_ranges, direction, kept);
     const std::int64_t chunks = graph_.edges.chunk_count();
     for (std::int64_t chunk = kept; chunk < chunks; ++chunk) {
       const std::int64_t panel = chunk % graph_.edges.panel_count();
@@ -239,55 +239,55 @@ void check_regions(std::vector<Held> held, std::int64_t arena_bytes) {
   REQUIRE(end <= arena_bytes);
 }
 
-std::vector<Held> held_in(const Plan& plan, const std::vector<Piece>& pieces,
-                          const std::vector<EdgePiece>& edge_pieces, int pass,
-                          const std::set<const Piece*>& left_out = {}) {
+std::vector<Held> held_in(const Plan& plan, const std::vector<ResidentRange>& ranges,
+                          const std::vector<EdgeRange>& edge_ranges, int pass,
+                          const std::set<const ResidentRange*>& left_out = {}) {
   std::vector<Held> held;
-  for (const Piece& piece : pieces) {
-    if (!alive(piece, pass) || left_out.contains(&piece)) continue;
-    held.push_back({piece.memory, plan.tensors[static_cast<std::size_t>(piece.tensor)].name});
+  for (const ResidentRange& range : ranges) {
+    if (!alive(range, pass) || left_out.contains(&range)) continue;
+    held.push_back({range.memory, plan.tensors[static_cast<std::size_t>(range.tensor)].name});
   }
-  for (const EdgePiece& piece : edge_pieces) held.push_back({piece.memory, "edges"});
+  for (const EdgeRange& range : edge_ranges) held.push_back({range.memory, "edges"});
   return held;
 }
 
 void check_regions(const Plan& plan, const PlanOptions& options, int index, const Pass& pass) {
   INFO("pass " << index << " " << pass.name);
   std::vector<Held> held =
-      held_in(plan, plan.pieces, plan.edge_pieces, index, in_place_of_others(plan, index, pass));
+      held_in(plan, plan.ranges, plan.edge_ranges, index, in_place_of_others(plan, index, pass));
   for (const TensorUse& use : pass.uses) held.push_back({use.memory, "use"});
-  held.push_back({pass.edge_ring, "edge ring"});
+  held.push_back({pass.edge_slot_memory, "edge ring"});
   held.push_back({pass.worker_scratch, "scratch"});
   check_regions(std::move(held), plan.arena_bytes);
   REQUIRE(pass.worker_scratch.bytes ==
           options.workers *
               round_up(std::max(pass.scratch_bytes, pass.edge_scratch_bytes), std::int64_t{4096}));
   if (!plan.host) return;
-  held = held_in(plan, plan.host->pieces, plan.host->edge_pieces, index);
+  held = held_in(plan, plan.host->ranges, plan.host->edge_ranges, index);
   held.push_back({plan.host->staging, "staging"});
   check_regions(std::move(held), plan.host->arena_bytes);
 }
 
 // Edge work finds all rows of one of the graph's blocks from one place.
-void check_edge_pieces(const Plan& plan, const GraphCounts& graph) {
+void check_edge_ranges(const Plan& plan, const GraphCounts& graph) {
   for (const Located& at : passes_of(plan)) {
     for (const TensorUse& use : at.pass->uses) {
       if (use.tensor < 0 || use.role == UseRole::kRows || use.role == UseRole::kOutput) continue;
-      for (const Piece& piece : plan.pieces) {
-        if (piece.tensor != use.tensor || !alive(piece, at.index)) continue;
+      for (const ResidentRange& range : plan.ranges) {
+        if (range.tensor != use.tensor || !alive(range, at.index)) continue;
         const TensorLayout& layout = plan.tensors[static_cast<std::size_t>(use.tensor)].layout;
         const std::int64_t rows =
             use.role == UseRole::kStreamed ? graph.edges.span_rows : graph.edges.block_rows;
         INFO(plan.tensors[static_cast<std::size_t>(use.tensor)].name << " in pass " << at.index);
-        REQUIRE(piece.first_block * layout.block_rows % rows == 0);
-        REQUIRE((piece.end_block == layout.block_count() ||
-                 piece.end_block * layout.block_rows % rows == 0));
+        REQUIRE(range.first_block * layout.block_rows % rows == 0);
+        REQUIRE((range.end_block == layout.block_count() ||
+                 range.end_block * layout.block_rows % rows == 0));
       }
     }
   }
 }
 
-// Rings hold a window of spans, wherever it begins in an item, and two of a panel's chunks.
+// Slots hold a window of spans, wherever it begins in an item, and two of a panel's chunks.
 void check_windows(const Plan& plan, const GraphCounts& graph, const Pass& pass) {
   if (pass.kind != PassKind::kPropagate) return;
   REQUIRE((pass.group_blocks >= 1 && pass.group_blocks <= graph.edges.panel_blocks));
@@ -302,21 +302,21 @@ void check_windows(const Plan& plan, const GraphCounts& graph, const Pass& pass)
   }
 }
 
-void check_pieces(const Plan& plan, const std::vector<Piece>& pieces, int passes) {
-  for (const Piece& piece : pieces) {
-    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
+void check_ranges(const Plan& plan, const std::vector<ResidentRange>& ranges, int passes) {
+  for (const ResidentRange& range : ranges) {
+    const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(range.tensor)];
     const std::int64_t blocks = tensor.layout.block_count();
-    INFO(tensor.name << " " << piece.first_block << " to " << piece.end_block);
-    REQUIRE(piece.first_block < piece.end_block);
-    REQUIRE(piece.first_block % tensor.unit_blocks == 0);
-    REQUIRE((piece.end_block == blocks || piece.end_block % tensor.unit_blocks == 0));
-    REQUIRE(piece.memory.bytes ==
-            rows_bytes(tensor, piece.first_block, piece.end_block, 0, tensor.layout.slice_count()));
-    for (const Piece& other : pieces) {
-      if (&other == &piece || other.tensor != piece.tensor) continue;
+    INFO(tensor.name << " " << range.first_block << " to " << range.end_block);
+    REQUIRE(range.first_block < range.end_block);
+    REQUIRE(range.first_block % tensor.io_chunk_blocks == 0);
+    REQUIRE((range.end_block == blocks || range.end_block % tensor.io_chunk_blocks == 0));
+    REQUIRE(range.memory.bytes ==
+            rows_bytes(tensor, range.first_block, range.end_block, 0, tensor.layout.slice_count()));
+    for (const ResidentRange& other : ranges) {
+      if (&other == &range || other.tensor != range.tensor) continue;
       for (int pass = 0; pass < passes; ++pass) {
-        if (!alive(piece, pass) || !alive(other, pass)) continue;
-        REQUIRE((piece.end_block <= other.first_block || other.end_block <= piece.first_block));
+        if (!alive(range, pass) || !alive(other, pass)) continue;
+        REQUIRE((range.end_block <= other.first_block || other.end_block <= range.first_block));
       }
     }
   }
@@ -333,7 +333,7 @@ void check_staging(const Plan& plan, const GraphCounts& graph) {
   for (const PlannedTensor& tensor : plan.tensors) {
     if (!tensor.input && tensor.stored_from_block == tensor.layout.block_count()) continue;
     for (std::int64_t s = 0; s < tensor.layout.slice_count(); ++s) {
-      REQUIRE(slot >= unit_bytes(tensor, 0, s));
+      REQUIRE(slot >= io_chunk_bytes(tensor, 0, s));
     }
   }
   for (const Located& at : passes_of(plan)) {
@@ -370,12 +370,12 @@ void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
   int index = 0;
   for (std::size_t section = 0; section < programs.size(); ++section) {
     for (const Pass& pass : plan.sections[section].passes) {
-      check_parts(*programs[section], plan, graph.edges, index++, pass);
+      check_dst_ranges(*programs[section], plan, graph.edges, index++, pass);
     }
   }
-  check_pieces(plan, plan.pieces, static_cast<int>(passes.size()));
-  check_edge_pieces(plan, graph);
-  if (plan.host) check_pieces(plan, plan.host->pieces, static_cast<int>(passes.size()));
+  check_ranges(plan, plan.ranges, static_cast<int>(passes.size()));
+  check_edge_ranges(plan, graph);
+  if (plan.host) check_ranges(plan, plan.host->ranges, static_cast<int>(passes.size()));
   if (plan.host) check_staging(plan, graph);
   const Counted counted = count_bytes(plan, graph);
   std::int64_t link = 0, storage = 0;

@@ -1,5 +1,5 @@
-// What must hold of every plan: checked from the plan alone, unit by unit, by code that shares
-// nothing with the planner.
+// What must hold of every plan: checked from the plan alone, I/O chunk by I/O chunk, by code that
+// shares nothing with the planner.
 #pragma once
 
 #include <vector>
@@ -17,9 +17,9 @@ struct Counted {
 // What an executor that follows the plan moves.
 Counted count_bytes(const Plan& plan, const GraphCounts& graph);
 
-// Catch checks: regions that are there together don't overlap and lie in their arena; pieces of a
-// tensor are disjoint and on units; what is read was stored or is there; staging slots take what
-// crosses the link; the budgets hold.
+// Catch checks: regions that are there together don't overlap and lie in their arena; ranges of a
+// tensor are disjoint and on I/O chunks; what is read was stored or is there; staging slots take
+// what crosses the link; the budgets hold.
 void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
                 const GraphCounts& graph, const PlanOptions& options);
 

@@ -43,14 +43,14 @@ SmallProblem::SmallProblem(Program program, std::int64_t most_slices, std::mt199
       splits_(random_splits(program_, most_slices, random)),
       problem_(builder_, edges_, splits_, 0) {}
 
-Kept random_levels(const PlanProblem& problem, std::mt19937& random) {
-  Kept kept = problem.nothing();
+ResidentSet random_levels(const PlanProblem& problem, std::mt19937& random) {
+  ResidentSet kept = problem.empty_residency();
   const auto pick = [&](std::int64_t least, std::int64_t most) {
     return pick_from(random, least, most);
   };
   for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
     const Timeline& line = problem.timelines()[t];
-    Levels& levels = kept.tensors[t];
+    ResidentPrefix& levels = kept.tensors[t];
     const auto level = [&](std::int64_t least) {
       const std::int64_t kind = pick(0, 3);
       if (kind == 0) return line.end_block;

@@ -9,11 +9,11 @@
 
 namespace ooc::test {
 
-// By stage: up to three blocks a part, and so many slices at once; 0: all.
+// By stage: up to three blocks a destination range, and so many slices at once; 0: all.
 std::vector<PassSplit> random_splits(const Program& program, std::int64_t most_slices,
                                      std::mt19937& random);
 
-// A program on a small graph within a budget that it may not fit, with the smallest rings.
+// A program on a small graph within a budget that it may not fit, with the smallest slots.
 class SmallProblem {
  public:
   SmallProblem(Program program, std::int64_t most_slices, std::mt19937& random);
@@ -32,8 +32,8 @@ class SmallProblem {
   PlanProblem problem_;
 };
 
-// Such as may be: whole units, no less during an access than on either side of it. Memory isn't
-// looked at.
-Kept random_levels(const PlanProblem& problem, std::mt19937& random);
+// Such as may be: whole I/O chunks, no less during an access than on either side of it. Memory
+// isn't looked at.
+ResidentSet random_levels(const PlanProblem& problem, std::mt19937& random);
 
 }  // namespace ooc::test

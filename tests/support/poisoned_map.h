@@ -67,7 +67,7 @@ class PoisonedMapBlockIo final : public BlockIo {
       std::memset(memory.data() + offset, 0xff, bytes);
       owner.there_bytes -= static_cast<std::int64_t>(io_aligned(bytes));
     }
-    // Whether it is the first user of the range.
+    // Whether it is the first user of the resident range.
     bool take(std::uint64_t offset, std::uint64_t bytes) {
       const std::lock_guard lock(mutex);
       if (users[offset]++ > 0) return false;

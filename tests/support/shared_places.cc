@@ -16,10 +16,10 @@ const TensorUse* only_use(const Pass& pass, int tensor) {
   return found;
 }
 
-// Whether the pass is the last one that needs the rows of the first piece, and makes those of the
-// next one in the same place, each behind the last step that reads it.
-bool takes_place(const Plan& plan, const Pass& pass, int index, const Piece& first,
-                 const Piece& next) {
+// Whether the pass is the last one that needs the rows of the first range, and makes those of the
+// next one in the same place, each after the last step that reads it.
+bool takes_place(const Plan& plan, const Pass& pass, int index, const ResidentRange& first,
+                 const ResidentRange& next) {
   if (first.last_pass != index || next.first_pass != index) return false;
   if (first.memory.offset != next.memory.offset || first.memory.bytes != next.memory.bytes) {
     return false;
@@ -35,9 +35,9 @@ bool takes_place(const Plan& plan, const Pass& pass, int index, const Piece& fir
   REQUIRE(first.end_block == next.end_block);
   REQUIRE(old.layout.cols == made.layout.cols);
   REQUIRE(old.layout.block_rows == made.layout.block_rows);
-  REQUIRE(old.unit_blocks == made.unit_blocks);
+  REQUIRE(old.io_chunk_blocks == made.io_chunk_blocks);
   REQUIRE(old.dtype == made.dtype);
-  REQUIRE(pass.parts == 1);
+  REQUIRE(pass.dst_ranges == 1);
   REQUIRE(from != nullptr);
   REQUIRE((from->role == UseRole::kRows || from->role == UseRole::kAccumulator));
   bool made_some = false;
@@ -50,14 +50,14 @@ bool takes_place(const Plan& plan, const Pass& pass, int index, const Piece& fir
 
 }  // namespace
 
-std::set<const Piece*> in_place_of_others(const Plan& plan, int index, const Pass& pass) {
-  std::set<const Piece*> found;
-  for (const Piece& next : plan.pieces) {
+std::set<const ResidentRange*> in_place_of_others(const Plan& plan, int index, const Pass& pass) {
+  std::set<const ResidentRange*> found;
+  for (const ResidentRange& next : plan.ranges) {
     const auto first =
-        std::find_if(plan.pieces.begin(), plan.pieces.end(), [&](const Piece& piece) {
-          return piece.tensor != next.tensor && takes_place(plan, pass, index, piece, next);
+        std::find_if(plan.ranges.begin(), plan.ranges.end(), [&](const ResidentRange& range) {
+          return range.tensor != next.tensor && takes_place(plan, pass, index, range, next);
         });
-    if (first != plan.pieces.end()) found.insert(&next);
+    if (first != plan.ranges.end()) found.insert(&next);
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// Pieces that lie where others do.
+// Ranges that lie where others do.
 #pragma once
 
 #include <set>
@@ -7,9 +7,9 @@
 
 namespace ooc::test {
 
-// Of the arena's pieces those that begin with this pass where another one lies until it is over.
-// Catch checks: of the same rows, of which each is made behind the last step that reads the old
+// Of the arena's ranges those that begin with this pass where another one lies until it is over.
+// Catch checks: of the same rows, of which each is made after the last step that reads the old
 // one.
-std::set<const Piece*> in_place_of_others(const Plan& plan, int index, const Pass& pass);
+std::set<const ResidentRange*> in_place_of_others(const Plan& plan, int index, const Pass& pass);
 
 }  // namespace ooc::test

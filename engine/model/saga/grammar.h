@@ -1,4 +1,4 @@
-// The grammar of programs, in PEGTL's terms. Every rule eats the blanks and comments behind it, so
+// The grammar of programs, in PEGTL's terms. Every rule eats the blanks and comments after it, so
 // a failed must<> stands at the token that is wrong. engine/model/saga/README.md has it in EBNF.
 #pragma once
 

@@ -43,7 +43,7 @@ TensorId LayerBuilder::run(TensorId input) {
   bind(layer_.vertex.bindings);
   const Expression& result = behind_activation();
   const TensorId out = rows_of(result, evaluate_unbiased(result));
-  if (ends_with_activation()) {  // what stands behind the rows: leaky_relu's slope
+  if (ends_with_activation()) {  // what stands after the rows: leaky_relu's slope
     const std::vector<Expression>& arguments = layer_.vertex.result.children;
     for (std::size_t i = 1; i < arguments.size(); ++i) evaluate(arguments[i]);
   }

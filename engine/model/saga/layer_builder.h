@@ -51,7 +51,7 @@ class LayerBuilder {
   Value edge_data(const std::string& member, const Place& place);
   TensorId rows_of(const Expression& expression, const Value& value) const;
   TensorId gather();
-  // The expression behind the outermost activation of the vertex block.
+  // The expression after the outermost activation of the vertex block.
   const Expression& behind_activation() const;
   bool ends_with_activation() const;
   Value evaluate_unbiased(const Expression& expression);

@@ -52,7 +52,7 @@ Place place_of(const Node& node) {
   return {static_cast<int>(at.line), static_cast<int>(at.column)};
 }
 
-// The word or number of a leaf, without the blanks behind it.
+// The word or number of a leaf, without the blanks after it.
 std::string text_of(const Node& node) {
   std::string text = node.string();
   return text.substr(0, text.find_first_of(" \t\r\n\v\f#"));
@@ -107,7 +107,7 @@ class Reader {
     return expression;
   }
 
-  // A sum or product: operands, each behind any number of minus signs, with operators between.
+  // A sum or product: operands, each after any number of minus signs, with operators between.
   Expression chain(const Node& node) const {
     Expression chain;
     chain.kind = node.is_type<grammar::sum>() ? Expression::Kind::kSum : Expression::Kind::kProduct;

@@ -82,7 +82,7 @@ std::vector<Unit> units_of(const Program& program, std::int64_t layers) {
   std::vector<Unit> units;
   if (!program.model) {
     if (program.layers.size() > 1) {
-      refuse(program.source, program.layers[1].place, "one layer, or a model block behind them",
+      refuse(program.source, program.layers[1].place, "one layer, or a model block after them",
              fmt::format("{} layers", program.layers.size()),
              "say in which order they come: model { stack ... }");
     }

@@ -75,7 +75,7 @@ struct Stack {
   std::string layer;
   std::optional<Expression> times;  // empty: --layers
   bool shared = false;              // the same parameters at every step
-  bool plain = false;               // nothing between the layers nor behind them
+  bool plain = false;               // nothing between the layers nor after them
 };
 
 struct ModelBlock {

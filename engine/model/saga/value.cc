@@ -80,7 +80,7 @@ Value Arithmetic::combine(char op, const Value& a, const Value& b, const Place& 
 Value Arithmetic::negate(const Value& value, const Place& place) {
   if (value.kind == Kind::kNumber) return number_value(-value.number);
   if (value.kind == Kind::kRows) return affine(value, -1, 0);
-  refuse(source_, place, "rows or a number behind -", describe(value),
+  refuse(source_, place, "rows or a number after -", describe(value),
          "take the parameter away from rows");
 }
 

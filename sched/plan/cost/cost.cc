@@ -25,9 +25,9 @@ double overlapped(double transfers, double compute, double depth) {
   return std::max(transfers, compute) + std::min(transfers, compute) / (2 * depth - 1);
 }
 
-// Of a pass, of what it writes: sums that leave behind each part.
+// Of a pass, of what it writes: sums that leave behind each destination range.
 std::int64_t leaving_bytes(const PassDraft& pass, const Traffic& traffic) {
-  return !pass.rows && pass.part_count() > 1 ? traffic.written : 0;
+  return !pass.rows && pass.dst_range_count() > 1 ? traffic.written : 0;
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass, 
     seconds.rows =
         stage.elementwise_bytes / rates.elementwise +
         step_seconds(builder, stage, stage.pass.steps, static_cast<double>(graph.edges.vertices)) -
-        step_seconds(builder, stage, stage.spared_steps, stage.spared_rows);
+        step_seconds(builder, stage, stage.skipped_steps, stage.skipped_rows);
   }
   const std::int64_t leaving = leaving_bytes(pass, packed);
   const auto packing = [&](std::int64_t bytes) {
@@ -78,7 +78,7 @@ PhaseSeconds transfer_seconds(const PassDraft& pass, const Traffic& traffic,
           seconds(traffic.rows, traffic.written - leaving), seconds(0, leaving)};
 }
 
-std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& kept,
+std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const ResidentSet& kept,
                                        const TransferRates& rates) {
   std::vector<PhaseSeconds> seconds;
   for (const Traffic& traffic : problem.traffic(kept, Zeros::kLeftOut)) {
@@ -88,7 +88,7 @@ std::vector<PhaseSeconds> transfers_of(const PlanProblem& problem, const Kept& k
   return seconds;
 }
 
-std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const Kept& kept,
+std::vector<PhaseSeconds> compute_of(const PlanProblem& problem, const ResidentSet& kept,
                                      const std::vector<PhaseSeconds>& transfers,
                                      const std::vector<std::int64_t>& spans) {
   const PlanOptions& options = problem.builder().options();
@@ -121,7 +121,7 @@ PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b) {
 }
 
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
-                          const RingDepth& depth, std::int64_t pipelined) {
+                          const SlotDepth& depth, std::int64_t pipelined) {
   const double folded = overlapped(transfers.edges, compute.edges, depth.edges);
   const double left =
       std::max(folded + std::max(0.0, transfers.leaving - depth.window * compute.edges),
@@ -129,8 +129,9 @@ double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& com
   const double apart =
       transfers.resident + left + overlapped(transfers.rows, compute.rows, depth.rows);
   if (pipelined <= 1) return apart;
-  // The first part's spans have no steps beside them, the last one's steps no spans. What edges
-  // read of a part's own rows comes before it is folded, beside steps alone.
+  // The first destination range's spans have no steps beside them, the last one's steps no spans.
+  // What edges read of a destination range's own rows comes before it is folded, beside steps
+  // alone.
   const double both = std::max(1.0, std::min(depth.edges, depth.rows));
   const double together =
       std::max({overlapped(transfers.sum(), compute.sum(), both), transfers.resident + left,
@@ -139,8 +140,8 @@ double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& com
   return share * apart + (1 - share) * std::min(apart, together);
 }
 
-std::int64_t pipelined_parts(const PassDraft& pass) {
-  return pass.parts_at_once > 1 ? pass.part_count() : 1;
+std::int64_t pipelined_dst_ranges(const PassDraft& pass) {
+  return pass.dst_ranges_at_once > 1 ? pass.dst_range_count() : 1;
 }
 
 }  // namespace ooc

@@ -13,22 +13,22 @@ void add_touches(const UseDraft& use, const PassDraft& pass, Access& access) {
   const std::int64_t groups = use.sliced ? 1 : pass.groups;
   switch (use.role) {
     case UseRole::kStreamed:
-      access.sweeps += groups * pass.parts;
-      access.streamed += groups * pass.parts;
+      access.sweeps += groups * pass.dst_ranges;
+      access.streamed += groups * pass.dst_ranges;
       return;
     case UseRole::kResident:
-      access.holds = access.holds || (pass.parts == 1 && !use.sliced);
+      access.pins = access.pins || (pass.dst_ranges == 1 && !use.sliced);
       access.resident += groups;
       [[fallthrough]];
     case UseRole::kRows:
       access.sweeps += groups;
-      access.straddles = true;
+      access.crosses_tiles = true;
       return;
     case UseRole::kAccumulator:
-      access.holds = pass.parts == 1 && !use.sliced;
+      access.pins = pass.dst_ranges == 1 && !use.sliced;
       [[fallthrough]];
     case UseRole::kOutput:
-      access.makes = true;
+      access.writes = true;
   }
 }
 
@@ -74,14 +74,15 @@ class RowBytes {
            static_cast<std::int64_t>((1 - packed_share_) * static_cast<double>(packed));
   }
 
-  // Of the units in [first, end) that lie across the border of two parts.
-  std::int64_t straddling(std::int64_t part_blocks, std::int64_t first, std::int64_t end) const {
-    if (part_blocks % tensor_.unit_blocks == 0) return 0;
+  // Of the I/O chunks in [first, end) that lie across the border of two destination ranges.
+  std::int64_t crossing_tiles(std::int64_t dst_range_blocks, std::int64_t first,
+                              std::int64_t end) const {
+    if (dst_range_blocks % tensor_.io_chunk_blocks == 0) return 0;
     std::int64_t bytes = 0;
-    for (std::int64_t at = part_blocks; at < end; at += part_blocks) {
-      const std::int64_t unit = at / tensor_.unit_blocks * tensor_.unit_blocks;
-      if (unit == at || unit < first) continue;
-      bytes += of(unit, unit + tensor_.unit_blocks);
+    for (std::int64_t at = dst_range_blocks; at < end; at += dst_range_blocks) {
+      const std::int64_t io_chunk = at / tensor_.io_chunk_blocks * tensor_.io_chunk_blocks;
+      if (io_chunk == at || io_chunk < first) continue;
+      bytes += of(io_chunk, io_chunk + tensor_.io_chunk_blocks);
     }
     return bytes;
   }
@@ -102,7 +103,7 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
     timelines[t].tensor = static_cast<int>(t);
     timelines[t].cyclic = draft.tensors[t].input;
     timelines[t].end_block = draft.tensors[t].layout.block_count();
-    timelines[t].quantum = draft.tensors[t].unit_blocks;
+    timelines[t].quantum = draft.tensors[t].io_chunk_blocks;
   }
   for (int p = 0; p < draft.pass_count(); ++p) {
     const PassDraft& pass = draft.passes[static_cast<std::size_t>(p)];
@@ -115,7 +116,7 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
       }
       add_touches(use, pass, timeline.accesses.back());
       timeline.quantum = std::lcm(timeline.quantum, blocks_at_once(use, draft, edges));
-      if (!timeline.accesses.back().makes) continue;
+      if (!timeline.accesses.back().writes) continue;
       if (!is_output(builder, draft, section, use.tensor)) continue;
       timeline.always_stored = builder.options().store_outputs;
       if (timeline.always_stored) continue;
@@ -147,9 +148,9 @@ std::vector<int> passes_between(const Timeline& timeline, int interval, int pass
   return passes;
 }
 
-Kept nothing_kept(const std::vector<Timeline>& timelines,
-                  const std::array<std::int64_t, 2>& first_chunks) {
-  Kept residency;
+ResidentSet empty_residency(const std::vector<Timeline>& timelines,
+                            const std::array<std::int64_t, 2>& first_chunks) {
+  ResidentSet residency;
   residency.edge_chunks = first_chunks;
   for (const Timeline& timeline : timelines) {
     const std::int64_t none = timeline.first_block;
@@ -157,15 +158,15 @@ Kept nothing_kept(const std::vector<Timeline>& timelines,
         {std::vector<std::int64_t>(static_cast<std::size_t>(timeline.interval_count()), none),
          std::vector<std::int64_t>(timeline.accesses.size(), none)});
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
-      if (timeline.accesses[i].holds) residency.tensors.back().during[i] = timeline.end_block;
+      if (timeline.accesses[i].pins) residency.tensors.back().during[i] = timeline.end_block;
     }
   }
   return residency;
 }
 
-Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& graph) {
+ResidentSet full_residency(const std::vector<Timeline>& timelines, const GraphCounts& graph) {
   const std::int64_t chunks = graph.edges.chunk_count();
-  Kept residency = nothing_kept(timelines, {chunks, chunks});
+  ResidentSet residency = empty_residency(timelines, {chunks, chunks});
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const std::int64_t end = timelines[t].end_block;
     std::fill(residency.tensors[t].keep.begin(), residency.tensors[t].keep.end(), end);
@@ -174,13 +175,13 @@ Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& 
   return residency;
 }
 
-void drop_idle(const std::vector<Timeline>& timelines, Kept& residency) {
+void drop_idle(const std::vector<Timeline>& timelines, ResidentSet& residency) {
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const Timeline& timeline = timelines[t];
-    Levels& levels = residency.tensors[t];
+    ResidentPrefix& levels = residency.tensors[t];
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
       const Access& access = timeline.accesses[i];
-      if (access.holds || access.sweeps > 1 || access.straddles) continue;
+      if (access.pins || access.sweeps > 1 || access.crosses_tiles) continue;
       std::int64_t level = timeline.first_block;
       for (int interval = 0; interval < timeline.interval_count(); ++interval) {
         const auto at = static_cast<std::size_t>(interval);
@@ -194,7 +195,7 @@ void drop_idle(const std::vector<Timeline>& timelines, Kept& residency) {
 
 namespace {
 
-std::int64_t stored_from(const Timeline& timeline, const Levels& levels) {
+std::int64_t stored_from(const Timeline& timeline, const ResidentPrefix& levels) {
   if (timeline.always_stored) return timeline.first_block;
   std::int64_t from = timeline.end_block;
   for (const std::int64_t keep : levels.keep) from = std::min(from, keep);
@@ -209,13 +210,14 @@ Access first_sweep(const Access& access) {
 
 // What of a timeline's accesses the memory below sees of blocks from `block` on, up to the next
 // level.
-Timeline timeline_below(const Timeline& timeline, const Levels& levels, std::int64_t block) {
+Timeline timeline_below(const Timeline& timeline, const ResidentPrefix& levels,
+                        std::int64_t block) {
   Timeline below = timeline;
   below.accesses.clear();
   for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
     Access access = timeline.accesses[i];
-    access.holds = false;
-    if (access.makes) {
+    access.pins = false;
+    if (access.writes) {
       if (block < stored_from(timeline, levels)) continue;
     } else {
       if (block < (i > 0 ? levels.keep[i - 1] : levels.keep.back())) continue;
@@ -230,11 +232,11 @@ Timeline timeline_below(const Timeline& timeline, const Levels& levels, std::int
 }  // namespace
 
 std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
-                                      const Kept& residency) {
+                                      const ResidentSet& residency) {
   std::vector<Timeline> out;
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const Timeline& timeline = timelines[t];
-    const Levels& levels = residency.tensors[t];
+    const ResidentPrefix& levels = residency.tensors[t];
     std::set<std::int64_t> borders{timeline.first_block, timeline.end_block};
     borders.insert(levels.keep.begin(), levels.keep.end());
     borders.insert(levels.during.begin(), levels.during.end());
@@ -243,7 +245,7 @@ std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Time
       if (below.accesses.empty()) continue;
       below.first_block = *first;
       below.end_block = *std::next(first);
-      below.quantum = draft.tensors[static_cast<std::size_t>(timeline.tensor)].unit_blocks;
+      below.quantum = draft.tensors[static_cast<std::size_t>(timeline.tensor)].io_chunk_blocks;
       const bool same = !out.empty() && out.back().tensor == below.tensor &&
                         out.back().end_block == below.first_block &&
                         out.back().accesses == below.accesses &&
@@ -258,9 +260,10 @@ std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Time
   return out;
 }
 
-void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency) {
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count,
+                     ResidentSet& residency) {
   for (std::size_t t = 0; t < timelines.size(); ++t) {
-    Levels& levels = residency.tensors[t];
+    ResidentPrefix& levels = residency.tensors[t];
     for (int i = 0; i < timelines[t].interval_count(); ++i) {
       if (!passes_between(timelines[t], i, pass_count).empty()) continue;
       const int next = timelines[t].end_of(i);
@@ -272,7 +275,7 @@ void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kep
 }
 
 std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
-                                      const Kept& residency) {
+                                      const ResidentSet& residency) {
   std::vector<std::int64_t> from;
   for (const PlannedTensor& tensor : draft.tensors) from.push_back(tensor.layout.block_count());
   for (std::size_t t = 0; t < timelines.size(); ++t) {
@@ -285,19 +288,19 @@ std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Time
 
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
                                 const Draft& draft, const std::vector<Timeline>& timelines,
-                                const Kept& residency, Zeros zeros) {
+                                const ResidentSet& residency, Zeros zeros) {
   std::vector<Traffic> traffic(draft.passes.size());
   const std::vector<std::int64_t> stored = stored_from(draft, timelines, residency);
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const Timeline& timeline = timelines[t];
-    const Levels& levels = residency.tensors[t];
+    const ResidentPrefix& levels = residency.tensors[t];
     const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
     const std::int64_t end = timeline.end_block;
     const RowBytes bytes(tensor, zeros, levels.during[0]);
     for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
       const Access& access = timeline.accesses[i];
       Traffic& out = traffic[static_cast<std::size_t>(access.pass)];
-      if (access.makes) {
+      if (access.writes) {
         const std::int64_t from = stored[static_cast<std::size_t>(timeline.tensor)];
         out.written += bytes.of(std::max(timeline.first_block, from), end);
         continue;
@@ -305,14 +308,15 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       const std::int64_t before = i > 0 ? levels.keep[i - 1] : levels.keep.back();
       const std::int64_t during = levels.during[i];
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
-      const std::int64_t part = pass.part_blocks * blocks_in(builder.graph().edges, tensor);
+      const std::int64_t dst_range =
+          pass.dst_range_blocks * blocks_in(builder.graph().edges, tensor);
       const std::int64_t again = bytes.of(during, end);
-      const std::int64_t part_again =
-          again + (access.straddles ? bytes.straddling(part, during, end) : 0);
+      const std::int64_t crossing =
+          again + (access.crosses_tiles ? bytes.crossing_tiles(dst_range, during, end) : 0);
       const std::int64_t rows = access.sweeps - access.resident - access.streamed;
-      out.resident += access.resident * part_again;
+      out.resident += access.resident * crossing;
       out.edges += access.streamed * again;
-      out.rows += rows * part_again;
+      out.rows += rows * crossing;
       std::int64_t& first = access.resident > 0   ? out.resident
                             : access.streamed > 0 ? out.edges
                                                   : out.rows;
@@ -325,7 +329,7 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
     if (!pass.edges) continue;
     const Direction direction = builder.stages()[static_cast<std::size_t>(pass.stage)].edge_file;
     traffic[p].edges +=
-        pass.groups * edges.sweep_bytes(direction, pass.part_blocks,
+        pass.groups * edges.sweep_bytes(direction, pass.dst_range_blocks,
                                         residency.edge_chunks[static_cast<std::size_t>(direction)]);
   }
   return traffic;

@@ -13,12 +13,13 @@ namespace ooc {
 // One pass's access to one tensor.
 struct Access {
   int pass = 0;
-  bool makes = false;       // written here; read otherwise
-  bool holds = false;       // all of it lies in memory meanwhile, whatever is kept
-  std::int64_t sweeps = 0;  // times that every unit is needed
-  // In sweeps part by part, a unit across the border of two parts is needed for both.
-  bool straddles = false;
-  // Of the sweeps: those as kResident, which are the first, and those as kStreamed behind them; all
+  bool writes = false;      // written here; read otherwise
+  bool pins = false;        // all of it lies in memory meanwhile, whatever is kept
+  std::int64_t sweeps = 0;  // times that every I/O chunk is needed
+  // In sweeps part by part, an I/O chunk across the border of two destination ranges is needed for
+  // both.
+  bool crosses_tiles = false;
+  // Of the sweeps: those as kResident, which are the first, and those as kStreamed after them; all
   // but these go part by part.
   std::int64_t resident = 0, streamed = 0;
 
@@ -57,30 +58,31 @@ std::vector<int> passes_between(const Timeline& timeline, int interval, int pass
 
 // Blocks of one timeline, from its first one up to these, that lie in memory: from access to
 // access, and during each. during >= the intervals on both sides.
-struct Levels {
+struct ResidentPrefix {
   std::vector<std::int64_t> keep;    // by interval
   std::vector<std::int64_t> during;  // by access
 };
-struct Kept {
-  std::vector<Levels> tensors;                   // by timeline
+struct ResidentSet {
+  std::vector<ResidentPrefix> tensors;           // by timeline
   std::array<std::int64_t, 2> edge_chunks = {};  // by direction: the first ones, for good
 };
 // What lies in memory anyway is held during its passes. `first_chunks`: where edge chunks begin.
-Kept nothing_kept(const std::vector<Timeline>& timelines,
-                  const std::array<std::int64_t, 2>& first_chunks);
-Kept everything_kept(const std::vector<Timeline>& timelines, const GraphCounts& graph);
+ResidentSet empty_residency(const std::vector<Timeline>& timelines,
+                            const std::array<std::int64_t, 2>& first_chunks);
+ResidentSet full_residency(const std::vector<Timeline>& timelines, const GraphCounts& graph);
 // The accesses that a memory which keeps so much leaves to the one below it: of each tensor a
 // timeline for each run of blocks that it keeps alike.
 std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
-                                      const Kept& residency);
+                                      const ResidentSet& residency);
 // Raises what is free: what both neighbouring passes hold stays between them.
-void join_neighbours(const std::vector<Timeline>& timelines, int pass_count, Kept& residency);
+void join_neighbours(const std::vector<Timeline>& timelines, int pass_count,
+                     ResidentSet& residency);
 // Lowers what spares no access anything: blocks that are there for one sweep and stay on neither
 // side.
-void drop_idle(const std::vector<Timeline>& timelines, Kept& residency);
+void drop_idle(const std::vector<Timeline>& timelines, ResidentSet& residency);
 // By tensor: where it begins to be stored, if passes make it.
 std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
-                                      const Kept& residency);
+                                      const ResidentSet& residency);
 
 // Of a pass, by what goes on meanwhile: rows that edges read as kResident come in before the first
 // edge; then edges are folded; then come the row-wise steps, and what is made goes out.
@@ -93,9 +95,9 @@ struct Traffic {
 // Whether zeros move as other elements do, which is the most that can be, or are left out as far as
 // is expected. kOfPacked: with zeros, but only rows that they are left out of; no edges.
 enum class Zeros { kMoved, kLeftOut, kOfPacked };
-// By pass, of an epoch behind the first.
+// By pass, of an epoch after the first.
 std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
                                 const Draft& draft, const std::vector<Timeline>& timelines,
-                                const Kept& residency, Zeros zeros);
+                                const ResidentSet& residency, Zeros zeros);
 
 }  // namespace ooc

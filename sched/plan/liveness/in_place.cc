@@ -6,10 +6,10 @@
 namespace ooc {
 namespace {
 
-bool same_units(const PlannedTensor& a, const PlannedTensor& b) {
+bool same_io_chunks(const PlannedTensor& a, const PlannedTensor& b) {
   return a.kept.all() && b.kept.all() && a.layout.cols == b.layout.cols &&
          a.layout.block_rows == b.layout.block_rows && a.dtype == b.dtype &&
-         a.unit_blocks == b.unit_blocks;
+         a.io_chunk_blocks == b.io_chunk_blocks;
 }
 
 bool used_once(const PassDraft& pass, int tensor) {
@@ -17,7 +17,7 @@ bool used_once(const PassDraft& pass, int tensor) {
                        [&](const UseDraft& use) { return use.tensor == tensor; }) == 1;
 }
 
-// Whether no step reads one value behind the first step that writes the other, nor in it.
+// Whether no step reads one value after the first step that writes the other, nor in it.
 bool read_before(const std::vector<RowStep>& steps, ValueId read, ValueId written) {
   const auto has = [](const std::vector<ValueId>& list, ValueId id) {
     return std::find(list.begin(), list.end(), id) != list.end();
@@ -29,15 +29,15 @@ bool read_before(const std::vector<RowStep>& steps, ValueId read, ValueId writte
          });
 }
 
-class ReuseSearch {
+class AliasSearch {
  public:
-  ReuseSearch(const PassBuilder& builder, const Draft& draft, std::vector<Timeline>& timelines)
+  AliasSearch(const PassBuilder& builder, const Draft& draft, std::vector<Timeline>& timelines)
       : builder_(builder), draft_(draft), timelines_(timelines) {}
 
-  std::vector<Reuse> run() {
+  std::vector<InPlaceAlias> run() {
     for (int pass = 0; pass < draft_.pass_count(); ++pass) {
       const PassDraft& at = draft_.passes[static_cast<std::size_t>(pass)];
-      if (!at.rows || at.parts > 1) continue;
+      if (!at.rows || at.dst_ranges > 1) continue;
       for (const UseDraft& use : at.uses) {
         if (use.role == UseRole::kOutput) add(pass, at, use);
       }
@@ -56,18 +56,19 @@ class ReuseSearch {
     for (const UseDraft& from : pass.uses) {
       const bool rows = from.role == UseRole::kRows || from.role == UseRole::kAccumulator;
       if (!rows || from.tensor < 0 || !ends(from.tensor, index)) continue;
-      if (!same_units(tensor(from.tensor), tensor(to.tensor))) continue;
+      if (!same_io_chunks(tensor(from.tensor), tensor(to.tensor))) continue;
       if (!used_once(pass, from.tensor) || !used_once(pass, to.tensor)) continue;
       if (!read_before(stage.pass.steps, from.value, to.value)) continue;
-      const bool taken = std::any_of(found_.begin(), found_.end(),
-                                     [&](const Reuse& reuse) { return reuse.from == from.tensor; });
+      const bool taken = std::any_of(found_.begin(), found_.end(), [&](const InPlaceAlias& alias) {
+        return alias.from == from.tensor;
+      });
       if (taken) continue;
       found_.push_back({index, from.tensor, to.tensor});
       return;
     }
   }
 
-  // Whether passes made it, and nobody wants it, or a copy of it, behind this one.
+  // Whether passes made it, and nobody wants it, or a copy of it, after this one.
   bool ends(int tensor, int pass) const {
     const Timeline& line = timelines_[static_cast<std::size_t>(tensor)];
     return !line.cyclic && !line.always_stored && line.tail_pass < 0 &&
@@ -77,9 +78,9 @@ class ReuseSearch {
   void align() {
     for (bool changed = true; changed;) {
       changed = false;
-      for (const Reuse& reuse : found_) {
-        std::int64_t& from = timelines_[static_cast<std::size_t>(reuse.from)].quantum;
-        std::int64_t& to = timelines_[static_cast<std::size_t>(reuse.to)].quantum;
+      for (const InPlaceAlias& alias : found_) {
+        std::int64_t& from = timelines_[static_cast<std::size_t>(alias.from)].quantum;
+        std::int64_t& to = timelines_[static_cast<std::size_t>(alias.to)].quantum;
         changed = changed || from != to;
         from = to = std::lcm(from, to);
       }
@@ -89,42 +90,43 @@ class ReuseSearch {
   const PassBuilder& builder_;
   const Draft& draft_;
   std::vector<Timeline>& timelines_;
-  std::vector<Reuse> found_;
+  std::vector<InPlaceAlias> found_;
 };
 
 }  // namespace
 
-std::vector<Reuse> find_reuses(const PassBuilder& builder, const Draft& draft,
-                               std::vector<Timeline>& timelines) {
-  return ReuseSearch(builder, draft, timelines).run();
+std::vector<InPlaceAlias> find_in_place_aliases(const PassBuilder& builder, const Draft& draft,
+                                                std::vector<Timeline>& timelines) {
+  return AliasSearch(builder, draft, timelines).run();
 }
 
-std::int64_t shared_blocks(const Reuse& reuse, const Kept& residency) {
-  return std::min(residency.tensors[static_cast<std::size_t>(reuse.from)].during.back(),
-                  residency.tensors[static_cast<std::size_t>(reuse.to)].during.front());
+std::int64_t shared_blocks(const InPlaceAlias& alias, const ResidentSet& residency) {
+  return std::min(residency.tensors[static_cast<std::size_t>(alias.from)].during.back(),
+                  residency.tensors[static_cast<std::size_t>(alias.to)].during.front());
 }
 
-std::vector<Bundle> make_bundles(const std::vector<Reuse>& reuses,
-                                 const std::vector<Piece>& pieces) {
-  const auto follows = [&](const Piece& first, const Piece& next) {
+std::vector<Bundle> make_bundles(const std::vector<InPlaceAlias>& aliases,
+                                 const std::vector<ResidentRange>& ranges) {
+  const auto follows = [&](const ResidentRange& first, const ResidentRange& next) {
     return first.first_block == next.first_block && first.end_block == next.end_block &&
-           std::any_of(reuses.begin(), reuses.end(), [&](const Reuse& reuse) {
-             return reuse.from == first.tensor && reuse.to == next.tensor &&
-                    reuse.pass == first.last_pass && reuse.pass == next.first_pass;
+           std::any_of(aliases.begin(), aliases.end(), [&](const InPlaceAlias& alias) {
+             return alias.from == first.tensor && alias.to == next.tensor &&
+                    alias.pass == first.last_pass && alias.pass == next.first_pass;
            });
   };
   std::vector<Bundle> bundles;
-  for (const Piece& piece : pieces) {
-    const bool later = std::any_of(pieces.begin(), pieces.end(),
-                                   [&](const Piece& before) { return follows(before, piece); });
+  for (const ResidentRange& range : ranges) {
+    const bool later = std::any_of(ranges.begin(), ranges.end(), [&](const ResidentRange& before) {
+      return follows(before, range);
+    });
     if (later) continue;
     Bundle& bundle = bundles.emplace_back();
-    bundle.pieces.push_back(piece);
-    for (auto next = pieces.begin(); next != pieces.end();) {
-      next = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& candidate) {
-        return follows(bundle.pieces.back(), candidate);
+    bundle.ranges.push_back(range);
+    for (auto next = ranges.begin(); next != ranges.end();) {
+      next = std::find_if(ranges.begin(), ranges.end(), [&](const ResidentRange& candidate) {
+        return follows(bundle.ranges.back(), candidate);
       });
-      if (next != pieces.end()) bundle.pieces.push_back(*next);
+      if (next != ranges.end()) bundle.ranges.push_back(*next);
     }
   }
   return bundles;

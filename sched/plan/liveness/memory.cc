@@ -5,29 +5,30 @@
 namespace ooc {
 namespace {
 
-std::int64_t unit_rows(const PlannedTensor& tensor) {
-  return tensor.unit_blocks * tensor.layout.block_rows;
+std::int64_t io_chunk_rows(const PlannedTensor& tensor) {
+  return tensor.io_chunk_blocks * tensor.layout.block_rows;
 }
 
 }  // namespace
 
 void RowGrain::add(const PlannedTensor& tensor) {
   const std::int64_t row = payload_bytes(tensor, 0, 1) / tensor.layout.rows_of(0);
-  if (row > widest_row_) widest_unit_ = 0;
-  if (row >= widest_row_) widest_unit_ = std::max(widest_unit_, unit_rows(tensor));
+  if (row > widest_row_) widest_io_chunk_ = 0;
+  if (row >= widest_row_) widest_io_chunk_ = std::max(widest_io_chunk_, io_chunk_rows(tensor));
   widest_row_ = std::max(widest_row_, row);
 }
 
-std::int64_t RowGrain::units(const PlannedTensor& tensor, const RingSize& ring) const {
-  const std::int64_t held = std::max(ring.times * rows_, ceil_div(ring.bytes, widest_row_));
-  return 1 + ceil_div(held - rows_, unit_rows(tensor));
+std::int64_t RowGrain::io_chunks(const PlannedTensor& tensor, const SlotCounts& slot_counts) const {
+  const std::int64_t held =
+      std::max(slot_counts.times * rows_, ceil_div(slot_counts.bytes, widest_row_));
+  return 1 + ceil_div(held - rows_, io_chunk_rows(tensor));
 }
 
-double RowGrain::depth(const PlannedTensor& tensor, std::int64_t units,
+double RowGrain::depth(const PlannedTensor& tensor, std::int64_t io_chunks,
                        std::int64_t in_work) const {
-  const auto held = static_cast<double>(rows_ + (units - 1) * unit_rows(tensor));
+  const auto held = static_cast<double>(rows_ + (io_chunks - 1) * io_chunk_rows(tensor));
   const double depth = held / static_cast<double>(std::max(rows_, in_work));
-  const bool all = units * unit_rows(tensor) >= tensor.layout.rows;
+  const bool all = io_chunks * io_chunk_rows(tensor) >= tensor.layout.rows;
   return all ? std::max(depth, 1.0) : depth;
 }
 
@@ -35,30 +36,31 @@ std::int64_t rows_in_work(std::int64_t workers, std::int64_t step_rows, std::int
   return step_rows * ceil_div(workers, ceil_div(step_rows, group_rows));
 }
 
-EdgeRing::EdgeRing(const EdgeLayout& edges, std::int64_t part_blocks, std::int64_t bytes)
+EdgeSlots::EdgeSlots(const EdgeLayout& edges, std::int64_t dst_range_blocks, std::int64_t bytes)
     : chunk_bytes(bytes) {
   constexpr std::int64_t kEnough = 4 << 20;  // bytes
-  const std::int64_t panels = ceil_div(part_blocks - 1, edges.panel_blocks) + 1;
+  const std::int64_t panels = ceil_div(dst_range_blocks - 1, edges.panel_blocks) + 1;
   span_chunks = std::min({panels, edges.panel_count(), ceil_div(kEnough, bytes)});
 }
 
-std::int64_t EdgeRing::slots(const RingSize& ring) const {
-  return std::max(1 + (std::max(ring.times, ring.spans) - 1) * span_chunks,
-                  ceil_div(ring.edge_bytes, chunk_bytes));
+std::int64_t EdgeSlots::slots(const SlotCounts& slot_counts) const {
+  return std::max(1 + (std::max(slot_counts.times, slot_counts.spans) - 1) * span_chunks,
+                  ceil_div(slot_counts.edge_bytes, chunk_bytes));
 }
 
-double EdgeRing::spans(std::int64_t slots) const {
+double EdgeSlots::spans(std::int64_t slots) const {
   return 1 + static_cast<double>(slots - 1) / static_cast<double>(span_chunks);
 }
 
 MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
-                         const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
-                         bool works, const std::array<std::int64_t, 2>& first_chunks)
+                         const std::vector<Timeline>& timelines,
+                         const std::vector<InPlaceAlias>& aliases, bool works,
+                         const std::array<std::int64_t, 2>& first_chunks)
     : builder_(builder),
       edges_(edges),
       draft_(draft),
       timelines_(timelines),
-      reuses_(reuses),
+      aliases_(aliases),
       works_(works),
       first_chunks_(first_chunks) {
   for (const PassDraft& pass : draft.passes) {
@@ -71,7 +73,7 @@ const StageShape& MemoryModel::stage(int pass) const {
       .stages()[static_cast<std::size_t>(draft_.passes[static_cast<std::size_t>(pass)].stage)];
 }
 
-std::int64_t MemoryModel::during(int pass, int tensor, const Kept& residency) const {
+std::int64_t MemoryModel::during(int pass, int tensor, const ResidentSet& residency) const {
   if (tensor < 0 || !works_) return 0;
   const auto at = static_cast<std::size_t>(tensor);
   const std::vector<Access>& accesses = timelines_[at].accesses;
@@ -81,53 +83,56 @@ std::int64_t MemoryModel::during(int pass, int tensor, const Kept& residency) co
 }
 
 UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t during,
-                           const RingSize& ring) const {
+                           const SlotCounts& slot_counts) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   const EdgeLayout& edges = builder_.graph().edges;
   const PlannedTensor tensor =
       use.tensor >= 0 ? draft_.tensors[static_cast<std::size_t>(use.tensor)]
-                      : part_tensor(edges, builder_.value(stage(pass_index), use.value));
+                      : dst_range_tensor(edges, builder_.value(stage(pass_index), use.value));
   const std::int64_t blocks = tensor.layout.block_count();
   if (during >= blocks || !works_) return {};
   const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
   if (use.role == UseRole::kResident || use.role == UseRole::kAccumulator) {
-    // Parts lie on units in a pattern that repeats after as many parts as a unit has blocks.
-    const std::int64_t part_blocks = pass.part_blocks * blocks_in(edges, tensor);
-    const std::int64_t first_part = during / part_blocks;
-    const std::int64_t end_part = std::min(first_part + tensor.unit_blocks + 2, pass.parts);
+    // Parts lie on I/O chunks in a pattern that repeats after as many destination ranges as a I/O
+    // chunk has blocks.
+    const std::int64_t dst_range_blocks = pass.dst_range_blocks * blocks_in(edges, tensor);
+    const std::int64_t first_dst_range = during / dst_range_blocks;
+    const std::int64_t end_dst_range =
+        std::min(first_dst_range + tensor.io_chunk_blocks + 2, pass.dst_ranges);
     std::int64_t bytes = 0;
-    for (std::int64_t part = first_part; part < end_part; ++part) {
-      const std::int64_t first = std::max(part * part_blocks, during);
-      const std::int64_t end = std::min((part + 1) * part_blocks, blocks);
+    for (std::int64_t dst_range = first_dst_range; dst_range < end_dst_range; ++dst_range) {
+      const std::int64_t first = std::max(dst_range * dst_range_blocks, during);
+      const std::int64_t end = std::min((dst_range + 1) * dst_range_blocks, blocks);
       bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
     }
-    return {pass.parts_at_once * bytes, 0};
+    return {pass.dst_ranges_at_once * bytes, 0};
   }
-  std::int64_t item_blocks = tensor.unit_blocks;
+  std::int64_t item_blocks = tensor.io_chunk_blocks;
   if (use.role == UseRole::kStreamed) {
     item_blocks = streamed_blocks(edges, tensor);
   }
   item_blocks = std::min(item_blocks, blocks);
-  // The steps need all slices of a unit at once, but each moves by itself.
+  // The steps need all slices of an I/O chunk at once, but each moves by itself.
   const bool apart = use.role != UseRole::kStreamed;
   const std::int64_t at_once = apart ? slices : 1;
   const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, apart ? 1 : slices);
   const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
-  const std::int64_t times = apart
-                                 ? grains_[static_cast<std::size_t>(pass_index)].units(tensor, ring)
-                                 : std::max(ring.spans, ceil_div(ring.bytes, item));
+  const std::int64_t times =
+      apart ? grains_[static_cast<std::size_t>(pass_index)].io_chunks(tensor, slot_counts)
+            : std::max(slot_counts.spans, ceil_div(slot_counts.bytes, item));
   const std::int64_t slots = std::min(items, at_once * times);
   return {slots * item, slots};
 }
 
-UseMemory MemoryModel::edge_ring(int pass_index, std::int64_t end_chunk,
-                                 const RingSize& ring) const {
+UseMemory MemoryModel::edge_slot_memory(int pass_index, std::int64_t end_chunk,
+                                        const SlotCounts& slot_counts) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   if (!pass.edges || !works_) return {};
   const std::int64_t item = edges_.largest(stage(pass_index).edge_file, end_chunk);
   if (item == 0) return {};
-  const EdgeRing edge_ring(builder_.graph().edges, pass.part_blocks, item);
-  const std::int64_t slots = std::min(edges_.chunk_count() - end_chunk, edge_ring.slots(ring));
+  const EdgeSlots edge_slot_memory(builder_.graph().edges, pass.dst_range_blocks, item);
+  const std::int64_t slots =
+      std::min(edges_.chunk_count() - end_chunk, edge_slot_memory.slots(slot_counts));
   return {slots * item, slots};
 }
 
@@ -137,29 +142,29 @@ std::int64_t MemoryModel::worker_scratch(int pass) const {
          builder_.scratch_bytes(draft_.passes[static_cast<std::size_t>(pass)]);
 }
 
-std::int64_t MemoryModel::working_set(int pass_index, const Kept& residency,
-                                      const RingSize& ring) const {
+std::int64_t MemoryModel::working_set(int pass_index, const ResidentSet& residency,
+                                      const SlotCounts& slot_counts) const {
   const PassDraft& pass = draft_.passes[static_cast<std::size_t>(pass_index)];
   std::int64_t bytes = worker_scratch(pass_index);
   if (!works_) return bytes;
   for (const UseDraft& at : pass.uses) {
-    bytes += use(pass_index, at, during(pass_index, at.tensor, residency), ring).bytes;
+    bytes += use(pass_index, at, during(pass_index, at.tensor, residency), slot_counts).bytes;
   }
   if (!pass.edges) return bytes;
   const auto direction = static_cast<std::size_t>(stage(pass_index).edge_file);
-  return bytes + edge_ring(pass_index, residency.edge_chunks[direction], ring).bytes;
+  return bytes + edge_slot_memory(pass_index, residency.edge_chunks[direction], slot_counts).bytes;
 }
 
-std::int64_t MemoryModel::edge_piece(Direction direction, std::int64_t end_chunk) const {
+std::int64_t MemoryModel::edge_range(Direction direction, std::int64_t end_chunk) const {
   const std::int64_t first = first_chunks_[static_cast<std::size_t>(direction)];
   return edges_.memory(direction, end_chunk) - edges_.memory(direction, first);
 }
 
-std::vector<std::int64_t> MemoryModel::kept(const Kept& residency) const {
+std::vector<std::int64_t> MemoryModel::kept(const ResidentSet& residency) const {
   const int passes = draft_.pass_count();
   std::vector<std::int64_t> bytes(draft_.passes.size(),
-                                  edge_piece(Direction::kIn, residency.edge_chunks[0]) +
-                                      edge_piece(Direction::kOut, residency.edge_chunks[1]));
+                                  edge_range(Direction::kIn, residency.edge_chunks[0]) +
+                                      edge_range(Direction::kOut, residency.edge_chunks[1]));
   for (std::size_t t = 0; t < timelines_.size(); ++t) {
     const Timeline& timeline = timelines_[t];
     const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
@@ -177,10 +182,10 @@ std::vector<std::int64_t> MemoryModel::kept(const Kept& residency) const {
       }
     }
   }
-  for (const Reuse& reuse : reuses_) {
-    const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(reuse.to)];
-    bytes[static_cast<std::size_t>(reuse.pass)] -=
-        rows_bytes(tensor, 0, shared_blocks(reuse, residency), 0, tensor.layout.slice_count());
+  for (const InPlaceAlias& alias : aliases_) {
+    const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(alias.to)];
+    bytes[static_cast<std::size_t>(alias.pass)] -=
+        rows_bytes(tensor, 0, shared_blocks(alias, residency), 0, tensor.layout.slice_count());
   }
   return bytes;
 }
@@ -188,8 +193,8 @@ std::vector<std::int64_t> MemoryModel::kept(const Kept& residency) const {
 namespace {
 
 // The runs of accesses between which blocks [first, end) stay.
-void add_band(const Draft& draft, const Timeline& timeline, const Levels& levels,
-              std::int64_t first, std::int64_t end, std::vector<Piece>& pieces) {
+void add_band(const Draft& draft, const Timeline& timeline, const ResidentPrefix& levels,
+              std::int64_t first, std::int64_t end, std::vector<ResidentRange>& ranges) {
   const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
   const int count = static_cast<int>(timeline.accesses.size());
   const auto linked = [&](int interval) {
@@ -201,7 +206,7 @@ void add_band(const Draft& draft, const Timeline& timeline, const Levels& levels
   };
   const std::int64_t bytes = rows_bytes(tensor, first, end, 0, tensor.layout.slice_count());
   const auto add = [&](int first_pass, int last_pass) {
-    pieces.push_back({timeline.tensor, first, end, {0, bytes}, first_pass, last_pass});
+    ranges.push_back({timeline.tensor, first, end, {0, bytes}, first_pass, last_pass});
   };
   for (int i = 0; i < count; ++i) {
     if (levels.during[static_cast<std::size_t>(i)] < end) continue;
@@ -219,18 +224,18 @@ void add_band(const Draft& draft, const Timeline& timeline, const Levels& levels
 }
 
 // By timeline: where bands end.
-std::vector<std::set<std::int64_t>> borders_of(const std::vector<Reuse>& reuses,
-                                               const Kept& residency) {
+std::vector<std::set<std::int64_t>> borders_of(const std::vector<InPlaceAlias>& aliases,
+                                               const ResidentSet& residency) {
   std::vector<std::set<std::int64_t>> borders;
-  for (const Levels& levels : residency.tensors) {
+  for (const ResidentPrefix& levels : residency.tensors) {
     std::set<std::int64_t>& own = borders.emplace_back(levels.keep.begin(), levels.keep.end());
     own.insert(levels.during.begin(), levels.during.end());
   }
   for (bool changed = true; changed;) {
     changed = false;
-    for (const Reuse& reuse : reuses) {
-      std::set<std::int64_t>& from = borders[static_cast<std::size_t>(reuse.from)];
-      std::set<std::int64_t>& to = borders[static_cast<std::size_t>(reuse.to)];
+    for (const InPlaceAlias& alias : aliases) {
+      std::set<std::int64_t>& from = borders[static_cast<std::size_t>(alias.from)];
+      std::set<std::int64_t>& to = borders[static_cast<std::size_t>(alias.to)];
       changed = changed || from != to;
       from.insert(to.begin(), to.end());
       to = from;
@@ -241,18 +246,19 @@ std::vector<std::set<std::int64_t>> borders_of(const std::vector<Reuse>& reuses,
 
 }  // namespace
 
-std::vector<Piece> make_pieces(const Draft& draft, const std::vector<Timeline>& timelines,
-                               const std::vector<Reuse>& reuses, const Kept& residency) {
-  std::vector<Piece> pieces;
-  const std::vector<std::set<std::int64_t>> borders = borders_of(reuses, residency);
+std::vector<ResidentRange> make_ranges(const Draft& draft, const std::vector<Timeline>& timelines,
+                                       const std::vector<InPlaceAlias>& aliases,
+                                       const ResidentSet& residency) {
+  std::vector<ResidentRange> ranges;
+  const std::vector<std::set<std::int64_t>> borders = borders_of(aliases, residency);
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     std::int64_t first = timelines[t].first_block;
     for (const std::int64_t end : borders[t]) {
-      if (end > first) add_band(draft, timelines[t], residency.tensors[t], first, end, pieces);
+      if (end > first) add_band(draft, timelines[t], residency.tensors[t], first, end, ranges);
       first = end;
     }
   }
-  return pieces;
+  return ranges;
 }
 
 }  // namespace ooc

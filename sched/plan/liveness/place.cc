@@ -1,5 +1,6 @@
 // Places in the arena: at its bottom what stays for good, then each pass's uses, then bundles of
-// pieces, in parts where the holes ask for it. Where one finds no place, other orders are tried.
+// ranges, in destination ranges where the holes ask for it. Where one finds no place, other orders
+// are tried.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -17,7 +18,7 @@ bool live_in(int first, int last, int pass) {
   return first <= last ? pass >= first && pass <= last : pass >= first || pass <= last;
 }
 
-// What placing one piece or one pass's uses after the other can be told.
+// What placing one range or one pass's uses after the other can be told.
 struct Choice {
   std::vector<std::size_t> order;  // of the bundles
   std::vector<bool> up;            // by bundle: from the bottom up, rather than from the top down
@@ -25,8 +26,8 @@ struct Choice {
 };
 
 struct Places {
-  std::vector<Piece> pieces;
-  std::vector<std::int64_t> offsets;  // of edge pieces, then pass by pass
+  std::vector<ResidentRange> ranges;
+  std::vector<std::int64_t> offsets;  // of edge ranges, then pass by pass
   std::int64_t end = 0;
   std::vector<std::pair<std::size_t, Bundle>> left;  // by number: what found no place
 
@@ -48,8 +49,8 @@ class Placer {
   }
 
   Places run(const Choice& choice) {
-    for (const EdgePiece& piece : plan_.edge_pieces) {
-      out_.offsets.push_back(put(piece.memory.bytes, 0, passes_ - 1, false));
+    for (const EdgeRange& range : plan_.edge_ranges) {
+      out_.offsets.push_back(put(range.memory.bytes, 0, passes_ - 1, false));
     }
     for (const Bundle& bundle : bundles_) {
       if (length(bundle) == passes_) put_whole(bundle);
@@ -88,7 +89,7 @@ class Placer {
         for (const TensorUse& use : pass.uses) {
           out_.offsets.push_back(put(use.memory.bytes, index, index, at_top));
         }
-        for (const Region* memory : {&pass.edge_ring, &pass.worker_scratch}) {
+        for (const Region* memory : {&pass.edge_slot_memory, &pass.worker_scratch}) {
           out_.offsets.push_back(put(memory->bytes, index, index, at_top));
         }
         ++index;
@@ -136,9 +137,9 @@ class Placer {
 
   void put_whole(const Bundle& bundle) {
     const std::int64_t offset = put(bundle.bytes(), bundle.first_pass(), bundle.last_pass(), false);
-    for (Piece piece : bundle.pieces) {
-      piece.memory.offset = offset;
-      out_.pieces.push_back(piece);
+    for (ResidentRange range : bundle.ranges) {
+      range.memory.offset = offset;
+      out_.ranges.push_back(range);
     }
   }
 
@@ -146,11 +147,11 @@ class Placer {
     if (limit_ == 0) return put_whole(bundle);
     std::vector<Hole> found = holes(bundle.first_pass(), bundle.last_pass());
     if (!up) std::reverse(found.begin(), found.end());
-    const Piece& first = bundle.pieces.front();
+    const ResidentRange& first = bundle.ranges.front();
     const auto whole = std::find_if(found.begin(), found.end(), [&](const Hole& hole) {
       return hole.bytes() >= bundle.bytes();
     });
-    if (whole != found.end()) return put_part(bundle, first.end_block, *whole, up);
+    if (whole != found.end()) return put_dst_range(bundle, first.end_block, *whole, up);
     const std::int64_t quantum = timeline_of(timelines_, first.tensor, first.first_block).quantum;
     const std::int64_t step =
         bytes_to(first, std::min(first.first_block + quantum, first.end_block));
@@ -158,27 +159,28 @@ class Placer {
       const std::int64_t blocks = hole.bytes() / step * quantum;
       if (blocks == 0) continue;
       const std::int64_t end = std::min(first.first_block + blocks, first.end_block);
-      put_part(bundle, end, hole, up);
+      put_dst_range(bundle, end, hole, up);
       if (end == first.end_block) return;
-      for (Piece& piece : bundle.pieces) piece.first_block = end;
+      for (ResidentRange& range : bundle.ranges) range.first_block = end;
     }
-    for (Piece& piece : bundle.pieces) piece.memory.bytes = bytes_to(piece, piece.end_block);
+    for (ResidentRange& range : bundle.ranges)
+      range.memory.bytes = bytes_to(range, range.end_block);
     out_.left.emplace_back(number, std::move(bundle));
   }
 
-  std::int64_t bytes_to(const Piece& piece, std::int64_t end_block) const {
-    const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(piece.tensor)];
-    return rows_bytes(tensor, piece.first_block, end_block, 0, tensor.layout.slice_count());
+  std::int64_t bytes_to(const ResidentRange& range, std::int64_t end_block) const {
+    const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(range.tensor)];
+    return rows_bytes(tensor, range.first_block, end_block, 0, tensor.layout.slice_count());
   }
 
   // The blocks before end_block, at an end of a hole.
-  void put_part(const Bundle& bundle, std::int64_t end_block, const Hole& hole, bool up) {
-    const std::int64_t bytes = bytes_to(bundle.pieces.front(), end_block);
+  void put_dst_range(const Bundle& bundle, std::int64_t end_block, const Hole& hole, bool up) {
+    const std::int64_t bytes = bytes_to(bundle.ranges.front(), end_block);
     const std::int64_t offset = up ? hole.offset : (hole.end - bytes) / kPage * kPage;
-    for (Piece part : bundle.pieces) {
-      part.end_block = end_block;
-      part.memory = {offset, bytes};
-      out_.pieces.push_back(part);
+    for (ResidentRange dst_range : bundle.ranges) {
+      dst_range.end_block = end_block;
+      dst_range.memory = {offset, bytes};
+      out_.ranges.push_back(dst_range);
     }
     occupy({offset, bytes}, bundle.first_pass(), bundle.last_pass());
   }
@@ -228,24 +230,25 @@ void change(const std::vector<std::pair<std::size_t, Bundle>>& left, const Place
 
 void apply(const Places& places, Plan& plan) {
   auto offset = places.offsets.begin();
-  for (EdgePiece& piece : plan.edge_pieces) piece.memory.offset = *offset++;
+  for (EdgeRange& range : plan.edge_ranges) range.memory.offset = *offset++;
   for (Section& section : plan.sections) {
     for (Pass& pass : section.passes) {
       for (TensorUse& use : pass.uses) use.memory.offset = *offset++;
-      pass.edge_ring.offset = *offset++;
+      pass.edge_slot_memory.offset = *offset++;
       pass.worker_scratch.offset = *offset++;
     }
   }
-  plan.pieces = places.pieces;
+  plan.ranges = places.ranges;
   plan.arena_bytes = places.end;
 }
 
 }  // namespace
 
-std::vector<Piece> place(const std::vector<Timeline>& timelines, const std::vector<Reuse>& reuses,
-                         std::int64_t limit, Plan& plan) {
+std::vector<ResidentRange> place(const std::vector<Timeline>& timelines,
+                                 const std::vector<InPlaceAlias>& aliases, std::int64_t limit,
+                                 Plan& plan) {
   constexpr int kChanges = 60;
-  const std::vector<Bundle> bundles = make_bundles(reuses, plan.pieces);
+  const std::vector<Bundle> bundles = make_bundles(aliases, plan.ranges);
   const Placer probe(timelines, bundles, limit, plan);
   const int orders = 2 * probe.passes();
   std::minstd_rand random(1);
@@ -265,9 +268,9 @@ std::vector<Piece> place(const std::vector<Timeline>& timelines, const std::vect
   }
   OOC_CHECK(best.has_value());
   apply(*best, plan);
-  std::vector<Piece> left;
+  std::vector<ResidentRange> left;
   for (const auto& [number, bundle] : best->left) {
-    left.insert(left.end(), bundle.pieces.begin(), bundle.pieces.end());
+    left.insert(left.end(), bundle.ranges.begin(), bundle.ranges.end());
   }
   return left;
 }

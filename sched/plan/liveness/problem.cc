@@ -7,24 +7,24 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
-struct RingChoice {
-  RingSize size;
+struct SlotChoice {
+  SlotCounts size;
   // One of so many of the memory that it may take beyond the first choice, but for spans that a
   // split asks for.
   std::int64_t share;
 };
 // From what keeps transfers and compute apart to what overlaps them best.
-constexpr RingChoice kRings[PlanProblem::kRingChoices] = {{{1, 0, 0, 1}, 1},
-                                                          {{2, 0, 0, 2}, 2},
-                                                          {{3, 0, 0, 3}, 4},
-                                                          {{3, 4 * kMiB, 4 * kMiB, 3}, 8},
-                                                          {{3, 8 * kMiB, 16 * kMiB, 4}, 8},
-                                                          {{3, 8 * kMiB, 16 * kMiB, 8}, 8},
-                                                          {{3, 8 * kMiB, 16 * kMiB, 12}, 8}};
-// Where there is memory left, for so many workers. The widest rows of a pass may be in pieces: then
-// `times` counts.
+constexpr SlotChoice kSlotCounts[PlanProblem::kSlotChoices] = {{{1, 0, 0, 1}, 1},
+                                                               {{2, 0, 0, 2}, 2},
+                                                               {{3, 0, 0, 3}, 4},
+                                                               {{3, 4 * kMiB, 4 * kMiB, 3}, 8},
+                                                               {{3, 8 * kMiB, 16 * kMiB, 4}, 8},
+                                                               {{3, 8 * kMiB, 16 * kMiB, 8}, 8},
+                                                               {{3, 8 * kMiB, 16 * kMiB, 12}, 8}};
+// Where there is memory left, for so many workers. The widest rows of a pass may be in resident
+// ranges: then `times` counts.
 constexpr std::uint64_t kFewWorkers = 8;
-constexpr RingSize kWideRings[] = {
+constexpr SlotCounts kWideSlots[] = {
     {12, 64 * kMiB, 64 * kMiB, 16}, {12, 64 * kMiB, 64 * kMiB, 12}, {8, 64 * kMiB, 64 * kMiB, 8},
     {8, 48 * kMiB, 48 * kMiB, 8},   {6, 32 * kMiB, 32 * kMiB, 6},   {4, 32 * kMiB, 32 * kMiB, 4},
     {4, 24 * kMiB, 24 * kMiB, 4},   {4, 16 * kMiB, 16 * kMiB, 4},   {3, 12 * kMiB, 16 * kMiB, 4},
@@ -35,14 +35,14 @@ constexpr RingSize kWideRings[] = {
 }  // namespace
 
 PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-                         const std::vector<PassSplit>& splits, int most_ring)
+                         const std::vector<PassSplit>& splits, int most_slots)
     : builder_(builder),
       edges_(edges),
       draft_(builder.draft(splits)),
       timelines_(make_timelines(builder, draft_)),
-      reuses_(find_reuses(builder, draft_, timelines_)),
-      memory_(builder, edges, draft_, timelines_, reuses_),
-      nothing_(nothing_kept(timelines_, {})),
+      aliases_(find_in_place_aliases(builder, draft_, timelines_)),
+      memory_(builder, edges, draft_, timelines_, aliases_),
+      empty_residency_(empty_residency(timelines_, {})),
       reduction_bytes_(builder.reduction_bytes(draft_)) {
   builder.check_stop();
   const PlanOptions& options = builder.options();
@@ -51,82 +51,86 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
   }
   reserves_.resize(draft_.passes.size());
   for (int pass = 0; pass < draft_.pass_count(); ++pass)
-    rings_.push_back(choose_ring(pass, most_ring));
+    slot_rows_.push_back(choose_slots(pass, most_slots));
 }
 
-PlanProblem::PlanProblem(const PlanProblem& above, const Kept& kept, std::int64_t limit)
+PlanProblem::PlanProblem(const PlanProblem& above, const ResidentSet& kept, std::int64_t limit)
     : builder_(above.builder_),
       edges_(above.edges_),
       draft_(above.draft_),
       timelines_(timelines_below(draft_, above.timelines_, kept)),
-      memory_(builder_, edges_, draft_, timelines_, reuses_, false, kept.edge_chunks),
-      nothing_(nothing_kept(timelines_, kept.edge_chunks)),
+      memory_(builder_, edges_, draft_, timelines_, aliases_, false, kept.edge_chunks),
+      empty_residency_(empty_residency(timelines_, kept.edge_chunks)),
       limit_(limit),
       reserves_(draft_.passes.size()),
-      rings_(draft_.passes.size()) {}
+      slot_rows_(draft_.passes.size()) {}
 
 std::int64_t PlanProblem::least(int pass) const {
-  return memory_.kept(nothing())[static_cast<std::size_t>(pass)] +
-         memory_.working_set(pass, nothing(), kRings[0].size);
+  return memory_.kept(empty_residency())[static_cast<std::size_t>(pass)] +
+         memory_.working_set(pass, empty_residency(), kSlotCounts[0].size);
 }
 
-RingSize PlanProblem::choose_ring(int pass, int most) const {
-  if (limit_ == 0) return kWideRings[0];
-  const std::int64_t least_bytes = memory_.working_set(pass, nothing(), kRings[0].size);
+SlotCounts PlanProblem::choose_slots(int pass, int most) const {
+  if (limit_ == 0) return kWideSlots[0];
+  const std::int64_t least_bytes =
+      memory_.working_set(pass, empty_residency(), kSlotCounts[0].size);
   const std::int64_t held = least(pass) - least_bytes;
-  RingSize chosen = kRings[0].size;
+  SlotCounts chosen = kSlotCounts[0].size;
   for (int i = 0; i <= most; ++i) {
-    const auto& [ring, share] = kRings[i];
-    const std::int64_t bytes = memory_.working_set(pass, nothing(), ring);
+    const auto& [slot_counts, share] = kSlotCounts[i];
+    const std::int64_t bytes = memory_.working_set(pass, empty_residency(), slot_counts);
     if (held + bytes > limit_ || bytes - least_bytes > limit_ / share) break;
-    chosen = ring;
+    chosen = slot_counts;
   }
   // Whatever its share; with the chunks of as many spans.
-  RingSize wide = chosen;
-  wide.spans = draft_.passes[static_cast<std::size_t>(pass)].ring_spans;
-  wide.edge_bytes = std::max(chosen.edge_bytes, kRings[most].size.edge_bytes);
-  return wide.spans > chosen.spans && held + memory_.working_set(pass, nothing(), wide) <= limit_
+  SlotCounts wide = chosen;
+  wide.spans = draft_.passes[static_cast<std::size_t>(pass)].slot_spans;
+  wide.edge_bytes = std::max(chosen.edge_bytes, kSlotCounts[most].size.edge_bytes);
+  return wide.spans > chosen.spans &&
+                 held + memory_.working_set(pass, empty_residency(), wide) <= limit_
              ? wide
              : chosen;
 }
 
-std::vector<RingSize> PlanProblem::wider_rings(int pass, const Kept& residency) const {
-  std::vector<RingSize> rings;
-  if (limit_ == 0) return rings;
+std::vector<SlotCounts> PlanProblem::wider_slots(int pass, const ResidentSet& residency) const {
+  std::vector<SlotCounts> all_slot_counts;
+  if (limit_ == 0) return all_slot_counts;
   const std::int64_t room = limit_ - memory_.kept(residency)[static_cast<std::size_t>(pass)];
-  const RingSize& narrow = ring(pass);
-  const auto take = [&](RingSize wide) {
+  const SlotCounts& narrow = slot_counts(pass);
+  const auto take = [&](SlotCounts wide) {
     wide = {std::max(wide.times, narrow.times), std::max(wide.bytes, narrow.bytes),
             std::max(wide.edge_bytes, narrow.edge_bytes), std::max(wide.spans, narrow.spans)};
-    if (wide != narrow && memory_.working_set(pass, residency, wide) <= room) rings.push_back(wide);
+    if (wide != narrow && memory_.working_set(pass, residency, wide) <= room)
+      all_slot_counts.push_back(wide);
   };
   // A step in work holds its slots: more workers take more of them up at once.
   const auto workers = static_cast<std::uint64_t>(builder_.options().workers);
   for (std::uint64_t scale = std::bit_floor(workers / kFewWorkers); scale > 1; scale /= 2) {
     const auto times = static_cast<std::int64_t>(scale);
-    const RingSize& few = kWideRings[0];
+    const SlotCounts& few = kWideSlots[0];
     take({times * few.times, times * few.bytes, times * few.edge_bytes, few.spans});
   }
-  for (const RingSize& wide : kWideRings) take(wide);
-  return rings;
+  for (const SlotCounts& wide : kWideSlots) take(wide);
+  return all_slot_counts;
 }
 
-std::vector<std::int64_t> PlanProblem::free(const Kept& residency) const {
+std::vector<std::int64_t> PlanProblem::free(const ResidentSet& residency) const {
   std::vector<std::int64_t> free = memory_.kept(residency);
   for (std::size_t pass = 0; pass < free.size(); ++pass) {
     const auto index = static_cast<int>(pass);
-    free[pass] = room(index) - free[pass] - memory_.working_set(index, residency, ring(index));
+    free[pass] =
+        room(index) - free[pass] - memory_.working_set(index, residency, slot_counts(index));
   }
   return free;
 }
 
-bool PlanProblem::fits(const Kept& residency) const {
+bool PlanProblem::fits(const ResidentSet& residency) const {
   if (limit_ == 0) return true;
   const std::vector<std::int64_t> left = free(residency);
   return std::all_of(left.begin(), left.end(), [](std::int64_t bytes) { return bytes >= 0; });
 }
 
-std::int64_t PlanProblem::bytes(const Kept& residency) const {
+std::int64_t PlanProblem::bytes(const ResidentSet& residency) const {
   std::int64_t sum = 0;
   for (const Traffic& pass : traffic(residency)) sum += pass.read() + pass.written;
   return sum;
@@ -151,7 +155,8 @@ struct Candidate {
 
 class Filler {
  public:
-  Filler(const PlanProblem& problem, Kept& residency) : problem_(problem), residency_(residency) {}
+  Filler(const PlanProblem& problem, ResidentSet& residency)
+      : problem_(problem), residency_(residency) {}
 
   void run() {
     for (std::size_t t = 0; t < problem_.timelines().size(); ++t) {
@@ -215,15 +220,15 @@ class Filler {
       const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
       if (!pass.edges || stage.edge_file != direction) continue;
       candidate.gain += static_cast<double>(
-          pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks, first));
+          pass.groups * problem_.edges().sweep_bytes(direction, pass.dst_range_blocks, first));
     }
     candidate.cost = static_cast<double>(problem_.edges().bytes(direction, first)) *
                      static_cast<double>(problem_.draft().pass_count());
     if (candidate.gain > 0) candidates_.push_back(std::move(candidate));
   }
 
-  Kept raised(const Candidate& candidate, std::int64_t level) const {
-    Kept out = residency_;
+  ResidentSet raised(const Candidate& candidate, std::int64_t level) const {
+    ResidentSet out = residency_;
     if (candidate.timeline < 0) {
       std::int64_t& chunks = out.edge_chunks[static_cast<std::size_t>(candidate.direction)];
       chunks = std::max(chunks, level);
@@ -231,7 +236,7 @@ class Filler {
     }
     const Timeline& line = timeline(candidate.timeline);
     const std::int64_t blocks = whole_blocks(line, line.first_block + level * line.quantum);
-    Levels& levels = out.tensors[static_cast<std::size_t>(candidate.timeline)];
+    ResidentPrefix& levels = out.tensors[static_cast<std::size_t>(candidate.timeline)];
     for (const int i : candidate.intervals) {
       std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
       keep = std::max(keep, blocks);
@@ -252,7 +257,7 @@ class Filler {
       low = 0;
       high = ceil_div(line.end_block - line.first_block, line.quantum);
     }
-    Kept whole = raised(candidate, high);
+    ResidentSet whole = raised(candidate, high);
     if (problem_.fits(whole)) {
       residency_ = std::move(whole);
       return;
@@ -265,18 +270,20 @@ class Filler {
   }
 
   const PlanProblem& problem_;
-  Kept& residency_;
+  ResidentSet& residency_;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-void fill_memory(const PlanProblem& problem, Kept& residency) { Filler(problem, residency).run(); }
+void fill_memory(const PlanProblem& problem, ResidentSet& residency) {
+  Filler(problem, residency).run();
+}
 
 namespace {
 
 // About a percent less of a tensor in a pass; false: it has none there.
-bool lower_in(const Timeline& line, int pass, int pass_count, Levels& levels) {
+bool lower_in(const Timeline& line, int pass, int pass_count, ResidentPrefix& levels) {
   const std::int64_t step = (line.end_block - line.first_block) / 100 + 1;
   bool lowered = false;
   const auto lower = [&](std::int64_t& level) {
@@ -285,7 +292,7 @@ bool lower_in(const Timeline& line, int pass, int pass_count, Levels& levels) {
     lowered = true;
   };
   for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-    if (line.accesses[i].pass == pass && !line.accesses[i].holds) lower(levels.during[i]);
+    if (line.accesses[i].pass == pass && !line.accesses[i].pins) lower(levels.during[i]);
   }
   for (int i = 0; i < line.interval_count(); ++i) {
     const std::vector<int> between = passes_between(line, i, pass_count);
@@ -300,14 +307,14 @@ bool lower_in(const Timeline& line, int pass, int pass_count, Levels& levels) {
 
 }  // namespace
 
-bool lower_pass(const PlanProblem& problem, int pass, Kept& residency) {
+bool lower_pass(const PlanProblem& problem, int pass, ResidentSet& residency) {
   const auto at = static_cast<std::size_t>(pass);
   const std::int64_t before = problem.free(residency)[at];
   const int passes = problem.draft().pass_count();
-  Kept best;
+  ResidentSet best;
   double best_loss = 0;
   for (std::size_t t = 0; t < problem.timelines().size(); ++t) {
-    Kept lower = residency;
+    ResidentSet lower = residency;
     if (!lower_in(problem.timelines()[t], pass, passes, lower.tensors[t])) continue;
     const std::int64_t freed = problem.free(lower)[at] - before;
     const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
@@ -321,14 +328,14 @@ bool lower_pass(const PlanProblem& problem, int pass, Kept& residency) {
   return true;
 }
 
-void trim(const PlanProblem& problem, Kept& residency) {
+void trim(const PlanProblem& problem, ResidentSet& residency) {
   while (problem.limit() > 0) {
     const std::vector<std::int64_t> left = problem.free(residency);
     const auto fullest = std::min_element(left.begin(), left.end());
     if (*fullest >= 0) return;
     if (lower_pass(problem, static_cast<int>(fullest - left.begin()), residency)) continue;
-    residency.edge_chunks = problem.nothing().edge_chunks;
-    if (!problem.fits(residency)) residency = problem.nothing();
+    residency.edge_chunks = problem.empty_residency().edge_chunks;
+    if (!problem.fits(residency)) residency = problem.empty_residency();
     return;
   }
 }

@@ -12,13 +12,13 @@ namespace ooc {
 // one below it.
 class PlanProblem {
  public:
-  // The references must outlive it. `most_ring`: passes have rings of that size at most, of
+  // The references must outlive it. `most_ring`: passes have slots of that size at most, of
   // kRingChoices from the smallest one on, but for spans that splits ask for.
-  static constexpr int kRingChoices = 7;
+  static constexpr int kSlotChoices = 7;
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
-              const std::vector<PassSplit>& splits, int most_ring = kRingChoices - 1);
+              const std::vector<PassSplit>& splits, int most_slots = kSlotChoices - 1);
   // Of a memory of `limit` bytes (0: no limit) below the one of `above`, which keeps so much.
-  PlanProblem(const PlanProblem& above, const Kept& kept, std::int64_t limit);
+  PlanProblem(const PlanProblem& above, const ResidentSet& kept, std::int64_t limit);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 
@@ -26,9 +26,9 @@ class PlanProblem {
   const EdgeTable& edges() const { return edges_; }
   const Draft& draft() const { return draft_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
-  const std::vector<Reuse>& reuses() const { return reuses_; }
+  const std::vector<InPlaceAlias>& aliases() const { return aliases_; }
   // Each pair saves memory, but ties two places.
-  void set_reuses(std::vector<Reuse> reuses) { reuses_ = std::move(reuses); }
+  void set_aliases(std::vector<InPlaceAlias> aliases) { aliases_ = std::move(aliases); }
   const MemoryModel& memory() const { return memory_; }
   // Not: the passes work in the memory above.
   bool works() const { return memory_.works(); }
@@ -39,54 +39,58 @@ class PlanProblem {
   void reserve(std::vector<std::int64_t> bytes) { reserves_ = std::move(bytes); }
   std::int64_t room(int pass) const { return limit_ - reserves_[static_cast<std::size_t>(pass)]; }
   std::int64_t reduction_bytes() const { return reduction_bytes_; }
-  const RingSize& ring(int pass) const { return rings_[static_cast<std::size_t>(pass)]; }
+  const SlotCounts& slot_counts(int pass) const {
+    return slot_rows_[static_cast<std::size_t>(pass)];
+  }
   // Wider ones than the pass has that memory is left for, without fragmentation; the widest first.
-  std::vector<RingSize> wider_rings(int pass, const Kept& residency) const;
-  std::vector<RingSize> rings() const { return rings_; }
-  void set_rings(std::vector<RingSize> rings) { rings_ = std::move(rings); }
+  std::vector<SlotCounts> wider_slots(int pass, const ResidentSet& residency) const;
+  std::vector<SlotCounts> all_slot_counts() const { return slot_rows_; }
+  void set_slots(std::vector<SlotCounts> all_slot_counts) {
+    slot_rows_ = std::move(all_slot_counts);
+  }
   const PlannedTensor& tensor(const Timeline& timeline) const {
     return draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
   }
 
-  const Kept& nothing() const { return nothing_; }  // is kept
+  const ResidentSet& empty_residency() const { return empty_residency_; }  // is kept
   std::int64_t first_chunk(Direction direction) const {
-    return nothing_.edge_chunks[static_cast<std::size_t>(direction)];
+    return empty_residency_.edge_chunks[static_cast<std::size_t>(direction)];
   }
   // The least that the pass works with, when nothing is kept.
   std::int64_t least(int pass) const;
   // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
-  std::vector<std::int64_t> free(const Kept& residency) const;
-  bool fits(const Kept& residency) const;
-  std::vector<Traffic> traffic(const Kept& residency, Zeros zeros = Zeros::kMoved) const {
+  std::vector<std::int64_t> free(const ResidentSet& residency) const;
+  bool fits(const ResidentSet& residency) const;
+  std::vector<Traffic> traffic(const ResidentSet& residency, Zeros zeros = Zeros::kMoved) const {
     return traffic_of(builder_, edges_, draft_, timelines_, residency, zeros);
   }
-  std::int64_t bytes(const Kept& residency) const;  // read and written, of an epoch
+  std::int64_t bytes(const ResidentSet& residency) const;  // read and written, of an epoch
 
  private:
-  RingSize choose_ring(int pass, int most) const;
+  SlotCounts choose_slots(int pass, int most) const;
 
   const PassBuilder& builder_;
   const EdgeTable& edges_;
   Draft draft_;
   std::vector<Timeline> timelines_;
-  std::vector<Reuse> reuses_;
+  std::vector<InPlaceAlias> aliases_;
   MemoryModel memory_;
-  Kept nothing_;
+  ResidentSet empty_residency_;
   std::int64_t reduction_bytes_ = 0, limit_ = 0;
   std::vector<std::int64_t> reserves_;
-  std::vector<RingSize> rings_;
+  std::vector<SlotCounts> slot_rows_;
 };
 
 // Blocks rounded down to what a level may be.
 std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks);
 
 // Raises levels as far as memory goes, first what saves the most bytes for its memory and time.
-void fill_memory(const PlanProblem& problem, Kept& residency);
+void fill_memory(const PlanProblem& problem, ResidentSet& residency);
 
 // Lowers a level in a pass a little, where that costs the fewest bytes moved. False:
 // there is none.
-bool lower_pass(const PlanProblem& problem, int pass, Kept& residency);
+bool lower_pass(const PlanProblem& problem, int pass, ResidentSet& residency);
 // Lowers levels until all fits, each time where it costs the fewest bytes moved.
-void trim(const PlanProblem& problem, Kept& residency);
+void trim(const PlanProblem& problem, ResidentSet& residency);
 
 }  // namespace ooc

@@ -54,19 +54,20 @@ std::int64_t EdgeTable::chunks_within(Direction direction, std::int64_t bytes) c
          memory.begin() - 1;
 }
 
-std::int64_t EdgeTable::sweep_bytes(Direction direction, std::int64_t part_blocks,
+std::int64_t EdgeTable::sweep_bytes(Direction direction, std::int64_t dst_range_blocks,
                                     std::int64_t first) const {
   const std::vector<std::int64_t>& bytes = side(direction).bytes;
   const std::int64_t blocks = layout_.block_count(), panels = layout_.panel_count();
-  std::vector<std::int64_t> parts;  // that touch a panel
+  std::vector<std::int64_t> dst_ranges;  // that touch a panel
   for (std::int64_t panel = 0; panel < panels; ++panel) {
     const std::int64_t begin = panel * layout_.panel_blocks;
     const std::int64_t last = std::min(begin + layout_.panel_blocks, blocks) - 1;
-    parts.push_back(last / part_blocks - begin / part_blocks + 1);
+    dst_ranges.push_back(last / dst_range_blocks - begin / dst_range_blocks + 1);
   }
   std::int64_t sum = 0;
   for (std::int64_t chunk = first; chunk < static_cast<std::int64_t>(bytes.size()); ++chunk) {
-    sum += bytes[static_cast<std::size_t>(chunk)] * parts[static_cast<std::size_t>(chunk % panels)];
+    sum += bytes[static_cast<std::size_t>(chunk)] *
+           dst_ranges[static_cast<std::size_t>(chunk % panels)];
   }
   return sum;
 }

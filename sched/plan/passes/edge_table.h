@@ -20,8 +20,9 @@ class EdgeTable {
   std::int64_t memory(Direction direction, std::int64_t end_chunk) const;
   // The most of the first ones that so much memory takes.
   std::int64_t chunks_within(Direction direction, std::int64_t bytes) const;
-  // What one sweep over all parts reads of the chunks from `first` on.
-  std::int64_t sweep_bytes(Direction direction, std::int64_t part_blocks, std::int64_t first) const;
+  // What one sweep over all destination ranges reads of the chunks from `first` on.
+  std::int64_t sweep_bytes(Direction direction, std::int64_t dst_range_blocks,
+                           std::int64_t first) const;
   // Of the chunks from `first` on.
   std::int64_t bytes(Direction direction, std::int64_t first) const;
 

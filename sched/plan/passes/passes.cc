@@ -93,33 +93,33 @@ PassBuilder::PassBuilder(const std::vector<const Program*>& programs, const Grap
       }
     }
     kept_.emplace_back();
-    if (options.kept_quarters > 0) keep_in_part(static_cast<int>(section), lives.in_memory);
+    if (options.kept_quarters > 0) keep_partly(static_cast<int>(section), lives.in_memory);
   }
 }
 
 namespace {
 
 // By step: whether it only leads to values that are read instead.
-std::vector<bool> find_spared(const Program& program, const StageShape& stage,
-                              const std::set<ValueId>& in_memory) {
+std::vector<bool> find_skipped(const Program& program, const StageShape& stage,
+                               const std::set<ValueId>& in_memory) {
   std::set<ValueId> wanted = in_memory;
-  wanted.insert(stage.made_in_part.begin(), stage.made_in_part.end());
+  wanted.insert(stage.made_partly.begin(), stage.made_partly.end());
   std::set<ValueId> read;
-  for (const Repeated& value : stage.read_in_part) read.insert(value.again);
+  for (const Rematerialized& value : stage.read_partly) read.insert(value.again);
   const std::vector<RowStep>& steps = stage.pass.steps;
-  std::vector<bool> spared(steps.size());
+  std::vector<bool> skipped(steps.size());
   for (std::size_t i = steps.size(); i-- > 0;) {
     const std::vector<ValueId>& made = steps[i].outputs;
-    spared[i] = std::none_of(made.begin(), made.end(), [&](ValueId id) {
+    skipped[i] = std::none_of(made.begin(), made.end(), [&](ValueId id) {
       const bool sum = program.values[static_cast<std::size_t>(id)].kind == ValueKind::kReduction;
       return sum || (wanted.contains(id) && !read.contains(id));
     });
-    if (!spared[i]) wanted.insert(steps[i].inputs.begin(), steps[i].inputs.end());
+    if (!skipped[i]) wanted.insert(steps[i].inputs.begin(), steps[i].inputs.end());
   }
-  return spared;
+  return skipped;
 }
 
-bool makes(const StageShape& stage, ValueId id) {
+bool writes(const StageShape& stage, ValueId id) {
   const std::vector<RowStep>& steps = stage.pass.steps;
   return std::any_of(steps.begin(), steps.end(),
                      [&](const RowStep& step) { return contains(step.outputs, id); });
@@ -127,37 +127,37 @@ bool makes(const StageShape& stage, ValueId id) {
 
 }  // namespace
 
-// What the program repeats, where the graph's blocks are whole units of it.
-void PassBuilder::keep_in_part(int section, const std::set<ValueId>& in_memory) {
+// What the program repeats, where the graph's blocks are whole I/O chunks of it.
+void PassBuilder::keep_partly(int section, const std::set<ValueId>& in_memory) {
   const Program& program = this->program(section);
-  std::vector<Repeated> repeated;
+  std::vector<Rematerialized> rematerialized;
   std::int64_t stretch = 1;
   OOC_CHECK(options_.kept_quarters < 4);
-  for (const Repeated& value : program.repeated) {
+  for (const Rematerialized& value : program.rematerialized) {
     OOC_CHECK(!in_memory.contains(value.made) && !in_memory.contains(value.again));
     const PlannedTensor tensor = describe_tensor(section, value.made);
-    const std::int64_t unit_rows = tensor.unit_blocks * tensor.layout.block_rows;
-    if (graph_.edges.block_rows % unit_rows != 0) continue;
-    stretch = std::max(stretch, unit_rows);
-    repeated.push_back(value);
+    const std::int64_t io_chunk_rows = tensor.io_chunk_blocks * tensor.layout.block_rows;
+    if (graph_.edges.block_rows % io_chunk_rows != 0) continue;
+    stretch = std::max(stretch, io_chunk_rows);
+    rematerialized.push_back(value);
   }
-  KeptRows& kept = kept_[static_cast<std::size_t>(section)];
+  StoredRows& kept = kept_[static_cast<std::size_t>(section)];
   kept = {options_.kept_quarters, stretch};
   const double rows = static_cast<double>(kept.index(graph_.edges.vertices));
   for (StageShape& stage : stages_) {
     if (stage.section != section) continue;
-    for (const Repeated& value : repeated) {
-      if (makes(stage, value.made)) add_once(stage.made_in_part, value.made);
-      if (makes(stage, value.again)) stage.read_in_part.push_back(value);
+    for (const Rematerialized& value : rematerialized) {
+      if (writes(stage, value.made)) add_once(stage.made_partly, value.made);
+      if (writes(stage, value.again)) stage.read_partly.push_back(value);
     }
-    if (stage.read_in_part.empty()) continue;
-    stage.pass.spared = find_spared(program, stage, in_memory);
+    if (stage.read_partly.empty()) continue;
+    stage.pass.skipped = find_skipped(program, stage, in_memory);
     for (std::size_t i = 0; i < stage.pass.steps.size(); ++i) {
-      if (stage.pass.spared[i]) stage.spared_steps.push_back(stage.pass.steps[i]);
+      if (stage.pass.skipped[i]) stage.skipped_steps.push_back(stage.pass.steps[i]);
     }
-    stage.spared_rows = rows;
-    stage.elementwise_bytes -= rows * row_elementwise_bytes(program, stage.spared_steps);
-    stage.row_multiply_adds -= rows * row_multiply_adds(program, stage.spared_steps);
+    stage.skipped_rows = rows;
+    stage.elementwise_bytes -= rows * row_elementwise_bytes(program, stage.skipped_steps);
+    stage.row_multiply_adds -= rows * row_multiply_adds(program, stage.skipped_steps);
   }
 }
 
@@ -183,7 +183,7 @@ void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
   PassDraft rows;
   rows.stage = index;
   rows.rows = true;
-  rows.part_blocks = blocks;
+  rows.dst_range_blocks = blocks;
   if (stage.pass.kind == PassKind::kRow) {
     add_row_uses(draft, stage, rows);
     draft.passes.push_back(std::move(rows));
@@ -194,25 +194,25 @@ void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
   edges.slices_at_once =
       split.slices_at_once > 0 ? std::min(split.slices_at_once, stage.slices) : stage.slices;
   edges.groups = ceil_div(stage.slices, edges.slices_at_once);
-  edges.ring_spans = split.ring_spans;
+  edges.slot_spans = split.slot_spans;
   edges.rows = edges.groups == 1 && !stage.pass.steps.empty();
   const bool row_pass = !edges.rows && !stage.pass.steps.empty();
-  if (split.part_blocks > 0) edges.parts = ceil_div(blocks, split.part_blocks);
+  if (split.dst_range_blocks > 0) edges.dst_ranges = ceil_div(blocks, split.dst_range_blocks);
   add_edge_uses(draft, stage, edges);
   if (edges.rows) add_row_uses(draft, stage, edges);
-  std::int64_t unit = 1;
+  std::int64_t io_chunk = 1;
   for (const UseDraft& use : edges.uses) {
     if (use.tensor < 0 || use.role != UseRole::kAccumulator) continue;
     const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(use.tensor)];
-    unit = std::max(unit, tensor.unit_blocks / blocks_in(graph_.edges, tensor));
+    io_chunk = std::max(io_chunk, tensor.io_chunk_blocks / blocks_in(graph_.edges, tensor));
   }
-  if (split.part_blocks > 0)
-    edges.part_blocks = std::min(round_up(split.part_blocks, unit), blocks);
-  edges.parts = ceil_div(blocks, edges.part_blocks);
-  // Sums over edges have memory for the blocks of one part.
-  if (edges.part_count() > 1 && stage.edge_reductions.empty()) {
-    const std::int64_t forced = options_.parts_at_once;
-    edges.parts_at_once = forced > 0 ? forced : split.parts_at_once;
+  if (split.dst_range_blocks > 0)
+    edges.dst_range_blocks = std::min(round_up(split.dst_range_blocks, io_chunk), blocks);
+  edges.dst_ranges = ceil_div(blocks, edges.dst_range_blocks);
+  // Sums over edges have memory for the blocks of one destination range.
+  if (edges.dst_range_count() > 1 && stage.edge_reductions.empty()) {
+    const std::int64_t forced = options_.dst_ranges_at_once;
+    edges.dst_ranges_at_once = forced > 0 ? forced : split.dst_ranges_at_once;
   }
   draft.passes.push_back(std::move(edges));
   if (!row_pass) return;
@@ -233,7 +233,7 @@ void PassBuilder::add_edge_uses(Draft& draft, const StageShape& stage, PassDraft
   for (const ValueId id : stage.accumulators) {
     // In memory as a whole it is a tensor too, so that it may lie in several places.
     const bool kept = stage.kept.contains(id) || (pass.groups > 1 && contains(stage.reads, id)) ||
-                      (pass.groups == 1 && pass.parts == 1);
+                      (pass.groups == 1 && pass.dst_ranges == 1);
     pass.uses.push_back(
         {UseRole::kAccumulator, id, kept ? tensor_of(draft, stage.section, id) : -1, sliced(id)});
   }
@@ -247,10 +247,10 @@ void PassBuilder::add_row_uses(Draft& draft, const StageShape& stage, PassDraft&
   for (const ValueId id : stage.writes) {
     pass.uses.push_back({UseRole::kOutput, id, tensor_of(draft, stage.section, id), false});
   }
-  for (const auto& [made, again] : stage.read_in_part) {
+  for (const auto& [made, again] : stage.read_partly) {
     pass.uses.push_back({UseRole::kRows, again, kept_tensor_of(draft, stage.section, made), false});
   }
-  for (const ValueId id : stage.made_in_part) {
+  for (const ValueId id : stage.made_partly) {
     pass.uses.push_back({UseRole::kOutput, id, kept_tensor_of(draft, stage.section, id), false});
   }
 }
@@ -266,7 +266,7 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
     Pass pass = stage.pass;
     if (!from.rows) {
       pass.steps.clear();
-      pass.spared.clear();
+      pass.skipped.clear();
       pass.scratch.clear();
       pass.reductions.clear();
       pass.scratch_bytes = 0;
@@ -277,9 +277,9 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
       pass.batch_edges = pass.slice_local_cols = pass.edge_scratch_bytes = 0;
     }
     pass.step_rows = step_rows(draft, from);
-    pass.part_blocks = from.part_blocks;
-    pass.parts = from.parts;
-    pass.parts_at_once = from.parts_at_once;
+    pass.dst_range_blocks = from.dst_range_blocks;
+    pass.dst_ranges = from.dst_ranges;
+    pass.dst_ranges_at_once = from.dst_ranges_at_once;
     pass.slices_at_once = from.edges ? from.slices_at_once : 0;
     for (const UseDraft& use : from.uses) {
       pass.uses.push_back({use.role, use.value, use.tensor, {}, 0});
@@ -300,10 +300,10 @@ std::int64_t PassBuilder::step_rows(const Draft& draft, const PassDraft& pass) c
 
 std::int64_t PassBuilder::scratch_bytes(const PassDraft& pass) const {
   const Pass& work = stages_[static_cast<std::size_t>(pass.stage)].pass;
-  Pass part;
-  if (pass.rows) part.scratch_bytes = work.scratch_bytes;
-  if (pass.edges) part.edge_scratch_bytes = work.edge_scratch_bytes;
-  return worker_scratch_bytes(part);
+  Pass dst_range;
+  if (pass.rows) dst_range.scratch_bytes = work.scratch_bytes;
+  if (pass.edges) dst_range.edge_scratch_bytes = work.edge_scratch_bytes;
+  return worker_scratch_bytes(dst_range);
 }
 
 std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
@@ -324,10 +324,10 @@ std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
     for (const ValueId id : stage.pass.reductions) {
       if (pass.rows) add(stage, id, most_partials(blocks * groups, options_.workers, window));
     }
-    // Of a block each, from its first tile on: all blocks of a part at once, and those of parts
-    // before it, one a level.
+    // Of a block each, from its first tile on: all blocks of a destination range at once, and those
+    // of destination ranges before it, one a level.
     for (const ValueId id : stage.edge_reductions) {
-      if (pass.edges) add(stage, id, most_partials(blocks, pass.part_blocks, 0));
+      if (pass.edges) add(stage, id, most_partials(blocks, pass.dst_range_blocks, 0));
     }
   }
   return bytes;

@@ -12,10 +12,10 @@ namespace ooc {
 
 // How a propagation is split; 0: not at all, or as memory is left for it.
 struct PassSplit {
-  std::int64_t part_blocks = 0;
+  std::int64_t dst_range_blocks = 0;
   std::int64_t slices_at_once = 0;
-  std::int64_t parts_at_once = 1;
-  std::int64_t ring_spans = 0;  // held at once of what it streams, where they fit: at least so many
+  std::int64_t dst_ranges_at_once = 1;
+  std::int64_t slot_spans = 0;  // held at once of what it streams, where they fit: at least so many
 
   bool operator==(const PassSplit&) const = default;
 };
@@ -31,10 +31,10 @@ struct StageShape {
   std::vector<ValueId> reads, writes;  // of the steps, in memory
   // Of what lives in scratch, values of which some rows are kept (PlanOptions::kept_quarters):
   // those that later stages make again, and those that this one makes again.
-  std::vector<ValueId> made_in_part;
-  std::vector<Repeated> read_in_part;
-  std::vector<RowStep> spared_steps;  // not done for these rows, of which there are so many
-  double spared_rows = 0;
+  std::vector<ValueId> made_partly;
+  std::vector<Rematerialized> read_partly;
+  std::vector<RowStep> skipped_steps;  // not done for these rows, of which there are so many
+  double skipped_rows = 0;
   std::set<ValueId> kept;        // accumulators and writes that later stages or callers read
   double edge_bytes_moved = 0;   // of all edges
   double elementwise_bytes = 0;  // of all rows
@@ -53,14 +53,14 @@ struct PassDraft {
   int stage = 0;
   bool edges = false;  // the propagation
   bool rows = false;   // the steps
-  std::int64_t part_blocks = 0, parts = 1;
+  std::int64_t dst_range_blocks = 0, dst_ranges = 1;
   std::int64_t slices_at_once = 1, groups = 1;
-  std::int64_t parts_at_once = 1;
-  std::int64_t ring_spans = 0;
+  std::int64_t dst_ranges_at_once = 1;
+  std::int64_t slot_spans = 0;
   std::vector<UseDraft> uses;
 
   // In all groups of slices.
-  std::int64_t part_count() const { return parts * groups; }
+  std::int64_t dst_range_count() const { return dst_ranges * groups; }
 };
 
 // Passes in the order of an epoch, over all sections.
@@ -104,7 +104,7 @@ class PassBuilder {
   void split_stage(Draft& draft, int stage, PassSplit split) const;
   void add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   void add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
-  void keep_in_part(int section, const std::set<ValueId>& in_memory);
+  void keep_partly(int section, const std::set<ValueId>& in_memory);
   PlannedTensor describe_tensor(int section, ValueId id) const;
   int tensor_of(Draft& draft, int section, ValueId id) const;
   int kept_tensor_of(Draft& draft, int section, ValueId made) const;
@@ -113,7 +113,7 @@ class PassBuilder {
   const GraphCounts& graph_;
   const PlanOptions& options_;
   std::vector<StageShape> stages_;
-  std::vector<KeptRows> kept_;  // by section: of what is kept in part
+  std::vector<StoredRows> kept_;  // by section: of what is kept in part
 };
 
 }  // namespace ooc

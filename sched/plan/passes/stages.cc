@@ -53,7 +53,7 @@ std::int64_t row_bytes(const EdgeProgram::Shape& shape) {
   return shape.cols * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
 }
 
-// What the edges read lies whole in memory, span by span: rows beside each other across units.
+// What the edges read lies whole in memory, span by span: rows beside each other across I/O chunks.
 void check_edge_input(const Value& value, const GraphCounts& graph) {
   OOC_CHECK(value.kind == ValueKind::kVertex || value.kind == ValueKind::kInput);
   if (value.kind == ValueKind::kVertex) return;

@@ -26,8 +26,8 @@ bool leaves(const Program& program, ValueId id) {
   return std::find(program.outputs.begin(), program.outputs.end(), id) != program.outputs.end();
 }
 
-// Of what no piece holds when it is made. A bit an element says which ones are there; rows that are
-// nearly dense are written as they are.
+// Of what no resident range holds when it is made. A bit an element says which ones are there; rows
+// that are nearly dense are written as they are.
 double packed_share(const Value& value, const GraphCounts& graph) {
   constexpr double kBits = 1.0 / 32, kNearlyDense = 7.0 / 8;
   double density = value.density;
@@ -51,8 +51,8 @@ PlannedTensor PassBuilder::describe_tensor(int section, ValueId id) const {
   const bool read_by_host =
       !tensor.input && !options_.store_outputs && leaves(program(section), id);
   if (!file && !read_by_host) cut_blocks(tensor);
-  tensor.unit_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
-                            : scratch_unit_blocks(tensor.layout, tensor.dtype);
+  tensor.io_chunk_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
+                                : scratch_io_chunk_blocks(tensor.layout, tensor.dtype);
   const bool packs = !tensor.input && !options_.device && tensor.dtype == DType::kF32;
   if (packs) tensor.packed = packed_share(value, graph_);
   return tensor;
@@ -65,7 +65,7 @@ int PassBuilder::kept_tensor_of(Draft& draft, int section, ValueId made) const {
   PlannedTensor tensor = describe_tensor(section, made);
   tensor.kept = kept_[static_cast<std::size_t>(section)];
   tensor.layout.rows = tensor.kept.index(tensor.layout.rows);
-  tensor.unit_blocks = scratch_unit_blocks(tensor.layout, tensor.dtype);
+  tensor.io_chunk_blocks = scratch_io_chunk_blocks(tensor.layout, tensor.dtype);
   draft.tensors.push_back(std::move(tensor));
   return known = static_cast<int>(draft.tensors.size()) - 1;
 }

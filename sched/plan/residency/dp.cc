@@ -23,10 +23,10 @@ Mask bit(int tensor) { return Mask{1} << tensor; }
 // What one pass does with one tensor.
 struct Touch {
   int tensor = 0;
-  std::int64_t ring = 0;   // memory where it isn't held
-  std::int64_t first = 0;  // bytes of the first sweep, and of the others
+  std::int64_t slot_counts = 0;  // memory where it isn't held
+  std::int64_t first = 0;        // bytes of the first sweep, and of the others
   std::int64_t again = 0;
-  bool makes = false;
+  bool writes = false;
 };
 
 struct Step {
@@ -34,7 +34,7 @@ struct Step {
   std::int64_t fixed = 0;      // memory of uses without a tensor, and scratch
   Mask touched = 0, must = 0;  // must: held whatever happens
   Mask read = 0;               // here, and made before
-  Mask live = 0;               // needed behind this pass, so worth holding
+  Mask live = 0;               // needed after this pass, so worth holding
 };
 
 struct State {
@@ -68,9 +68,9 @@ class DpSearch {
     most_states_ = static_cast<std::size_t>(most_steps_ / kSetsOfState);
   }
 
-  Kept run(std::string& remark) {
+  ResidentSet run(std::string& remark) {
     const std::int64_t chunks = problem_.edges().chunk_count();
-    const std::array<std::int64_t, 2> none = problem_.nothing().edge_chunks;
+    const std::array<std::int64_t, 2> none = problem_.empty_residency().edge_chunks;
     for (int edges = 0; edges < 4; ++edges) {
       set_edges((edges & 1) != 0 ? chunks : none[0], (edges & 2) != 0 ? chunks : none[1]);
       search_from_each();
@@ -95,43 +95,46 @@ class DpSearch {
       for (const Access& access : line.accesses) {
         if (access.pass != pass) continue;
         step.touched |= bit(tensor);
-        if (access.holds) step.must |= bit(tensor);
-        if (!access.makes) step.read |= bit(tensor);
+        if (access.pins) step.must |= bit(tensor);
+        if (!access.writes) step.read |= bit(tensor);
         step.touches.push_back({tensor, 0, payloads_[t],
                                 std::max<std::int64_t>(access.sweeps - 1, 0) * payloads_[t],
-                                access.makes});
+                                access.writes});
       }
     }
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(pass)];
     step.fixed += problem_.memory().worker_scratch(pass);
     for (const UseDraft& use : draft.uses) {
-      const std::int64_t bytes = problem_.memory().use(pass, use, 0, problem_.ring(pass)).bytes;
+      const std::int64_t bytes =
+          problem_.memory().use(pass, use, 0, problem_.slot_counts(pass)).bytes;
       const auto found =
           std::find_if(step.touches.begin(), step.touches.end(),
                        [&](const Touch& touch) { return touch.tensor == use.tensor; });
-      (found == step.touches.end() ? step.fixed : found->ring) += bytes;
+      (found == step.touches.end() ? step.fixed : found->slot_counts) += bytes;
     }
   }
 
   // Edges stay for good or not at all.
   void set_edges(std::int64_t in, std::int64_t out) {
     edge_chunks_ = {in, out};
-    Kept edges = problem_.nothing();
+    ResidentSet edges = problem_.empty_residency();
     edges.edge_chunks = edge_chunks_;
     const std::vector<Traffic> traffic = problem_.traffic(edges);
-    const std::vector<Traffic> all = problem_.traffic(problem_.nothing());
+    const std::vector<Traffic> all = problem_.traffic(problem_.empty_residency());
     edge_saving_ = 0;
     capacity_.clear();
     for (int p = 0; p < problem_.draft().pass_count(); ++p) {
       const auto at = static_cast<std::size_t>(p);
       const PassDraft& pass = problem_.draft().passes[at];
       edge_saving_ += all[at].read() - traffic[at].read();
-      std::int64_t memory = problem_.memory().edge_piece(Direction::kIn, in) +
-                            problem_.memory().edge_piece(Direction::kOut, out) + steps_[at].fixed;
+      std::int64_t memory = problem_.memory().edge_range(Direction::kIn, in) +
+                            problem_.memory().edge_range(Direction::kOut, out) + steps_[at].fixed;
       if (pass.edges) {
         const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
         const auto side = static_cast<std::size_t>(stage.edge_file);
-        memory += problem_.memory().edge_ring(p, edge_chunks_[side], problem_.ring(p)).bytes;
+        memory += problem_.memory()
+                      .edge_slot_memory(p, edge_chunks_[side], problem_.slot_counts(p))
+                      .bytes;
       }
       capacity_.push_back(problem_.room(p) - memory);
     }
@@ -216,11 +219,11 @@ class DpSearch {
       const auto touch =
           std::find_if(step.touches.begin(), step.touches.end(),
                        [&](const Touch& at) { return at.tensor == static_cast<int>(t); });
-      const std::int64_t ring = touch == step.touches.end() ? 0 : touch->ring;
-      room -= ring;
+      const std::int64_t slot_counts = touch == step.touches.end() ? 0 : touch->slot_counts;
+      room -= slot_counts;
       const bool saves = touch != step.touches.end() && (touch->again > 0 || (cached & one) != 0);
       const bool worth = saves || (step.live & one) != 0;
-      if (worth) choices.emplace_back(static_cast<int>(t), sizes_[t] - ring);
+      if (worth) choices.emplace_back(static_cast<int>(t), sizes_[t] - slot_counts);
     }
     std::stable_sort(choices.begin(), choices.end(), [&](const auto& a, const auto& b) {
       return next_use(a.first, p) < next_use(b.first, p);
@@ -270,7 +273,7 @@ class DpSearch {
     State to{held & step.live, state.stored};
     for (const Touch& touch : step.touches) {
       const Mask one = bit(touch.tensor);
-      if (touch.makes) continue;
+      if (touch.writes) continue;
       if ((state.cached & held & one) == 0) cost += touch.first;
       if ((held & one) == 0) cost += touch.again;
     }
@@ -284,14 +287,14 @@ class DpSearch {
     if (!added && cost < at->second.cost) at->second = {cost, held, state};
   }
 
-  Kept follow(const std::vector<Layer>& layers, State state) const {
+  ResidentSet follow(const std::vector<Layer>& layers, State state) const {
     std::vector<Mask> held(steps_.size());
     for (std::size_t p = steps_.size(); p-- > 0;) {
       const Reached& reached = layers[p + 1].at(state);
       held[p] = reached.held;
       state = reached.from;
     }
-    Kept out = problem_.nothing();
+    ResidentSet out = problem_.empty_residency();
     out.edge_chunks = edge_chunks_;
     const int passes = problem_.draft().pass_count();
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
@@ -323,15 +326,15 @@ class DpSearch {
   std::int64_t most_steps_ = kExactSteps;
   std::size_t most_states_ = kMaxSets;
   std::array<std::int64_t, 2> edge_chunks_ = {};
-  std::vector<std::int64_t> capacity_;  // by pass: for tensors and rings
+  std::vector<std::int64_t> capacity_;  // by pass: for tensors and slots
   std::int64_t edge_saving_ = 0;
   std::int64_t best_cost_ = std::int64_t{1} << 62;
-  Kept best_ = problem_.nothing();
+  ResidentSet best_ = problem_.empty_residency();
 };
 
 }  // namespace
 
-Kept choose_by_dp(const PlanProblem& problem, std::string& remark) {
+ResidentSet choose_by_dp(const PlanProblem& problem, std::string& remark) {
   return DpSearch(problem).run(remark);
 }
 

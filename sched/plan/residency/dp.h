@@ -11,6 +11,6 @@ namespace ooc {
 
 // Exact up to ROC's own sizes, 16 operators and 4,096 sets of tensors each; beyond, the best that
 // is found, and `remark` says so.
-Kept choose_by_dp(const PlanProblem& problem, std::string& remark);
+ResidentSet choose_by_dp(const PlanProblem& problem, std::string& remark);
 
 }  // namespace ooc

@@ -29,7 +29,7 @@ class LinearProgram {
   void at_most(const std::vector<Term>& terms, double bound);
   void at_least(const std::vector<Term>& terms, double bound);
 
-  // The values of an optimum; empty where there is none. Nothing is added behind the first call;
+  // The values of an optimum; empty where there is none. Nothing is added after the first call;
   // later ones begin where the one before ended. The same calls have the same answers.
   std::vector<double> solve(const std::vector<Bounds>& bounds = {});
   // Of such values.

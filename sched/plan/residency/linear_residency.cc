@@ -7,7 +7,7 @@ namespace ooc {
 namespace {
 
 constexpr double kTolerance = 1e-6;  // ten times the solver's
-// Of units, at most, by which shares of tensors and of parts of them differ.
+// Of I/O chunks, at most, by which shares of tensors and of destination ranges of them differ.
 constexpr std::int64_t kPadding = 16 << 10;
 
 // Bytes are in MiB here, so that numbers are of one size.
@@ -20,7 +20,7 @@ std::int64_t memory_of(const PlanProblem& problem, const Timeline& line, std::in
 }
 
 // Rounding keeps during >= keep, up to the solver's tolerance.
-void lower_keep(const Timeline& line, Levels& levels) {
+void lower_keep(const Timeline& line, ResidentPrefix& levels) {
   for (int i = 0; i < line.interval_count(); ++i) {
     std::int64_t& keep = levels.keep[static_cast<std::size_t>(i)];
     keep = std::min(keep, levels.during[static_cast<std::size_t>(i)]);
@@ -31,8 +31,8 @@ void lower_keep(const Timeline& line, Levels& levels) {
 
 }  // namespace
 
-ResidencyLp::ResidencyLp(const PlanProblem& problem, Rings rings, Zeros zeros)
-    : problem_(problem), size_(rings), zeros_(zeros) {
+ResidencyLp::ResidencyLp(const PlanProblem& problem, Slots all_slot_counts, Zeros zeros)
+    : problem_(problem), size_(all_slot_counts), zeros_(zeros) {
   const auto passes = static_cast<std::size_t>(problem.draft().pass_count());
   memory_.resize(passes);
   used_.resize(passes);
@@ -41,13 +41,13 @@ ResidencyLp::ResidencyLp(const PlanProblem& problem, Rings rings, Zeros zeros)
   constant_.resize(passes);
   for (std::size_t t = 0; t < problem.timelines().size(); ++t) add_tensor(static_cast<int>(t));
   for (const Direction direction : {Direction::kIn, Direction::kOut}) add_edges(direction);
-  for (const Reuse& reuse : problem.reuses()) add_reuse(reuse);
+  for (const InPlaceAlias& alias : problem.aliases()) add_alias(alias);
   for (int p = 0; p < problem.draft().pass_count(); ++p) add_pass(p);
   if (problem.limit() == 0) return;
   for (int p = 0; p < problem.draft().pass_count(); ++p) {
     const auto at = static_cast<std::size_t>(p);
-    const double room = rings == Rings::kLeast ? scaled(problem.limit() + kPadding)
-                                               : scaled(problem.room(p) - kPadding);
+    const double room = all_slot_counts == Slots::kLeast ? scaled(problem.limit() + kPadding)
+                                                         : scaled(problem.room(p) - kPadding);
     program_.at_most(memory_[at], room - used_[at]);
   }
 }
@@ -58,8 +58,8 @@ void ResidencyLp::minimise_bytes() {
     for (const auto& [variable, bytes] : written_[p]) program_.add_cost(variable, bytes);
     constant_cost_ += constant_[p];
   }
-  if (size_ == Rings::kLeast) return;
-  // What saves nothing leaves its memory to rings.
+  if (size_ == Slots::kLeast) return;
+  // What saves nothing leaves its memory to slots.
   constexpr double kLittle = 1e-5;
   for (const Share& share : shares_) {
     const Timeline& line = problem_.timelines()[static_cast<std::size_t>(share.timeline)];
@@ -98,12 +98,12 @@ bool ResidencyLp::solve(const Bounds& bounds) {
 
 std::optional<ResidencyLp::Branch> ResidencyLp::branch() const {
   constexpr double kLeastMissing = 1e-5;
-  const Ring* worst = nullptr;
+  const SlotRow* worst = nullptr;
   double most = kLeastMissing;
-  for (const Ring& ring : rings_) {
-    if (value(ring.held) > 1 - kTolerance) continue;
-    const double missing = ring.bytes * (1 - value(ring.there));
-    if (missing > most) worst = &ring;
+  for (const SlotRow& slot_counts : slot_rows_) {
+    if (value(slot_counts.held) > 1 - kTolerance) continue;
+    const double missing = slot_counts.bytes * (1 - value(slot_counts.there));
+    if (missing > most) worst = &slot_counts;
     most = std::max(most, missing);
   }
   if (worst == nullptr) return std::nullopt;
@@ -129,8 +129,8 @@ std::optional<ResidencyLp::Rounding> ResidencyLp::rounding() const {
   return found;
 }
 
-Kept ResidencyLp::residency() const {
-  Kept out = problem_.nothing();
+ResidentSet ResidencyLp::residency() const {
+  ResidentSet out = problem_.empty_residency();
   for (std::size_t t = 0; t < out.tensors.size(); ++t) {
     const Timeline& line = problem_.timelines()[t];
     for (std::size_t i = 0; i < keep_[t].size(); ++i) {
@@ -145,7 +145,7 @@ Kept ResidencyLp::residency() const {
     const auto at = static_cast<std::size_t>(direction);
     const double share = value(edges_[at]);
     const std::int64_t all = problem_.edges().chunk_count();
-    const auto memory = static_cast<double>(problem_.memory().edge_piece(direction, all));
+    const auto memory = static_cast<double>(problem_.memory().edge_range(direction, all));
     const std::int64_t above = problem_.edges().memory(direction, problem_.first_chunk(direction));
     out.edge_chunks[at] = share > 1 - kTolerance
                               ? all
@@ -187,7 +187,7 @@ void ResidencyLp::add_tensor(int t) {
   for (const Access& access : line.accesses) {
     during.push_back(add_share(t));
     memory_[static_cast<std::size_t>(access.pass)].emplace_back(during.back(), memory);
-    if (access.holds) program_.fix(during.back());
+    if (access.pins) program_.fix(during.back());
   }
   for (int i = 0; i < line.interval_count(); ++i) {
     keep.push_back(add_share(t));
@@ -207,7 +207,7 @@ void ResidencyLp::add_traffic(const Timeline& line, double bytes, const std::vec
   for (std::size_t i = 0; i < line.accesses.size(); ++i) {
     const Access& access = line.accesses[i];
     const auto pass = static_cast<std::size_t>(access.pass);
-    if (access.makes) {
+    if (access.writes) {
       add_writes(line, bytes, keep, pass);
       continue;
     }
@@ -230,17 +230,17 @@ void ResidencyLp::add_edges(Direction direction) {
   const int variable = program_.add_variable(0);
   edges_[static_cast<std::size_t>(direction)] = variable;
   const std::int64_t chunks = problem_.edges().chunk_count();
-  const double bytes = scaled(problem_.memory().edge_piece(direction, chunks));
+  const double bytes = scaled(problem_.memory().edge_range(direction, chunks));
   for (auto& terms : memory_) terms.emplace_back(variable, bytes);
 }
 
-void ResidencyLp::add_reuse(const Reuse& reuse) {
-  const int from = during_[static_cast<std::size_t>(reuse.from)].back();
-  const int to = during_[static_cast<std::size_t>(reuse.to)].front();
+void ResidencyLp::add_alias(const InPlaceAlias& alias) {
+  const int from = during_[static_cast<std::size_t>(alias.from)].back();
+  const int to = during_[static_cast<std::size_t>(alias.to)].front();
   const int shared = program_.add_variable(0);
   for (const int share : {from, to}) program_.at_most({{shared, 1}, {share, -1}}, 0);
-  const Timeline& line = problem_.timelines()[static_cast<std::size_t>(reuse.to)];
-  memory_[static_cast<std::size_t>(reuse.pass)].emplace_back(
+  const Timeline& line = problem_.timelines()[static_cast<std::size_t>(alias.to)];
+  memory_[static_cast<std::size_t>(alias.pass)].emplace_back(
       shared, -scaled(memory_of(problem_, line, line.end_block)));
 }
 
@@ -251,11 +251,11 @@ void ResidencyLp::add_pass(int index) {
   used_[at] += scaled(problem_.memory().worker_scratch(index));
   for (const UseDraft& use : pass.uses) add_use(index, use);
   if (!pass.edges) return;
-  add_edge_ring(index);
+  add_edge_slots(index);
   const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
   const Direction direction = stage.edge_file;
   const double bytes =
-      scaled(pass.groups * problem_.edges().sweep_bytes(direction, pass.part_blocks,
+      scaled(pass.groups * problem_.edges().sweep_bytes(direction, pass.dst_range_blocks,
                                                         problem_.first_chunk(direction)));
   constant_[at] += bytes;
   read_[at].emplace_back(edges_[static_cast<std::size_t>(direction)], -bytes);
@@ -264,8 +264,9 @@ void ResidencyLp::add_pass(int index) {
 void ResidencyLp::add_use(int index, const UseDraft& use) {
   const auto at = static_cast<std::size_t>(index);
   const PassDraft& pass = problem_.draft().passes[at];
-  const RingSize ring = size_ == Rings::kLeast ? RingSize{} : problem_.ring(index);
-  const double bytes = scaled(problem_.memory().use(index, use, 0, ring).bytes);
+  const SlotCounts slot_counts =
+      size_ == Slots::kLeast ? SlotCounts{} : problem_.slot_counts(index);
+  const double bytes = scaled(problem_.memory().use(index, use, 0, slot_counts).bytes);
   if (bytes == 0) return;
   if (use.tensor < 0) {
     used_[at] += bytes;
@@ -274,45 +275,47 @@ void ResidencyLp::add_use(int index, const UseDraft& use) {
   const Timeline& line = problem_.timelines()[static_cast<std::size_t>(use.tensor)];
   std::size_t access = 0;
   while (line.accesses[access].pass != index) ++access;
-  if (line.accesses[access].holds) return;
+  if (line.accesses[access].pins) return;
   const int held = during_[static_cast<std::size_t>(use.tensor)][access];
-  const bool part = use.role == UseRole::kResident || use.role == UseRole::kAccumulator;
-  if (part && (pass.parts == 1 || size_ == Rings::kLeast)) {
-    // What pieces don't hold of it; of several parts the largest one, so no less than the average.
-    const double least =
-        pass.parts == 1 ? bytes : static_cast<double>(pass.parts_at_once) * average_part(use, pass);
+  const bool dst_range = use.role == UseRole::kResident || use.role == UseRole::kAccumulator;
+  if (dst_range && (pass.dst_ranges == 1 || size_ == Slots::kLeast)) {
+    // What ranges don't hold of it; of several destination ranges the largest one, so no less than
+    // the average.
+    const double least = pass.dst_ranges == 1 ? bytes
+                                              : static_cast<double>(pass.dst_ranges_at_once) *
+                                                    average_dst_range(use, pass);
     used_[at] += least;
     memory_[at].emplace_back(held, -least);
     return;
   }
   const double most = share_of(line, whole_blocks(line, line.end_block - 1));
-  memory_[at].emplace_back(add_ring(held, bytes, most), bytes);
+  memory_[at].emplace_back(add_slots(held, bytes, most), bytes);
 }
 
-double ResidencyLp::average_part(const UseDraft& use, const PassDraft& pass) const {
+double ResidencyLp::average_dst_range(const UseDraft& use, const PassDraft& pass) const {
   const PlannedTensor& tensor = problem_.draft().tensors[static_cast<std::size_t>(use.tensor)];
   const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
   return scaled(rows_bytes(tensor, 0, tensor.layout.block_count(), 0, slices)) /
-         static_cast<double>(pass.parts);
+         static_cast<double>(pass.dst_ranges);
 }
 
-void ResidencyLp::add_edge_ring(int index) {
+void ResidencyLp::add_edge_slots(int index) {
   const PassDraft& pass = problem_.draft().passes[static_cast<std::size_t>(index)];
   const Direction direction =
       problem_.builder().stages()[static_cast<std::size_t>(pass.stage)].edge_file;
   const auto side = static_cast<std::size_t>(direction);
-  const RingSize size = size_ == Rings::kLeast ? RingSize{} : problem_.ring(index);
-  const double bytes = scaled(problem_.memory().edge_ring(index, 0, size).bytes);
+  const SlotCounts size = size_ == Slots::kLeast ? SlotCounts{} : problem_.slot_counts(index);
+  const double bytes = scaled(problem_.memory().edge_slot_memory(index, 0, size).bytes);
   if (bytes == 0) return;
-  int& ring = edge_rings_[side];
-  if (ring < 0) ring = add_ring(edges_[side], bytes, 1);
-  memory_[static_cast<std::size_t>(index)].emplace_back(ring, bytes);
+  int& slot_counts = edge_slots_[side];
+  if (slot_counts < 0) slot_counts = add_slots(edges_[side], bytes, 1);
+  memory_[static_cast<std::size_t>(index)].emplace_back(slot_counts, bytes);
 }
 
-int ResidencyLp::add_ring(int held, double bytes, double most) {
+int ResidencyLp::add_slots(int held, double bytes, double most) {
   const int there = program_.add_variable(0);
   program_.at_least({{there, 1}, {held, 1}}, 1);
-  rings_.push_back({held, there, bytes, most});
+  slot_rows_.push_back({held, there, bytes, most});
   return there;
 }
 

@@ -9,14 +9,14 @@
 namespace ooc {
 namespace {
 
-// Branch and bound over the rings that are there, the cheapest program first.
-class RingSearch {
+// Branch and bound over the slots that are there, the cheapest program first.
+class SlotSearch {
  public:
   using Bounds = ResidencyLp::Bounds;
 
-  RingSearch(ResidencyLp& lp, int most_solved) : lp_(lp), left_(most_solved) { add({}); }
+  SlotSearch(ResidencyLp& lp, int most_solved) : lp_(lp), left_(most_solved) { add({}); }
 
-  // Of the next solution in which every ring is whole or not there, or, when enough was solved, of
+  // Of the next solution in which every slots is whole or not there, or, when enough was solved, of
   // the cheapest one that is known: no solution that was not returned before costs less. Nothing:
   // there is no more.
   struct Found {
@@ -57,11 +57,11 @@ class RingSearch {
 
 double in_bytes(double mib) { return std::max(0.0, mib * (1 << 20)); }
 
-std::optional<double> cheapest(const PlanProblem& problem, ResidencyLp::Rings rings,
+std::optional<double> cheapest(const PlanProblem& problem, ResidencyLp::Slots all_slot_counts,
                                int most_solved, Zeros zeros = Zeros::kMoved) {
-  ResidencyLp lp(problem, rings, zeros);
+  ResidencyLp lp(problem, all_slot_counts, zeros);
   lp.minimise_bytes();
-  const auto found = RingSearch(lp, most_solved).next();
+  const auto found = SlotSearch(lp, most_solved).next();
   if (!found) return std::nullopt;
   return std::floor(in_bytes(found->cost));  // bytes are whole, the solver's costs nearly
 }
@@ -85,26 +85,26 @@ bool round_shares(ResidencyLp& lp, ResidencyLp::Bounds bounds) {
 }  // namespace
 
 std::optional<double> least_bytes(const PlanProblem& problem) {
-  return cheapest(problem, ResidencyLp::Rings::kLeast, 1000);
+  return cheapest(problem, ResidencyLp::Slots::kLeast, 1000);
 }
 
 std::optional<double> likely_bytes(const PlanProblem& problem, Zeros zeros) {
-  return cheapest(problem, ResidencyLp::Rings::kPlanned, 12, zeros);
+  return cheapest(problem, ResidencyLp::Slots::kPlanned, 12, zeros);
 }
 
 double least_seconds(const PlanProblem& problem, const std::vector<double>& compute_seconds,
                      const TransferRates& rates) {
-  ResidencyLp lp(problem, ResidencyLp::Rings::kLeast, Zeros::kLeftOut);
+  ResidencyLp lp(problem, ResidencyLp::Slots::kLeast, Zeros::kLeftOut);
   lp.minimise_seconds(compute_seconds, rates);
   return lp.solve({}) ? lp.cost() : 0;
 }
 
-Kept choose_by_lp(const PlanProblem& problem) {
+ResidentSet choose_by_lp(const PlanProblem& problem) {
   constexpr int kSolutions = 3, kMostSolved = 60;
   constexpr double kGood = 1.002;  // of what fractions come to
-  Kept best = problem.nothing();
+  ResidentSet best = problem.empty_residency();
   std::int64_t best_bytes = problem.bytes(best);
-  const auto take = [&](Kept residency) {
+  const auto take = [&](ResidentSet residency) {
     trim(problem, residency);
     fill_memory(problem, residency);
     const std::int64_t bytes = problem.bytes(residency);
@@ -112,9 +112,9 @@ Kept choose_by_lp(const PlanProblem& problem) {
     best = std::move(residency);
     best_bytes = bytes;
   };
-  ResidencyLp lp(problem, ResidencyLp::Rings::kPlanned);
+  ResidencyLp lp(problem, ResidencyLp::Slots::kPlanned);
   lp.minimise_bytes();
-  RingSearch search(lp, kMostSolved);
+  SlotSearch search(lp, kMostSolved);
   for (int i = 0; i < kSolutions; ++i) {
     const auto found = search.next();
     if (!found || kGood * in_bytes(found->cost) >= static_cast<double>(best_bytes)) break;

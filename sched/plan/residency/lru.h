@@ -6,6 +6,6 @@
 
 namespace ooc {
 
-Kept choose_by_lru(const PlanProblem& problem);
+ResidentSet choose_by_lru(const PlanProblem& problem);
 
 }  // namespace ooc

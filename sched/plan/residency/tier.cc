@@ -11,10 +11,10 @@
 namespace ooc {
 namespace {
 
-// Rings hold the spans of a window and two steps to the next one; or one, where otherwise a window
+// Slots hold the spans of a window and two steps to the next one; or one, where otherwise a window
 // had fewer than kFew spans.
 constexpr std::int64_t kStepsAhead = 2, kFew = 4;
-constexpr std::int64_t kGroups = 8;  // of a part's blocks, where rows come and go
+constexpr std::int64_t kGroups = 8;  // of a destination range's blocks, where rows come and go
 
 // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
 // which 32 MiB are taken to be there: edges find their rows there. At least one.
@@ -36,7 +36,7 @@ std::int64_t cached_spans(const PlanProblem& problem, const PassDraft& pass) {
                                   std::max<std::int64_t>(1, edges.span_count()));
 }
 
-// Where rings allow it.
+// Where slots allow it.
 std::int64_t widest_window(const PlanProblem& problem, const PassDraft& pass) {
   const std::int64_t forced = problem.builder().options().span_group;
   return forced > 0 ? forced : cached_spans(problem, pass);
@@ -50,7 +50,7 @@ class TierPlanner {
   TierPlan run() {
     constexpr int kRounds = 4;
     std::vector<std::int64_t> reserve(problem_.draft().passes.size());
-    // Where pieces find no place, memory is left free: first in their passes, then in all of them.
+    // Where ranges find no place, memory is left free: first in their passes, then in all of them.
     bool done = false;
     for (int round = 0; round < kRounds && !done; ++round) done = take(reserve);
     for (const std::int64_t percent : {2, 4, 7, 11, 16}) {
@@ -58,7 +58,7 @@ class TierPlanner {
       reserve.assign(reserve.size(), problem_.limit() * percent / 100);
       done = take(reserve);
     }
-    widen_rings(*best_);
+    widen_slots(*best_);
     return std::move(*best_);
   }
 
@@ -69,17 +69,17 @@ class TierPlanner {
     constexpr double kGood = 1.002;
     problem_.reserve(reserve);
     std::string remark;
-    const std::vector<Kept> choices = decide(remark);
+    const std::vector<ResidentSet> choices = decide(remark);
     problem_.reserve(std::vector<std::int64_t>(reserve.size()));
     bool done = false;
-    for (const Kept& residency : choices) {
-      std::vector<Piece> left;
+    for (const ResidentSet& residency : choices) {
+      std::vector<ResidentRange> left;
       TierPlan tier = place_all(residency, left);
       tier.plan.remark = remark;
       done = left.empty();
-      for (const Piece& piece : left) {
+      for (const ResidentRange& range : left) {
         for (std::size_t pass = 0; pass < reserve.size(); ++pass) {
-          if (lives_in(piece, static_cast<int>(pass))) reserve[pass] += piece.memory.bytes;
+          if (lives_in(range, static_cast<int>(pass))) reserve[pass] += range.memory.bytes;
         }
       }
       const std::int64_t bytes = problem_.bytes(residency);
@@ -90,35 +90,35 @@ class TierPlanner {
   }
 
   // What the strategy keeps; several, where what is better depends on the places that are found.
-  std::vector<Kept> decide(std::string& remark) const {
-    if (options_.strategy == Strategy::kNone) return {problem_.nothing()};
-    Kept everything = everything_kept(problem_.timelines(), builder_.graph());
+  std::vector<ResidentSet> decide(std::string& remark) const {
+    if (options_.strategy == Strategy::kNone) return {problem_.empty_residency()};
+    ResidentSet everything = full_residency(problem_.timelines(), builder_.graph());
     if (problem_.fits(everything)) return {std::move(everything)};
     if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem_)};
     if (options_.strategy == Strategy::kDp) {
-      Kept found = choose_by_dp(problem_, remark);
+      ResidentSet found = choose_by_dp(problem_, remark);
       if (remark.empty()) return {std::move(found)};
       return {std::move(found), choose_by_lru(problem_)};  // a long program's best may be worse
     }
-    Kept filled = problem_.nothing();
+    ResidentSet filled = problem_.empty_residency();
     fill_memory(problem_, filled);
     return {std::move(filled), choose_by_lp(problem_)};
   }
 
-  std::vector<Piece> find_places(Plan& plan) const {
-    return place(problem_.timelines(), problem_.reuses(), problem_.limit(), plan);
+  std::vector<ResidentRange> find_places(Plan& plan) const {
+    return place(problem_.timelines(), problem_.aliases(), problem_.limit(), plan);
   }
 
   // Gives up what finds no place; `lost` is what found none at first.
-  TierPlan place_all(Kept residency, std::vector<Piece>& lost) {
+  TierPlan place_all(ResidentSet residency, std::vector<ResidentRange>& lost) {
     trim(problem_, residency);
     while (true) {
       if (options_.strategy != Strategy::kNone) {
         join_neighbours(problem_.timelines(), problem_.draft().pass_count(), residency);
       }
-      if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no rings to save
+      if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no slots to save
       Plan plan = lay_out(residency);
-      const std::vector<Piece> left = find_places(plan);
+      const std::vector<ResidentRange> left = find_places(plan);
       if (left.empty()) {
         count_bytes(residency, plan);
         return {std::move(plan), std::move(residency)};
@@ -128,32 +128,32 @@ class TierPlanner {
     }
   }
 
-  // Gives memory that is left to rings: of all passes, or, where a piece then finds no place, pass
-  // by pass.
-  void widen_rings(TierPlan& tier) {
-    const std::vector<RingSize> narrow = problem_.rings();
-    std::vector<std::vector<RingSize>> wider;
-    std::vector<RingSize> rings = narrow;
+  // Gives memory that is left to slots: of all passes, or, where a resident range then finds no
+  // place, pass by pass.
+  void widen_slots(TierPlan& tier) {
+    const std::vector<SlotCounts> narrow = problem_.all_slot_counts();
+    std::vector<std::vector<SlotCounts>> wider;
+    std::vector<SlotCounts> all_slot_counts = narrow;
     for (std::size_t pass = 0; pass < narrow.size(); ++pass) {
-      wider.push_back(problem_.wider_rings(static_cast<int>(pass), tier.kept));
-      if (!wider[pass].empty()) rings[pass] = wider[pass].front();
+      wider.push_back(problem_.wider_slots(static_cast<int>(pass), tier.kept));
+      if (!wider[pass].empty()) all_slot_counts[pass] = wider[pass].front();
     }
-    if (!place_with(rings, tier)) {
-      rings = narrow;
+    if (!place_with(all_slot_counts, tier)) {
+      all_slot_counts = narrow;
       for (std::size_t pass = 0; pass < narrow.size(); ++pass) {
-        for (const RingSize& ring : wider[pass]) {
-          rings[pass] = ring;
-          if (place_with(rings, tier)) break;
-          rings[pass] = narrow[pass];
+        for (const SlotCounts& slot_counts : wider[pass]) {
+          all_slot_counts[pass] = slot_counts;
+          if (place_with(all_slot_counts, tier)) break;
+          all_slot_counts[pass] = narrow[pass];
         }
       }
     }
-    problem_.set_rings(narrow);
+    problem_.set_slots(narrow);
   }
 
-  // False: a piece finds no place, and the plan is what it was.
-  bool place_with(const std::vector<RingSize>& rings, TierPlan& tier) {
-    problem_.set_rings(rings);
+  // False: a resident range finds no place, and the plan is what it was.
+  bool place_with(const std::vector<SlotCounts>& all_slot_counts, TierPlan& tier) {
+    problem_.set_slots(all_slot_counts);
     Plan plan = lay_out(tier.kept);
     if (!find_places(plan).empty()) return false;
     plan.remark = tier.plan.remark;
@@ -163,25 +163,26 @@ class TierPlanner {
   }
 
   // Lowers levels by what found no place; others, where that is in memory anyway.
-  void give_up(const std::vector<Piece>& left, Kept& residency) const {
-    for (const Piece& piece : left) {
-      const Timeline& line = timeline_of(problem_.timelines(), piece.tensor, piece.first_block);
+  void give_up(const std::vector<ResidentRange>& left, ResidentSet& residency) const {
+    for (const ResidentRange& range : left) {
+      const Timeline& line = timeline_of(problem_.timelines(), range.tensor, range.first_block);
       const auto index = static_cast<std::size_t>(&line - problem_.timelines().data());
-      Levels& levels = residency.tensors[index];
-      const Levels before = levels;
-      lower(line, piece, levels);
+      ResidentPrefix& levels = residency.tensors[index];
+      const ResidentPrefix before = levels;
+      lower(line, range, levels);
       if (levels.during != before.during || levels.keep != before.keep) continue;
-      if (!lower_pass(problem_, piece.first_pass, residency)) residency = problem_.nothing();
+      if (!lower_pass(problem_, range.first_pass, residency))
+        residency = problem_.empty_residency();
     }
     trim(problem_, residency);
   }
 
-  // Every interval that the piece's passes reach into, and the accesses at their ends.
-  static void lower(const Timeline& line, const Piece& piece, Levels& levels) {
+  // Every interval that the resident range's passes reach into, and the accesses at their ends.
+  static void lower(const Timeline& line, const ResidentRange& range, ResidentPrefix& levels) {
     for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-      if (!lives_in(piece, line.accesses[i].pass)) continue;
-      if (levels.during[i] < piece.end_block || line.accesses[i].holds) continue;
-      levels.during[i] -= piece.end_block - piece.first_block;
+      if (!lives_in(range, line.accesses[i].pass)) continue;
+      if (levels.during[i] < range.end_block || line.accesses[i].pins) continue;
+      levels.during[i] -= range.end_block - range.first_block;
       levels.during[i] -= levels.during[i] % line.quantum;
     }
     for (int i = 0; i < line.interval_count(); ++i) {
@@ -192,13 +193,14 @@ class TierPlanner {
     }
   }
 
-  Plan lay_out(const Kept& residency) const {
+  Plan lay_out(const ResidentSet& residency) const {
     Plan plan;
     plan.strategy = options_.strategy;
     plan.reduction_bytes = problem_.reduction_bytes();
     plan.tensors = problem_.draft().tensors;
     plan.sections = builder_.sections(problem_.draft());
-    plan.pieces = make_pieces(problem_.draft(), problem_.timelines(), problem_.reuses(), residency);
+    plan.ranges =
+        make_ranges(problem_.draft(), problem_.timelines(), problem_.aliases(), residency);
     const std::vector<std::int64_t> stored =
         stored_from(problem_.draft(), problem_.timelines(), residency);
     for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
@@ -211,9 +213,9 @@ class TierPlanner {
     }
     for (const Direction direction : {Direction::kIn, Direction::kOut}) {
       const std::int64_t chunks = residency.edge_chunks[static_cast<std::size_t>(direction)];
-      const std::int64_t bytes = problem_.memory().edge_piece(direction, chunks);
+      const std::int64_t bytes = problem_.memory().edge_range(direction, chunks);
       if (bytes == 0) continue;
-      plan.edge_pieces.push_back({direction, chunks, {0, bytes}, problem_.first_chunk(direction)});
+      plan.edge_ranges.push_back({direction, chunks, {0, bytes}, problem_.first_chunk(direction)});
     }
     int index = 0;
     for (Section& section : plan.sections) {
@@ -222,15 +224,15 @@ class TierPlanner {
     return plan;
   }
 
-  void lay_out_pass(const Kept& residency, int index, Pass& pass) const {
+  void lay_out_pass(const ResidentSet& residency, int index, Pass& pass) const {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
-    const RingSize& ring = problem_.ring(index);
+    const SlotCounts& slot_counts = problem_.slot_counts(index);
     const EdgeLayout& edges = builder_.graph().edges;
-    std::int64_t row_spans = 0;  // in rings; 0: all are in memory
+    std::int64_t row_spans = 0;  // in slots; 0: all are in memory
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
       const UseDraft& use = draft.uses[i];
       const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
-      const UseMemory memory = problem_.memory().use(index, use, during, ring);
+      const UseMemory memory = problem_.memory().use(index, use, during, slot_counts);
       pass.uses[i].memory.bytes = memory.bytes;
       pass.uses[i].slots = memory.slots;
       if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
@@ -247,13 +249,13 @@ class TierPlanner {
     const auto direction = static_cast<std::size_t>(
         builder_.stages()[static_cast<std::size_t>(draft.stage)].edge_file);
     const UseMemory memory =
-        problem_.memory().edge_ring(index, residency.edge_chunks[direction], ring);
-    pass.edge_ring.bytes = memory.bytes;
+        problem_.memory().edge_slot_memory(index, residency.edge_chunks[direction], slot_counts);
+    pass.edge_slot_memory.bytes = memory.bytes;
     pass.edge_slots = memory.slots;
     choose_windows(draft, row_spans, memory.slots, pass);
   }
 
-  // Of a pass whose rings hold rows of so many spans and so many chunks; 0: all of them are in
+  // Of a pass whose slots hold rows of so many spans and so many chunks; 0: all of them are in
   // memory.
   void choose_windows(const PassDraft& draft, std::int64_t row_spans, std::int64_t chunks,
                       Pass& pass) const {
@@ -264,10 +266,10 @@ class TierPlanner {
                                     ? pass.slices_at_once
                                     : ceil_div(pass.slice_local_cols, kSliceWidth);
     const bool small = row_spans > 0 && slices <= 1;
-    const std::int64_t pieces =
-        small ? ceil_div(kGroups * edges.panel_blocks, pass.part_blocks) : 1;
-    pass.group_blocks = ceil_div(edges.panel_blocks, std::min(pieces, edges.panel_blocks));
-    const std::int64_t groups = ceil_div(pass.part_blocks, pass.group_blocks);
+    const std::int64_t ranges =
+        small ? ceil_div(kGroups * edges.panel_blocks, pass.dst_range_blocks) : 1;
+    pass.group_blocks = ceil_div(edges.panel_blocks, std::min(ranges, edges.panel_blocks));
+    const std::int64_t groups = ceil_div(pass.dst_range_blocks, pass.group_blocks);
     pass.span_group = widest_window(problem_, draft);
     // A window's chunks are in use, the next one's come in; what groups of a panel are apart by is
     // less than a window, of all panels together.
@@ -285,7 +287,7 @@ class TierPlanner {
     return problem_.draft().tensors[static_cast<std::size_t>(use.tensor)];
   }
 
-  void count_bytes(const Kept& residency, Plan& plan) const {
+  void count_bytes(const ResidentSet& residency, Plan& plan) const {
     const std::vector<Traffic> traffic = problem_.traffic(residency);
     std::size_t index = 0;
     for (Section& section : plan.sections) {

@@ -8,16 +8,16 @@
 
 namespace ooc {
 
-// A plan as if there were only this memory, with storage below it: passes, pieces, places, and the
+// A plan as if there were only this memory, with storage below it: passes, ranges, places, and the
 // bytes that passes read and write, but no predictions. Where passes work in the memory above,
-// their uses and rings have no bytes here.
+// their uses and slots have no bytes here.
 struct TierPlan {
   Plan plan;
-  Kept kept;  // by the plan's pieces
+  ResidentSet kept;  // by the plan's ranges
 };
 TierPlan plan_tier(PlanProblem& problem);
 
-// By pass: how many spans a task takes at once (Pass::span_group) where rings allow it.
+// By pass: how many spans a task takes at once (Pass::span_group) where slots allow it.
 std::vector<std::int64_t> widest_windows(const PlanProblem& problem);
 
 // Read and written in an epoch.

@@ -39,7 +39,7 @@ class Planner {
     PlanProblem problem(builder_, edges_, best->splits);
     Plan plan = best->tier.plan;
     if (!options_.device) {
-      const Kept& kept = best->tier.kept;
+      const ResidentSet& kept = best->tier.kept;
       predict(problem, kept, transfers_of(problem, kept, storage_rates(options_.rates)), plan);
       if (bounds == Bounds::kFound) add_bounds(problem, plan);
       return plan;
@@ -61,7 +61,7 @@ class Planner {
  private:
   // The plan as it is made as if storage were below the device, and the host's memory in between.
   // False: that doesn't hold one staging slot.
-  bool add_host(PlanProblem& problem, const Kept& kept, Bounds bounds, Plan& plan) const {
+  bool add_host(PlanProblem& problem, const ResidentSet& kept, Bounds bounds, Plan& plan) const {
     HostTier host;
     if (!add_staging(problem, plan, host)) return false;
     std::int64_t limit = 0;
@@ -70,8 +70,8 @@ class Planner {
     }
     PlanProblem below(problem, kept, limit);
     TierPlan tier = plan_tier(below);
-    host.pieces = std::move(tier.plan.pieces);
-    host.edge_pieces = std::move(tier.plan.edge_pieces);
+    host.ranges = std::move(tier.plan.ranges);
+    host.edge_ranges = std::move(tier.plan.edge_ranges);
     for (const PlannedTensor& tensor : tier.plan.tensors) {
       host.stored_from_block.push_back(tensor.stored_from_block);
     }
@@ -128,7 +128,7 @@ class Planner {
     std::int64_t bytes = kPage;
     for (const PlannedTensor& tensor : plan.tensors) {
       const bool stays = !tensor.input && tensor.stored_from_block == tensor.layout.block_count();
-      if (!stays) bytes = std::max(bytes, unit_bytes(tensor, 0, 0));
+      if (!stays) bytes = std::max(bytes, io_chunk_bytes(tensor, 0, 0));
     }
     for (const PassDraft& pass : problem.draft().passes) {
       const StageShape& stage = builder_.stages()[static_cast<std::size_t>(pass.stage)];
@@ -137,7 +137,7 @@ class Planner {
     return bytes;
   }
 
-  void predict(const PlanProblem& problem, const Kept& kept,
+  void predict(const PlanProblem& problem, const ResidentSet& kept,
                const std::vector<PhaseSeconds>& transfers, Plan& plan) const {
     const std::vector<PhaseSeconds> compute =
         compute_of(problem, kept, transfers, windows_of(plan));
@@ -158,9 +158,9 @@ class Planner {
         pass.transfer_seconds = transfers[index].sum();
         pass.compute_seconds = compute[index].sum();
         pass.seconds = overlapped_seconds(transfers[index], compute[index],
-                                          ring_depth(plan, builder_.graph().edges, options_.workers,
+                                          slot_depth(plan, builder_.graph().edges, options_.workers,
                                                      static_cast<int>(index), pass),
-                                          pipelined_parts(draft));
+                                          pipelined_dst_ranges(draft));
         plan.bytes_moved += pass.bytes_moved;
         plan.seconds += pass.seconds;
         ++index;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Bytes that one more part must save: it also costs time.
-constexpr double kPartCost = 64 << 10;
+constexpr double kDstRangeCost = 64 << 10;
 
 // Groups of slices from all of them down to one.
 std::vector<std::int64_t> slice_choices(const PassBuilder& builder, const StageShape& stage) {
@@ -21,14 +21,15 @@ std::vector<std::int64_t> slice_choices(const PassBuilder& builder, const StageS
   return choices;
 }
 
-// Blocks of a part, from all of them down to one.
-std::vector<std::int64_t> part_choices(const PassBuilder& builder) {
-  const std::int64_t forced = builder.options().part_blocks;
+// Blocks of a destination range, from all of them down to one.
+std::vector<std::int64_t> dst_range_choices(const PassBuilder& builder) {
+  const std::int64_t forced = builder.options().dst_range_blocks;
   if (forced > 0) return {forced};
   const std::int64_t blocks = builder.graph().edges.block_count();
   std::vector<std::int64_t> choices;
-  for (std::int64_t parts = 1; parts < blocks; parts = std::max(parts + 1, parts * 5 / 4)) {
-    choices.push_back(ceil_div(blocks, parts));
+  for (std::int64_t dst_ranges = 1; dst_ranges < blocks;
+       dst_ranges = std::max(dst_ranges + 1, dst_ranges * 5 / 4)) {
+    choices.push_back(ceil_div(blocks, dst_ranges));
   }
   choices.push_back(1);
   return choices;
@@ -46,7 +47,7 @@ class SplitSearch {
   std::optional<std::vector<PassSplit>> run() {
     if (builder_.options().memory_bytes == 0) {
       const PlanOptions& options = builder_.options();
-      splits_.assign(splits_.size(), {options.part_blocks, options.slices_at_once});
+      splits_.assign(splits_.size(), {options.dst_range_blocks, options.slices_at_once});
       return splits_;
     }
     for (std::size_t stage = 0; stage < splits_.size(); ++stage) find_choices(stage);
@@ -68,8 +69,8 @@ class SplitSearch {
     bool operator==(const Choice&) const = default;
   };
 
-  // Those whose working set fits; of each group of slices the largest parts, and some smaller ones
-  // that leave memory for what is kept. The cheapest one first.
+  // Those whose working set fits; of each group of slices the largest destination ranges, and some
+  // smaller ones that leave memory for what is kept. The cheapest one first.
   void find_choices(std::size_t stage) {
     constexpr int kSmaller = 3;
     std::vector<Choice>& choices = choices_.emplace_back();
@@ -81,9 +82,9 @@ class SplitSearch {
     for (const std::int64_t slices : slice_choices(builder_, shape)) {
       int found = 0;
       std::int64_t last = 0;
-      for (const std::int64_t part : part_choices(builder_)) {
+      for (const std::int64_t dst_range : dst_range_choices(builder_)) {
         if (found == kSmaller) break;
-        const std::int64_t blocks = add_choice(stage, {part, slices}, choices, last);
+        const std::int64_t blocks = add_choice(stage, {dst_range, slices}, choices, last);
         if (blocks > 0) ++found;
         if (blocks > 0) last = blocks;
       }
@@ -92,23 +93,24 @@ class SplitSearch {
                      [](const Choice& a, const Choice& b) { return a.bytes < b.bytes; });
   }
 
-  // The blocks of a part, which may be more than asked for; 0: it doesn't fit, or is as the last.
+  // The blocks of a destination range, which may be more than asked for; 0: it doesn't fit, or is
+  // as the last.
   std::int64_t add_choice(std::size_t stage, PassSplit split, std::vector<Choice>& choices,
                           std::int64_t last = 0) {
     std::vector<PassSplit> splits = splits_;
     splits[stage] = split;
     const PlanProblem problem(builder_, edges_, splits);
-    const std::vector<Traffic> traffic = problem.traffic(problem.nothing(), zeros_);
+    const std::vector<Traffic> traffic = problem.traffic(problem.empty_residency(), zeros_);
     Choice choice{split};
     std::int64_t blocks = 0;
     for (int p = 0; p < problem.draft().pass_count(); ++p) {
       const PassDraft& pass = problem.draft().passes[static_cast<std::size_t>(p)];
       if (pass.stage != static_cast<int>(stage)) continue;
       if (problem.least(p) > problem.limit()) return 0;
-      if (blocks == 0) blocks = pass.part_blocks;
+      if (blocks == 0) blocks = pass.dst_range_blocks;
       const Traffic& moved = traffic[static_cast<std::size_t>(p)];
       choice.bytes += static_cast<double>(moved.read() + moved.written) +
-                      kPartCost * static_cast<double>(pass.parts * pass.groups);
+                      kDstRangeCost * static_cast<double>(pass.dst_ranges * pass.groups);
     }
     if (blocks == last) return 0;
     choices.push_back(choice);
@@ -117,20 +119,20 @@ class SplitSearch {
 
   double cost(const std::vector<PassSplit>& splits) const {
     const PlanProblem problem(builder_, edges_, splits);
-    if (!problem.fits(problem.nothing())) return kNever;
-    double parts = 0;
+    if (!problem.fits(problem.empty_residency())) return kNever;
+    double dst_ranges = 0;
     for (const PassDraft& pass : problem.draft().passes) {
-      parts += static_cast<double>(pass.parts * pass.groups);
+      dst_ranges += static_cast<double>(pass.dst_ranges * pass.groups);
     }
     double bytes = 0;
     if (!kept_) {
-      for (const Traffic& pass : problem.traffic(problem.nothing(), zeros_)) {
+      for (const Traffic& pass : problem.traffic(problem.empty_residency(), zeros_)) {
         bytes += static_cast<double>(pass.read() + pass.written);
       }
     } else {
       bytes = likely_bytes(problem, zeros_).value_or(kNever);
     }
-    return bytes + kPartCost * parts;
+    return bytes + kDstRangeCost * dst_ranges;
   }
 
   // Stages whose split is one decision: each by itself, or in a long program those that have the
@@ -195,7 +197,7 @@ std::vector<PassSplit> smallest_splits(const PassBuilder& builder) {
     if (stage.pass.kind == PassKind::kRow) {
       splits.push_back({});
     } else {
-      splits.push_back({part_choices(builder).back(), slice_choices(builder, stage).back()});
+      splits.push_back({dst_range_choices(builder).back(), slice_choices(builder, stage).back()});
     }
   }
   return splits;

@@ -87,7 +87,7 @@ bool LineReader::next_raw(std::string_view& line) {
   }
 }
 
-// Moves what is pending to the front and reads more behind it. False at the end.
+// Moves what is pending to the front and reads more after it. False at the end.
 bool LineReader::refill() {
   const std::size_t pending = end_ - begin_;
   if (pending >= kMaxLineBytes) {

@@ -42,7 +42,7 @@ class LineReader {
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // what next() has not given yet lies in [begin_, end_)
   std::size_t end_ = 0;
-  std::size_t hash_ = 0;  // the first '#' at or behind the line before, or end_
+  std::size_t hash_ = 0;  // the first '#' at or after the line before, or end_
   bool hash_known_ = false;
   std::uint64_t source_offset_ = 0;  // bytes of the source read so far
   std::int64_t line_number_ = 0;

@@ -14,7 +14,7 @@
 
 namespace ooc {
 
-// `member` is what stands behind the name's colon: "values", or nothing. Throws DataError for other
+// `member` is what stands after the name's colon: "values", or nothing. Throws DataError for other
 // members, and for a header that is none or promises what the file cannot hold.
 std::unique_ptr<TableReader> open_mtx_table(std::unique_ptr<ByteSource> source,
                                             const std::string& member);

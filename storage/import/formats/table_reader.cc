@@ -28,7 +28,7 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> ends
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// A path and what stands behind the colon after its end: "x.npz:y" is "x.npz" and "y".
+// A path and what stands after the colon after its end: "x.npz:y" is "x.npz" and "y".
 struct InputName {
   std::string path;
   std::string member;

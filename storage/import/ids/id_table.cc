@@ -200,7 +200,7 @@ class IdTable final : public TableReader {
     const Split found = fields_.split(line, separator_);
     if (found == Split::kOk) return;
     throw DataError(found == Split::kOpenQuote ? "a double quote that is not closed on its line"
-                                               : "text behind a closing double quote",
+                                               : "text after a closing double quote",
                     place(), "write a quote inside a quoted field twice");
   }
 

@@ -27,7 +27,7 @@ struct StringIdFound {
   bool after_integers = false;  // lines before held integers
 };
 
-// The first field that is no 64-bit integer, where there is one behind the header: then all ids of
+// The first field that is no 64-bit integer, where there is one after the header: then all ids of
 // the file are strings. Reads the text up to there.
 std::optional<StringIdFound> find_string_id(std::unique_ptr<ByteSource> source,
                                             const Control& control);

@@ -198,7 +198,7 @@ TensorShape same_shape(const TensorGraph& graph, const Operation& operation) {
 }
 
 void register_swish() {
-  static const bool once = [] {
+  static const bool precompute = [] {
     register_cpu_row_kernel("swish", swish<float>, swish<double>);
     register_cpu_row_kernel("swish_gradient", swish_gradient<float>, swish_gradient<double>);
     OperatorDef def;
@@ -215,7 +215,7 @@ void register_swish() {
     register_operator(gradient);
     return true;
   }();
-  static_cast<void>(once);
+  static_cast<void>(precompute);
 }
 
 }  // namespace

@@ -81,18 +81,18 @@ void check_training(TinyTraining& training, RunConfig config) {
   config.rewrites.clear();
   const auto check = [&](const PlanOptions& options) {
     INFO(config.model.model << ", " << options.memory_bytes << " bytes, parts of "
-                            << options.part_blocks << ", slices " << options.slices_at_once
+                            << options.dst_range_blocks << ", slices " << options.slices_at_once
                             << (options.device ? ", on a device" : ""));
     const bool same =
         train(training, config, options) == expected;  // nobody reads thousands of bytes
     CHECK(same);
   };
   check({});
-  for (const std::int64_t part_blocks : {0, 4}) {
+  for (const std::int64_t dst_range_blocks : {0, 4}) {
     for (const std::int64_t slices : {0, 1}) {
       check({.strategy = Strategy::kNone,
              .workers = 3,
-             .part_blocks = part_blocks,
+             .dst_range_blocks = dst_range_blocks,
              .slices_at_once = slices});
     }
   }

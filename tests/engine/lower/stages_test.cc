@@ -82,7 +82,7 @@ TEST_CASE(
   const TensorId x = graph.input("x", 8, DType::kF32);
   const TensorId kept = graph.apply("relu", {x});
   graph.apply("relu", {kept});                      // nobody reads it
-  const TensorId again = graph.apply("relu", {x});  // read behind the propagation only
+  const TensorId again = graph.apply("relu", {x});  // read after the propagation only
   const TensorId sum = graph.gather("sum", {graph.source(kept)}, Direction::kIn);
   const TensorId out = graph.apply("add", {sum, again});
   const StagedGraph staged = make_stages(graph, "test", {out});
@@ -190,7 +190,7 @@ TEST_CASE("stages: an operator sinks into the stage that reads it where less the
 }
 
 TEST_CASE("stages: a weight's gradient sinks into the stage that reads its rows anyway") {
-  // Of h, which neighbours and the vertex itself read, each through weights of their own. Behind
+  // Of h, which neighbours and the vertex itself read, each through weights of their own. After
   // the loss only the gradient of `near` reads h in the stage of the reverse edges.
   const auto stages_for = [](bool near_wanted) {
     TensorGraph graph(DType::kF32);

@@ -69,7 +69,7 @@ TEST_CASE("saga: shapes that don't fit are refused with both of them") {
        "2:31: expected a number that 1 / leaves finite, found 0; no number is larger than 1.8e308, "
        "none is divided by 0"},
       {"param w[in]\nvertex { return -w + vertex }",
-       "3:17: expected rows or a number behind -, found w [8]; take the parameter away from rows"},
+       "3:17: expected rows or a number after -, found w [8]; take the parameter away from rows"},
       {"vertex { return 2 }",
        "2:17: expected rows of vertices, found the number 2; compute it from src, dst, data, "
        "vertex or accum"},
@@ -176,7 +176,7 @@ TEST_CASE("saga: what the stack cannot do with a program is refused") {
         "mine.saga:4:15: expected shared layers as wide as their input, found 16 columns from 8; "
         "begin the model with input linear, or leave out shared");
   CHECK(complaint_about(wide + "model { stack x shared }") ==
-        "mine.saga:4:15: expected head linear behind shared layers, found no head; shared layers "
+        "mine.saga:4:15: expected head linear after shared layers, found no head; shared layers "
         "are all as wide as their input");
   ModelOptions options;
   options.norm = Norm::kBatch;

@@ -55,7 +55,7 @@ void check_same(GraphHarness& harness, const TensorGraph& old, const Rewritten& 
   }
 }
 
-// D (A + L) D X W: what a GCN propagates that has its loops behind the gather.
+// D (A + L) D X W: what a GCN propagates that has its loops after the gather.
 TensorId convolution(TensorGraph& graph, TensorId x, std::int64_t out) {
   const TensorId w = graph.parameter("w", graph.shape(x).cols, out);
   const TensorId factor = degree_factor(graph, DegreeFactor::kOut);
@@ -171,7 +171,7 @@ std::vector<std::string> gathered(const TensorGraph& graph) {
 
 }  // namespace
 
-// Layers of as many columns on both sides, either way round, behind an activation.
+// Layers of as many columns on both sides, either way round, after an activation.
 TEST_CASE("rewrites: with as many columns, forward and backward propagate what has zeros") {
   GraphHarness harness(directed_graph());
   harness.add_input("x", 9);

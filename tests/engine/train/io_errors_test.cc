@@ -23,7 +23,7 @@ constexpr std::int64_t kGood = 2;  // epochs before the disk fails
 enum class Memories {
   kHost,
   kDevice,         // a device's above the host's, which keeps nothing
-  kCachingDevice,  // the host's keeps what it can: storage is idle behind the first epoch
+  kCachingDevice,  // the host's keeps what it can: storage is idle after the first epoch
 };
 
 // One dataset, and a run on it in so little memory that every epoch reads and writes scratch.

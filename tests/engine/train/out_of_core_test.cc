@@ -34,7 +34,7 @@ struct Curve {
 };
 
 // Some rows of a tensor are kept, the others computed again.
-bool keeps_in_part(const Trainer& trainer) {
+bool keeps_partly(const Trainer& trainer) {
   const std::vector<PlannedTensor>& tensors = trainer.plan().epoch_plan().tensors;
   return std::any_of(tensors.begin(), tensors.end(),
                      [](const PlannedTensor& tensor) { return !tensor.kept.all(); });
@@ -96,14 +96,14 @@ std::int64_t most_of(const Plan& plan) {
     return tensor >= 0 && plan.tensors[static_cast<std::size_t>(tensor)].input;
   };
   std::int64_t edges = 0, most = 0;
-  for (const EdgePiece& piece : plan.edge_pieces) edges += piece.memory.bytes;
+  for (const EdgeRange& range : plan.edge_ranges) edges += range.memory.bytes;
   for (const Section& section : plan.sections) {
     int index = section.first_pass;
     for (const Pass& pass : section.passes) {
-      std::int64_t bytes = edges + pass.edge_ring.bytes;
+      std::int64_t bytes = edges + pass.edge_slot_memory.bytes;
       for (const TensorUse& use : pass.uses) bytes += is_input(use.tensor) ? use.memory.bytes : 0;
-      for (const Piece& piece : plan.pieces) {
-        if (is_input(piece.tensor) && is_alive(piece, index)) bytes += piece.memory.bytes;
+      for (const ResidentRange& range : plan.ranges) {
+        if (is_input(range.tensor) && is_alive(range, index)) bytes += range.memory.bytes;
       }
       most = std::max(most, bytes);
       ++index;
@@ -113,7 +113,7 @@ std::int64_t most_of(const Plan& plan) {
 }
 
 std::int64_t most_of_dataset(const TrainingPlan& plan) {
-  return std::max(most_of(plan.epoch_plan()), most_of(plan.once_plan()));
+  return std::max(most_of(plan.epoch_plan()), most_of(plan.precompute_plan()));
 }
 
 }  // namespace
@@ -171,18 +171,18 @@ TEST_CASE("out of core: splits, spans and workers change nothing but the bytes")
     const Curve expected = train(training, config);
     for (const int workers : {1, 3}) {
       tbb::task_arena arena(workers);
-      for (const std::int64_t part_blocks : {0, 4}) {
+      for (const std::int64_t dst_range_blocks : {0, 4}) {
         for (const std::int64_t slices : {0, 1}) {
           for (const std::int64_t span_group : {0, 1, 2}) {
-            const std::int64_t parts_at_once = 1 + (workers + slices + span_group) % 2;
-            INFO(model << ", workers " << workers << ", parts of " << part_blocks << ", "
-                       << parts_at_once << " at once, slices " << slices << ", spans "
+            const std::int64_t dst_ranges_at_once = 1 + (workers + slices + span_group) % 2;
+            INFO(model << ", workers " << workers << ", parts of " << dst_range_blocks << ", "
+                       << dst_ranges_at_once << " at once, slices " << slices << ", spans "
                        << span_group);
             PlanOptions options;
-            options.part_blocks = part_blocks;
+            options.dst_range_blocks = dst_range_blocks;
             options.slices_at_once = slices;
             options.span_group = span_group;
-            options.parts_at_once = parts_at_once;
+            options.dst_ranges_at_once = dst_ranges_at_once;
             arena.execute([&] { check_same(train(training, config, options), expected); });
           }
         }
@@ -209,12 +209,12 @@ TEST_CASE("out of core: what is kept in part and computed again in part gives th
     config.model.layers = layers;
     PlanOptions options;
     options.memory_bytes = bytes;
-    bool in_part = false;
-    for (double rate = 5e9; !in_part && rate < 1e12; rate *= 1.35) {
+    bool partly = false;
+    for (double rate = 5e9; !partly && rate < 1e12; rate *= 1.35) {
       options.rates.multiply_adds = options.rates.row_sums = rate;
-      in_part = keeps_in_part(training.start(config, options));
+      partly = keeps_partly(training.start(config, options));
     }
-    CHECK(in_part);
+    CHECK(partly);
     check_same(train(training, config, options), train(training, config));
   }
 }
@@ -273,9 +273,9 @@ TEST_CASE("out of core: without room in the scratch directory nothing is begun")
       CHECK(counting.writes == 0);
       CHECK(trainer.state().epoch == 0);
     }
-    REQUIRE(trainer.plan().once_plan().stored_bytes > 0);
+    REQUIRE(trainer.plan().precompute_plan().stored_bytes > 0);
     REQUIRE(trainer.plan().epoch_plan().stored_bytes > 0);
-    return trainer.plan().once_plan().stored_bytes + trainer.plan().epoch_plan().stored_bytes;
+    return trainer.plan().precompute_plan().stored_bytes + trainer.plan().epoch_plan().stored_bytes;
   };
   const std::int64_t needed = run(std::numeric_limits<std::uint64_t>::max());
   // One page too few; room for what is computed once, but not for what the epochs store; none.

@@ -67,7 +67,7 @@ TEST_CASE("training plan: lp computes again whatever moves more bytes, dp what t
   CHECK(bytes(Strategy::kLp, kFast) <= fewest);
 }
 
-// Of features alone, aggregated once, and of epochs behind that: each is planned by itself.
+// Of features alone, aggregated once, and of epochs after that: each is planned by itself.
 TEST_CASE("training plan: what a larger budget would do is said of what needs the most") {
   const GraphCounts counts = test::graph_counts(400'000, 4'000'000);
   const auto advice = [&](std::int64_t features, std::int64_t hidden) {

@@ -129,7 +129,7 @@ TEST_CASE("dense: products of rows in one wide slice") {
                          SlicedMatrix<float> output, bool transpose) {
       const MatrixView inputs[] = {a, b};
       const Attributes attributes{.transpose = transpose};
-      const RunState state;
+      const StepSeed state;
       cpu_backend().row_kernel(op, DType::kF32)({inputs, {&output.view(), 1}, attributes, state});
       CHECK(output.guards_hold());
       return output.dense();
@@ -163,7 +163,7 @@ TEST_CASE("dense: many threads at once get the bits of one") {
     const MatrixView forward[] = {x_matrix.view(), w_matrix.view()};
     const MatrixView backward[] = {x_matrix.view(), g_matrix.view()};
     const Attributes attributes;
-    const RunState run;
+    const StepSeed run;
     for (int round = 0; round < 20; ++round) {
       cpu_backend().row_kernel("matmul",
                                DType::kF32)({forward, {&y_matrix.view(), 1}, attributes, run});

@@ -177,7 +177,7 @@ TEST_CASE("backend: a registered kernel is found by name") {
   const auto x = SlicedMatrix<float>::vertex(random_dense(5, 1, 1));
   const auto y = SlicedMatrix<float>::vertex(Dense(5, 1));
   cpu_backend().row_kernel("test_twice",
-                           DType::kF32)({{&x.view(), 1}, {&y.view(), 1}, Attributes{}, RunState{}});
+                           DType::kF32)({{&x.view(), 1}, {&y.view(), 1}, Attributes{}, StepSeed{}});
   for (std::int64_t i = 0; i < 5; ++i) CHECK(y.dense()(i, 0) == 2 * x.dense()(i, 0));
 }
 

@@ -69,7 +69,7 @@ inline void for_each_edge_of(const EdgeCase& on,
   }
 }
 
-// A vertex tensor or a matrix of any type; padding and the rows behind are poisoned.
+// A vertex tensor or a matrix of any type; padding and the rows after are poisoned.
 class Operand {
  public:
   Operand(const EdgeProgram::Shape& shape, const Dense& dense, std::int64_t slice_width)

@@ -26,7 +26,7 @@ Dense filled(std::int64_t rows, std::int64_t cols, double value) {
   return dense;
 }
 
-RunOptions dropout_of(double p, std::int64_t heads, RunState run = {11, 5}, std::uint32_t key = 3) {
+RunOptions dropout_of(double p, std::int64_t heads, StepSeed run = {11, 5}, std::uint32_t key = 3) {
   return {.attributes = {.value = p, .key = key, .heads = heads}, .run = run};
 }
 

@@ -31,7 +31,7 @@ std::vector<std::int64_t> consecutive(std::int64_t count) {
   return ids;
 }
 
-RunOptions dropout_options(double p, std::uint32_t key = 3, RunState run = {11, 5}) {
+RunOptions dropout_options(double p, std::uint32_t key = 3, StepSeed run = {11, 5}) {
   return {.attributes = {.value = p, .key = key}, .run = run};
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("dropout: keeps 1 - p of the elements") {
 
 TEST_CASE("dropout: seed, epoch and operator each give masks of their own") {
   const std::int64_t rows = 500;
-  const auto mask = [&](std::uint32_t key, RunState run) {
+  const auto mask = [&](std::uint32_t key, StepSeed run) {
     return run_kernel<float>("dropout", {ones(rows, 32), id_column(consecutive(rows))},
                              ones(rows, 32), dropout_options(0.5, key, run))
         .values;

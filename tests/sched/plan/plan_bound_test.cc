@@ -36,7 +36,7 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
     const auto bound = least_bytes(problem);
     std::int64_t least = -1;
     for (int i = 0; i < 400; ++i) {
-      Kept kept = random_levels(problem, random);
+      ResidentSet kept = random_levels(problem, random);
       if (i % 8 == 0) trim(problem, kept);
       if (!problem.fits(kept)) continue;
       if (i % 4 == 0) fill_memory(problem, kept);
@@ -48,7 +48,7 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
     ++problems;
     REQUIRE(bound.has_value());
     CHECK(*bound <= static_cast<double>(least));
-    const Kept chosen = choose_by_lp(problem);
+    const ResidentSet chosen = choose_by_lp(problem);
     REQUIRE(problem.fits(chosen));
     CHECK(*bound <= static_cast<double>(problem.bytes(chosen)));
     near += problem.bytes(chosen) <= least * 105 / 100 ? 1 : 0;
@@ -58,7 +58,7 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
   }
   CHECK(problems >= 30);
   CHECK(close >= problems * 2 / 3);
-  // Whole units cost what they cost: now and then levels by chance move a little less.
+  // Whole I/O chunks cost what they cost: now and then levels by chance move a little less.
   CHECK(near >= problems * 9 / 10);
   CHECK(chosen_bytes <= 1.02 * least_found);
 }
@@ -72,7 +72,7 @@ TEST_CASE("bound: it is the same for every strategy that has the same passes, an
       std::int64_t bound = -1, least = -1;
       for (const Strategy strategy : kStrategies) {
         PlanOptions options{.strategy = strategy, .memory_bytes = mib * kMiB};
-        options.part_blocks = 4;
+        options.dst_range_blocks = 4;
         options.slices_at_once = slices;
         const Plan plan = make_plan({&program}, graph, options);
         if (bound < 0) bound = plan.bound_bytes;
@@ -85,7 +85,7 @@ TEST_CASE("bound: it is the same for every strategy that has the same passes, an
 }
 
 // Reddit's shape: two layers, 602 features whose first aggregation is an input. With a little more
-// memory hardly anything moves, and units and places cost more than that.
+// memory hardly anything moves, and I/O chunks and places cost more than that.
 TEST_CASE("bound: lp is within 5 % of it on a device that holds most of what an epoch needs") {
   const Program program = hoisted_program(602, 128, 41);
   GraphCounts graph = graph_counts(232'965, 114'600'000);

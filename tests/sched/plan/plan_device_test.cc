@@ -50,7 +50,7 @@ std::string message_of(const std::vector<const Program*>& programs, const GraphC
   return "";
 }
 
-std::int64_t number_behind(const std::string& message, const std::string& text) {
+std::int64_t number_after(const std::string& message, const std::string& text) {
   INFO(message);
   const std::size_t at = message.find(text);
   REQUIRE(at != std::string::npos);
@@ -69,8 +69,8 @@ TEST_CASE("plan: a device that holds everything needs the host for the first epo
     CHECK(storage_bytes(plan) == 0);
     CHECK(link_bytes(plan) == 0);
     REQUIRE(plan.host.has_value());
-    CHECK(plan.host->pieces.empty());
-    CHECK(plan.host->edge_pieces.empty());
+    CHECK(plan.host->ranges.empty());
+    CHECK(plan.host->edge_ranges.empty());
     CHECK(plan.host->arena_bytes == plan.host->staging.bytes);
   }
 }
@@ -104,7 +104,8 @@ TEST_CASE("plan: what the device keeps is what it would keep above storage") {
     for (const std::int64_t device : {64, 200, 528, 1024}) {
       INFO("strategy " << static_cast<int>(strategy) << " device " << device);
       PlanOptions options = with_budgets(device, 150, strategy);
-      options.parts_at_once = 1;  // both have the parts that move the fewest bytes
+      options.dst_ranges_at_once =
+          1;  // both have the destination ranges that move the fewest bytes
       options.rates.storage_read = options.rates.to_device;
       options.rates.storage_write = options.rates.from_device;
       options.rates.storage_both = options.rates.to_device + options.rates.from_device;
@@ -119,13 +120,13 @@ TEST_CASE("plan: what the device keeps is what it would keep above storage") {
       CHECK(plan.bytes_from_device == apart.bytes_written);
       CHECK(plan.bound_link_bytes == apart.bound_bytes);
       CHECK(plan.arena_bytes == apart.arena_bytes);
-      REQUIRE(plan.pieces.size() == apart.pieces.size());
-      for (std::size_t i = 0; i < plan.pieces.size(); ++i) {
-        CHECK(plan.pieces[i].tensor == apart.pieces[i].tensor);
-        CHECK(plan.pieces[i].end_block == apart.pieces[i].end_block);
-        CHECK(plan.pieces[i].memory.offset == apart.pieces[i].memory.offset);
-        CHECK(plan.pieces[i].first_pass == apart.pieces[i].first_pass);
-        CHECK(plan.pieces[i].last_pass == apart.pieces[i].last_pass);
+      REQUIRE(plan.ranges.size() == apart.ranges.size());
+      for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
+        CHECK(plan.ranges[i].tensor == apart.ranges[i].tensor);
+        CHECK(plan.ranges[i].end_block == apart.ranges[i].end_block);
+        CHECK(plan.ranges[i].memory.offset == apart.ranges[i].memory.offset);
+        CHECK(plan.ranges[i].first_pass == apart.ranges[i].first_pass);
+        CHECK(plan.ranges[i].last_pass == apart.ranges[i].last_pass);
       }
     }
   }
@@ -211,22 +212,23 @@ TEST_CASE("plan: reports of a device tell its tiers apart") {
   CHECK(json["host"]["arena_bytes"] == plan.host->arena_bytes);
   CHECK(json["bytes_to_device"] == plan.bytes_to_device);
   CHECK(json["bound_link_bytes"] == plan.bound_link_bytes);
-  std::int64_t bytes = 0, pieces = 0, peak = 0;
+  std::int64_t bytes = 0, ranges = 0, peak = 0;
   for (const auto& pass : json["sections"][0]["passes"]) {
     bytes += pass["bytes_from_device"].get<std::int64_t>();
     peak = std::max(peak, pass["host_memory_bytes"].get<std::int64_t>());
   }
   for (const auto& tensor : json["tensors"]) {
-    pieces += static_cast<std::int64_t>(tensor["in_host_memory"].size());
+    ranges += static_cast<std::int64_t>(tensor["in_host_memory"].size());
   }
   CHECK(bytes == plan.bytes_from_device);
   CHECK(peak <= plan.host->arena_bytes);
   CHECK(peak > plan.host->staging.bytes);
-  CHECK(pieces == static_cast<std::int64_t>(plan.host->pieces.size()));
+  CHECK(ranges == static_cast<std::int64_t>(plan.host->ranges.size()));
   const std::string text = plan_to_text({&program}, plan);
-  for (const char* part : {"what stays in the device's memory", "what stays in the host's memory",
-                           "from device", "over the link"}) {
-    CHECK(text.find(part) != std::string::npos);
+  for (const char* dst_range :
+       {"what stays in the device's memory", "what stays in the host's memory", "from device",
+        "over the link"}) {
+    CHECK(text.find(dst_range) != std::string::npos);
   }
   PlanOptions apart = with_budgets(0, 300);
   apart.device = false;
@@ -260,9 +262,9 @@ TEST_CASE("plan: a device budget that is too small names two that work") {
   options.rates.to_device = options.rates.storage_read = options.rates.storage_write = 2e8;
   const std::string message = message_of({&program}, graph, options);
   CHECK(message.find("--device-memory") != std::string::npos);
-  CHECK(number_behind(message, "device memory budget of ") == 21);
-  const std::int64_t least = number_behind(message, "works is ");
-  const std::int64_t good = number_behind(message, "with ");
+  CHECK(number_after(message, "device memory budget of ") == 21);
+  const std::int64_t least = number_after(message, "works is ");
+  const std::int64_t good = number_after(message, "with ");
   const auto plan_within = [&](std::int64_t mib) {
     options.device_memory_bytes = mib * kMiB - options.device_reserved_bytes;
     return make_plan({&program}, graph, options);
@@ -283,9 +285,9 @@ TEST_CASE("plan: a host budget below a device that is too small names two that w
   options.rates.storage_read = options.rates.storage_write = 2e8;
   const std::string message = message_of({&program}, graph, options);
   CHECK(message.find("--host-memory") != std::string::npos);
-  CHECK(number_behind(message, "a memory budget of ") == 6);
-  const std::int64_t least = number_behind(message, "works is ");
-  const std::int64_t good = number_behind(message, "with ");
+  CHECK(number_after(message, "a memory budget of ") == 6);
+  const std::int64_t least = number_after(message, "works is ");
+  const std::int64_t good = number_after(message, "with ");
   const auto plan_within = [&](std::int64_t mib) {
     options.memory_bytes = mib * kMiB - options.reserved_bytes;
     return make_plan({&program}, graph, options);

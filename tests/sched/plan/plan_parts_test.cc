@@ -76,14 +76,14 @@ TEST_CASE("plan: smaller parts where their rings would be shallow") {
     PlanOptions options = with_budget(budget);
     const Plan plan = make_plan({&program}, graph, options);
     check_plan({&program}, plan, graph, options);
-    options.parts_at_once = 1;  // the parts that move the fewest bytes
+    options.dst_ranges_at_once = 1;  // the destination ranges that move the fewest bytes
     const Plan fewest = make_plan({&program}, graph, options);
     CHECK(plan.seconds <= fewest.seconds);
     CHECK(static_cast<double>(moved(plan)) <= 1.15 * static_cast<double>(moved(fewest)));
     const std::vector<Pass>& passes = plan.sections[0].passes;
     for (std::size_t i = 0; i < passes.size() && i < fewest.sections[0].passes.size(); ++i) {
-      if (passes[i].parts_at_once > 1 || passes[i].kind != PassKind::kPropagate) continue;
-      if (passes[i].parts > fewest.sections[0].passes[i].parts) ++deeper;
+      if (passes[i].dst_ranges_at_once > 1 || passes[i].kind != PassKind::kPropagate) continue;
+      if (passes[i].dst_ranges > fewest.sections[0].passes[i].dst_ranges) ++deeper;
     }
   }
   CHECK(deeper > 0);
@@ -97,22 +97,22 @@ TEST_CASE("plan: rings as wide as a split asks for, whatever then stays less") {
   const EdgeTable edges(graph);
   std::vector<PassSplit> splits(program.stages.size(), {49, 1});
   const PlanProblem as_left(builder, edges, splits);
-  for (PassSplit& split : splits) split.ring_spans = 6;
+  for (PassSplit& split : splits) split.slot_spans = 6;
   PlanProblem wide(builder, edges, splits);
-  for (PassSplit& split : splits) split.ring_spans = 600;
+  for (PassSplit& split : splits) split.slot_spans = 600;
   const PlanProblem too_wide(builder, edges, splits);
-  REQUIRE(wide.fits(wide.nothing()));
+  REQUIRE(wide.fits(wide.empty_residency()));
   const Plan plan = plan_tier(wide).plan;
   int widened = 0, index = 0;
   for (const Pass& pass : plan.sections[0].passes) {
     INFO("pass " << index);
-    CHECK(too_wide.ring(index) == as_left.ring(index));
+    CHECK(too_wide.slot_counts(index) == as_left.slot_counts(index));
     if (wide.draft().passes[static_cast<std::size_t>(index)].edges) {
-      CHECK(wide.ring(index).spans == 6);
+      CHECK(wide.slot_counts(index).spans == 6);
       for (const TensorUse& use : pass.uses) {
         if (use.role == UseRole::kStreamed && use.slots > 0) CHECK(use.slots >= 6);
       }
-      widened += as_left.ring(index).spans < 6 ? 1 : 0;
+      widened += as_left.slot_counts(index).spans < 6 ? 1 : 0;
     }
     ++index;
   }
@@ -128,10 +128,10 @@ TEST_CASE("plan: sums have windows of four spans though less then stays") {
   for (const Pass& pass : plan.sections[0].passes) {
     if (pass.kind == PassKind::kPropagate) CHECK(pass.span_group >= 4);
   }
-  const RingDepth depth = ring_depth(plan, graph.edges, 2, 1, plan.sections[0].passes[1]);
+  const SlotDepth depth = slot_depth(plan, graph.edges, 2, 1, plan.sections[0].passes[1]);
   CHECK(plan.sections[0].passes[1].kind == PassKind::kPropagate);
   CHECK(depth.window < 0.2);
-  options.parts_at_once = 1;  // rings as memory is left for them
+  options.dst_ranges_at_once = 1;  // slots as memory is left for them
   const Plan narrow = make_plan({&program}, graph, options);
   const std::vector<Pass>& passes = narrow.sections[0].passes;
   CHECK(std::any_of(passes.begin(), passes.end(), [](const Pass& pass) {
@@ -168,11 +168,11 @@ TEST_CASE("plan: smaller parts where the compute of their bytes is worth it") {
   const Plan plan = make_plan({&program}, graph, options);
   options.rates.packing /= 20;
   const Plan slow = make_plan({&program}, graph, options);
-  options.parts_at_once = 1;  // the parts that move the fewest bytes
+  options.dst_ranges_at_once = 1;  // the destination ranges that move the fewest bytes
   const Plan fewest = make_plan({&program}, graph, options);
   CHECK(static_cast<double>(moved(plan)) > 1.05 * static_cast<double>(moved(fewest)));
   CHECK(static_cast<double>(moved(slow)) < 1.01 * static_cast<double>(moved(fewest)));
-  CHECK(slow.seconds < fewest.seconds);  // by rings alone
+  CHECK(slow.seconds < fewest.seconds);  // by slots alone
 }
 
 TEST_CASE("plan: a slow disk reads rows with zeros once more rather than dense sums") {
@@ -205,17 +205,17 @@ TEST_CASE("plan: two parts at once where the disk waits for edges, then compute 
   check_plan({&program}, plan, graph, options);
   std::int64_t pipelined = 0;
   for (const Pass& pass : plan.sections[0].passes) {
-    if (pass.parts_at_once > 1) ++pipelined;
+    if (pass.dst_ranges_at_once > 1) ++pipelined;
     // They lie beside each other.
     for (const TensorUse& use : pass.uses) {
-      const bool part = use.role == UseRole::kAccumulator || use.role == UseRole::kResident;
-      if (part) CHECK(use.memory.bytes % (4096 * pass.parts_at_once) == 0);
+      const bool dst_range = use.role == UseRole::kAccumulator || use.role == UseRole::kResident;
+      if (dst_range) CHECK(use.memory.bytes % (4096 * pass.dst_ranges_at_once) == 0);
     }
   }
   CHECK(pipelined > 0);
-  options.parts_at_once = 1;
+  options.dst_ranges_at_once = 1;
   const Plan apart = make_plan({&program}, graph, options);
-  for (const Pass& pass : apart.sections[0].passes) CHECK(pass.parts_at_once == 1);
+  for (const Pass& pass : apart.sections[0].passes) CHECK(pass.dst_ranges_at_once == 1);
   CHECK(plan.seconds < apart.seconds);
   CHECK(static_cast<double>(moved(plan)) <= 1.15 * static_cast<double>(moved(apart)));
 }

@@ -115,9 +115,9 @@ TEST_CASE("plan: edges that are the same in both directions are kept once") {
   graph.symmetric = true;
   const Plan together = make_plan({&program}, graph, {});
   check_plan({&program}, together, graph, {});
-  CHECK(apart.edge_pieces.size() == 2);
-  REQUIRE(together.edge_pieces.size() == 1);
-  CHECK(together.edge_pieces[0].direction == Direction::kIn);
+  CHECK(apart.edge_ranges.size() == 2);
+  REQUIRE(together.edge_ranges.size() == 1);
+  CHECK(together.edge_ranges[0].direction == Direction::kIn);
   for (const Strategy strategy : kStrategies) {
     const PlanOptions options = with_budget(200, strategy);
     check_plan({&program}, make_plan({&program}, graph, options), graph, options);
@@ -165,14 +165,14 @@ TEST_CASE("plan: a budget that is too small names two that work") {
     message = error.what();
   }
   INFO(message);
-  const auto number_behind = [&](const std::string& text) {
+  const auto number_after = [&](const std::string& text) {
     const std::size_t at = message.find(text);
     REQUIRE(at != std::string::npos);
     return std::stoll(message.substr(at + text.size()));
   };
-  CHECK(number_behind("budget of ") == 21);
-  const std::int64_t least = number_behind("works is ");
-  const std::int64_t good = number_behind("with ");
+  CHECK(number_after("budget of ") == 21);
+  const std::int64_t least = number_after("works is ");
+  const std::int64_t good = number_after("with ");
   const auto plan_within = [&](std::int64_t mib) {
     options.memory_bytes = mib * kMiB - options.reserved_bytes;
     return make_plan({&program}, graph, options);
@@ -198,9 +198,9 @@ TEST_CASE("plan: what is stored of outputs") {
   const PlannedTensor& tensor = tensor_named(kept, name);
   CHECK(tensor.stored_from_block == tensor.layout.block_count());
   const int last = static_cast<int>(kept.sections[0].passes.size()) - 1;
-  CHECK(std::any_of(kept.pieces.begin(), kept.pieces.end(), [&](const Piece& piece) {
-    return kept.tensors[static_cast<std::size_t>(piece.tensor)].name == name &&
-           piece.last_pass == last;
+  CHECK(std::any_of(kept.ranges.begin(), kept.ranges.end(), [&](const ResidentRange& range) {
+    return kept.tensors[static_cast<std::size_t>(range.tensor)].name == name &&
+           range.last_pass == last;
   }));
   options.store_outputs = true;
   const Plan stored = make_plan({&program}, graph, options);

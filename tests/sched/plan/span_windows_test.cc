@@ -14,7 +14,7 @@ constexpr std::int64_t kBlockRows = 4, kPanelBlocks = 6;
 
 struct Schedule {
   std::int64_t spans, most, group_blocks;
-  std::int64_t first, end;  // blocks of the part
+  std::int64_t first, end;  // blocks of the destination range
   EdgeLayout edges;
 
   SpanWindows windows() const { return {edges, group_blocks, most}; }
@@ -28,15 +28,16 @@ struct Schedule {
   }
 };
 
-// Calls check(schedule): panels of six blocks, parts of one block to all of several panels.
+// Calls check(schedule): panels of six blocks, destination ranges of one block to all of several
+// panels.
 template <class Check>
 void for_each_schedule(Check&& check) {
-  constexpr std::pair<std::int64_t, std::int64_t> kParts[] = {{0, 1}, {0, 6},  {4, 5},
-                                                              {2, 9}, {5, 20}, {0, 24}};
+  constexpr std::pair<std::int64_t, std::int64_t> kDstRanges[] = {{0, 1}, {0, 6},  {4, 5},
+                                                                  {2, 9}, {5, 20}, {0, 24}};
   for (const std::int64_t spans : {1, 2, 5, 12, 62}) {
     for (const std::int64_t most : {1, 2, 3, 4, 100}) {
       for (const std::int64_t group_blocks : {1, 2, 4, 6}) {
-        for (const auto& [first, end] : kParts) {
+        for (const auto& [first, end] : kDstRanges) {
           EdgeLayout edges{spans * kBlockRows, 1, kBlockRows, kBlockRows, kPanelBlocks, {}};
           INFO(spans << " spans, " << most << " at once, groups of " << group_blocks << ", blocks "
                      << first << " to " << end);
@@ -99,7 +100,7 @@ TEST_CASE("span windows: blocks come to the last span in order, half a window or
   });
 }
 
-// What rings of edges rely on.
+// What slots of edges rely on.
 TEST_CASE("span windows: a panel's chunks come once, and few are held") {
   for_each_schedule([](const Schedule& schedule) {
     const SpanWindows windows = schedule.windows();

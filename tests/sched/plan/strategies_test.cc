@@ -16,11 +16,11 @@ using namespace ooc::test;
 namespace {
 
 // Every way in which a tensor as a whole may be held during some accesses and kept between some.
-std::vector<Levels> whole_levels(const Timeline& line, const Levels& none) {
-  std::vector<Levels> all;
+std::vector<ResidentPrefix> whole_levels(const Timeline& line, const ResidentPrefix& none) {
+  std::vector<ResidentPrefix> all;
   const std::size_t accesses = none.during.size(), intervals = none.keep.size();
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << (accesses + intervals); ++bits) {
-    Levels levels = none;
+    ResidentPrefix levels = none;
     bool fits = true;
     for (std::size_t i = 0; i < accesses; ++i) {
       if ((bits >> i & 1) != 0) levels.during[i] = line.end_block;
@@ -42,15 +42,15 @@ std::vector<Levels> whole_levels(const Timeline& line, const Levels& none) {
 // The fewest bytes of all that fits, tensors and edges whole; the largest number: nothing does.
 std::int64_t least_of_whole_tensors(const PlanProblem& problem) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  Kept kept = problem.nothing();
+  ResidentSet kept = problem.empty_residency();
   const std::function<void(std::size_t)> choose = [&](std::size_t tensor) {
-    if (!problem.fits(kept)) return;  // nor with more: no ring is larger than its tensor
+    if (!problem.fits(kept)) return;  // nor with more: no slots is larger than its tensor
     if (tensor == problem.timelines().size()) {
       least = std::min(least, problem.bytes(kept));
       return;
     }
-    const Levels none = kept.tensors[tensor];
-    for (const Levels& levels : whole_levels(problem.timelines()[tensor], none)) {
+    const ResidentPrefix none = kept.tensors[tensor];
+    for (const ResidentPrefix& levels : whole_levels(problem.timelines()[tensor], none)) {
       kept.tensors[tensor] = levels;
       choose(tensor + 1);
     }
@@ -75,20 +75,20 @@ TEST_CASE("strategies: of a short program dp finds the best of whole tensors") {
   for (int round = 0; round < 240; ++round) {
     const std::int64_t features = pick(8, 200), classes = pick(2, 60);
     Program program = train_program(1, features, 8, classes);
-    // What the host reads behind the section is needed to its end.
+    // What the host reads after the section is needed to its end.
     if (round % 2 == 1) program.outputs = {program.stages[0].steps[0].outputs[0]};
     SmallProblem small(std::move(program), 0, random);
     PlanProblem& problem = small.problem();
-    problem.set_reuses({});  // dp knows of no two tensors in one place
-    if (!problem.fits(problem.nothing())) continue;
+    problem.set_aliases({});  // dp knows of no two tensors in one place
+    if (!problem.fits(problem.empty_residency())) continue;
     std::string remark;
-    const Kept kept = choose_by_dp(problem, remark);
+    const ResidentSet kept = choose_by_dp(problem, remark);
     INFO("round " << round << " tensors " << problem.timelines().size());
     CHECK(remark.empty());
     REQUIRE(problem.fits(kept));
     const std::int64_t bytes = problem.bytes(kept);
     if (bytes > 0) CHECK(bytes == least_of_whole_tensors(problem));
-    Kept lru = choose_by_lru(problem);
+    ResidentSet lru = choose_by_lru(problem);
     trim(problem, lru);
     ++problems;
     moving += bytes > 0 ? 1 : 0;

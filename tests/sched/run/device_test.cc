@@ -93,8 +93,8 @@ TEST_CASE("device: everything through staging slots, one or many") {
       const PlanOptions options{.strategy = strategy,
                                 .memory_bytes = 1 << 20,
                                 .workers = 3,
-                                .part_blocks = 4,
-                                .parts_at_once = 2};
+                                .dst_range_blocks = 4,
+                                .dst_ranges_at_once = 2};
       const Result result = device.run(options, {.slots = slots});
       CHECK(result.runs[2].bytes_read == result.runs[2].bytes_to_device);
       CHECK(result.runs[2].bytes_written == result.runs[2].bytes_from_device);
@@ -107,7 +107,7 @@ TEST_CASE("device: everything through staging slots, one or many") {
 TEST_CASE("device: everything in host memory is read from storage once") {
   Device device;
   const PlanOptions options{
-      .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
+      .strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 4, .dst_ranges_at_once = 2};
   const Result result = device.run(options, {.rows = 1, .edges = 1, .slots = 0});
   CHECK(result.runs[0].bytes_read > 0);
   CHECK(result.runs[1].bytes_read == 0);
@@ -135,7 +135,7 @@ TEST_CASE("device: parts of everything in host memory, below any device plan") {
              .edges = 1 - share,
              .for_good = for_good,
              .stored_too = stored_too,
-             .first_unit = stored_too ? 1 : 0,
+             .first_io_chunk = stored_too ? 1 : 0,
              .slots = 3});
       }
     }
@@ -146,7 +146,7 @@ TEST_CASE("device: however long rows are on their way to storage, nothing overta
   Device device;
   device.harness().io().faults.write_takes = std::chrono::microseconds(100);
   for (const double share : {0.0, 0.5}) {
-    const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 4};
+    const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 4};
     const Plan planned = device.plan(options, {.rows = share, .edges = share, .slots = 4});
     const auto memory = make_virtual_cpu_device("cpu:0", 0);
     const Result result = device.harness().open(*memory, planned, 2)->run(2);
@@ -187,7 +187,7 @@ TEST_CASE("device: a failing read or write ends the run, and the next one is rig
   FaultyBlockIo& io = device.harness().io();
   for (const double share : {0.0, 0.5}) {
     const PlanOptions options{
-        .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
+        .strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 4, .dst_ranges_at_once = 2};
     const Plan planned = device.plan(options, {.rows = share, .edges = share, .slots = 2});
     const auto memory = make_virtual_cpu_device("cpu:0", 0);
     const auto session = device.harness().open(*memory, planned, 2);
@@ -240,12 +240,12 @@ TEST_CASE("device: outputs are read from wherever they lie, and given away as st
   CHECK(result.outputs.bytes_read == bytes);         // c
   CHECK(result.outputs.bytes_from_device == bytes);  // d, of the last pass
   const auto c = session->executor.release_output(0, session->hops.c);
-  AlignedBuffer unit(static_cast<std::size_t>(c->unit_blocks() * 128 * kSliceWidth) *
-                     sizeof(float));
+  AlignedBuffer io_chunk(static_cast<std::size_t>(c->io_chunk_blocks() * 128 * kSliceWidth) *
+                         sizeof(float));
   BlockWait wait;
-  c->read(0, 0, unit.data(), wait.completion());
+  c->read(0, 0, io_chunk.data(), wait.completion());
   wait.wait();
-  const auto* row = reinterpret_cast<const float*>(unit.data());
+  const auto* row = reinterpret_cast<const float*>(io_chunk.data());
   CHECK(std::equal(row, row + kSliceWidth, device.expected().c.begin()));
 
   const Plan half = device.plan(options, {.rows = 0.5, .stored_too = true});
@@ -258,7 +258,7 @@ TEST_CASE("device: outputs are read from wherever they lie, and given away as st
 TEST_CASE("device: stopped anywhere, the next run is right") {
   Device device;
   const PlanOptions options{
-      .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
+      .strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 4, .dst_ranges_at_once = 2};
   const Plan planned = device.plan(options, {.rows = 0.5, .edges = 0.5, .slots = 1});
   const auto memory = make_virtual_cpu_device("cpu:0", 0);
   const auto session = device.harness().open(*memory, planned, 2);

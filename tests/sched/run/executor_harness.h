@@ -259,7 +259,7 @@ inline void check_same(const Result& result, const Result& expected) {
   CHECK((result.sums == expected.sums));
 }
 
-// Bytes behind the first run are the plan's.
+// Bytes after the first run are the plan's.
 inline void check_bytes(const Result& result) {
   for (std::size_t i = 1; i < result.runs.size(); ++i) {
     CHECK(result.runs[i].bytes_read == result.plan.bytes_read);

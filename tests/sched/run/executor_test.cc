@@ -38,19 +38,19 @@ TEST_CASE("executor: results are the same bits for every strategy, split and num
   const Result expected = harness.run({.workers = 1});
   std::int64_t apart = 0;  // runs with groups of blocks whose windows lie apart within a panel
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
-    for (const std::int64_t part_blocks : {0, 4, 7, 8}) {
+    for (const std::int64_t dst_range_blocks : {0, 4, 7, 8}) {
       for (const std::int64_t slices : {0, 1}) {
         for (const std::int64_t span_group : {0, 1, 3}) {
-          for (const std::int64_t parts_at_once : {1, 2}) {
-            INFO("strategy " << static_cast<int>(strategy) << ", parts of " << part_blocks
-                             << " blocks, " << parts_at_once << " at once, slices " << slices
+          for (const std::int64_t dst_ranges_at_once : {1, 2}) {
+            INFO("strategy " << static_cast<int>(strategy) << ", parts of " << dst_range_blocks
+                             << " blocks, " << dst_ranges_at_once << " at once, slices " << slices
                              << ", span group " << span_group);
             const Result result = harness.run({.strategy = strategy,
                                                .workers = 3,
-                                               .part_blocks = part_blocks,
+                                               .dst_range_blocks = dst_range_blocks,
                                                .slices_at_once = slices,
                                                .span_group = span_group,
-                                               .parts_at_once = parts_at_once});
+                                               .dst_ranges_at_once = dst_ranges_at_once});
             check_same(result, expected);
             check_bytes(result);
             if (has_windows_apart(result.plan, harness.spec())) ++apart;
@@ -90,7 +90,7 @@ TEST_CASE(
     "executor: a failing read or write ends the run with its error, and the next run is right") {
   Harness harness;
   const PlanOptions options{
-      .strategy = Strategy::kNone, .workers = 2, .part_blocks = 4, .parts_at_once = 2};
+      .strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 4, .dst_ranges_at_once = 2};
   const Result expected = harness.run({.workers = 1});
   for (const std::int64_t first : {1, 20, 60}) {
     harness.io().faults = {};
@@ -107,7 +107,7 @@ TEST_CASE(
 TEST_CASE("executor: where a row fails to leave behind its pass, the next run is right") {
   Harness harness;
   FaultyBlockIo& io = harness.io();
-  const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .part_blocks = 4};
+  const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 4};
   const Result expected = harness.run({.workers = 1});
   const auto backend = make_cpu_backend();
   const auto session = harness.open(*backend, harness.plan(options), options.workers);
@@ -136,11 +136,11 @@ TEST_CASE("executor: units and spans that don't end together come in whole") {
   hops.program.stages[1].propagation->inputs[0].vertex = hops.x;
   Harness harness(spec, std::move(hops));
   const Result expected = harness.run({.workers = 1}, 1);
-  for (const std::int64_t part_blocks : {7, 16}) {
+  for (const std::int64_t dst_range_blocks : {7, 16}) {
     const PlanOptions options{.strategy = Strategy::kNone,
                               .memory_bytes = 14 << 20,
                               .workers = 2,
-                              .part_blocks = part_blocks};
+                              .dst_range_blocks = dst_range_blocks};
     const Result result = harness.run(options);
     CHECK(result.plan.bytes_read > 0);
     check_same(result, expected);
@@ -163,7 +163,7 @@ TwoHops repeating(std::int64_t cols) {
                                   {"mul", {hops.d, again}, {e}, {}},
                                   {"add", {e, half}, {sum}, {}},
                                   {"column_sum", {sum}, {hops.sum_d}, {}}};
-  hops.program.repeated = {{h, again}};
+  hops.program.rematerialized = {{h, again}};
   return hops;
 }
 
@@ -172,14 +172,14 @@ TwoHops repeating(std::int64_t cols) {
 TEST_CASE("executor: rows that are kept are read, the others made again, and bits are the same") {
   Harness harness(small_blocks(), repeating(kCols));
   const Result expected = harness.run({.workers = 1});
-  for (const std::int64_t part_blocks : {0, 4, 7}) {
+  for (const std::int64_t dst_range_blocks : {0, 4, 7}) {
     for (const std::int64_t slices : {0, 1}) {
       for (const std::int64_t quarters : {1, 2, 3}) {
-        INFO("parts of " << part_blocks << " blocks, slices " << slices << ", " << quarters
+        INFO("parts of " << dst_range_blocks << " blocks, slices " << slices << ", " << quarters
                          << " of 4 rows");
         PlanOptions options{.strategy = Strategy::kNone,
                             .workers = 3,
-                            .part_blocks = part_blocks,
+                            .dst_range_blocks = dst_range_blocks,
                             .slices_at_once = slices};
         const std::int64_t without = harness.plan(options).bytes_written;
         options.kept_quarters = quarters;
@@ -189,7 +189,7 @@ TEST_CASE("executor: rows that are kept are read, the others made again, and bit
         // 24 stretches of a block; the last one, the 24th, is the one that is never kept.
         CHECK(result.plan.bytes_written - without == quarters * 6 * 128 * kCols * 4);
         const Pass& last = result.plan.sections[0].passes.back();
-        CHECK(last.spared == std::vector<bool>{true, false, false, false, false});
+        CHECK(last.skipped == std::vector<bool>{true, false, false, false, false});
       }
     }
   }
@@ -210,7 +210,7 @@ TEST_CASE("executor: what is kept of tensors with blocks of their own is right, 
       const Result result = harness.run({.strategy = strategy,
                                          .memory_bytes = 60 << 20,
                                          .workers = 2,
-                                         .part_blocks = 2,
+                                         .dst_range_blocks = 2,
                                          .kept_quarters = quarters});
       check_same(result, expected);
       check_bytes(result);
@@ -228,15 +228,15 @@ TEST_CASE("executor: however long rows are on their way to storage, nothing over
   harness.io().faults.write_takes = std::chrono::microseconds(100);
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
     for (const std::int64_t budget : {1 << 20, 640 << 10, 512 << 10}) {
-      for (const std::int64_t parts_at_once : {0, 1, 2}) {
-        const std::int64_t slices = parts_at_once > 0 ? 0 : 1;
+      for (const std::int64_t dst_ranges_at_once : {0, 1, 2}) {
+        const std::int64_t slices = dst_ranges_at_once > 0 ? 0 : 1;
         INFO("strategy " << static_cast<int>(strategy) << ", budget " << budget << ", slices "
-                         << slices << ", " << parts_at_once << " parts at once");
+                         << slices << ", " << dst_ranges_at_once << " parts at once");
         const Result result = harness.run({.strategy = strategy,
                                            .memory_bytes = budget,
                                            .workers = 2,
                                            .slices_at_once = slices,
-                                           .parts_at_once = parts_at_once,
+                                           .dst_ranges_at_once = dst_ranges_at_once,
                                            .kept_quarters = 2});
         check_same(result, expected);
         check_bytes(result);
@@ -316,11 +316,11 @@ TEST_CASE("executor: a set stop ends the run at once") {
 TEST_CASE("executor: stopped anywhere, the next run is right") {
   Harness harness;
   const Result expected = harness.run({.workers = 1});
-  for (const std::int64_t parts_at_once : {1, 2}) {
+  for (const std::int64_t dst_ranges_at_once : {1, 2}) {
     const PlanOptions options{.strategy = Strategy::kNone,
                               .workers = 2,
-                              .part_blocks = 4,
-                              .parts_at_once = parts_at_once};
+                              .dst_range_blocks = 4,
+                              .dst_ranges_at_once = dst_ranges_at_once};
     const auto backend = make_cpu_backend();
     const auto session = harness.open(*backend, harness.plan(options), options.workers);
     const std::int64_t before = harness.io().reads;
@@ -340,7 +340,7 @@ TEST_CASE("executor: stopped anywhere, the next run is right") {
 
 TEST_CASE("executor: no read is larger than a span's slice") {
   Harness harness;
-  harness.run({.strategy = Strategy::kNone, .workers = 2, .part_blocks = 8});
+  harness.run({.strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 8});
   CHECK(harness.io().largest_read <= 256u * 32 * 4 * 4);
 }
 

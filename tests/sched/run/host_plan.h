@@ -1,5 +1,5 @@
 // Host tiers by hand, below any plan, and what must then cross the link and reach storage: counted
-// from the plan alone, unit by unit.
+// from the plan alone, I/O chunk by I/O chunk.
 #pragma once
 
 #include <algorithm>
@@ -12,26 +12,26 @@
 
 namespace ooc::test {
 
-inline bool lives(const Piece& piece, int pass) {
-  return piece.first_pass <= piece.last_pass ? piece.first_pass <= pass && pass <= piece.last_pass
-                                             : pass >= piece.first_pass || pass <= piece.last_pass;
+inline bool lives(const ResidentRange& range, int pass) {
+  return range.first_pass <= range.last_pass ? range.first_pass <= pass && pass <= range.last_pass
+                                             : pass >= range.first_pass || pass <= range.last_pass;
 }
 
-inline const Piece* piece_of(const std::vector<Piece>& pieces, int tensor, std::int64_t block,
-                             int pass) {
-  for (const Piece& piece : pieces) {
-    const bool in_it = piece.first_block <= block && block < piece.end_block;
-    if (piece.tensor == tensor && in_it && lives(piece, pass)) return &piece;
+inline const ResidentRange* range_of(const std::vector<ResidentRange>& ranges, int tensor,
+                                     std::int64_t block, int pass) {
+  for (const ResidentRange& range : ranges) {
+    const bool in_it = range.first_block <= block && block < range.end_block;
+    if (range.tensor == tensor && in_it && lives(range, pass)) return &range;
   }
   return nullptr;
 }
 
 struct HostShape {
-  double rows = 0;              // share of what crosses the link that stays in host memory
-  double edges = 0;             // likewise, of edge chunks
-  bool for_good = true;         // inputs stay; else from their first pass to their last
-  bool stored_too = false;      // what is in pieces is also written to storage
-  std::int64_t first_unit = 0;  // pieces leave out so many units
+  double rows = 0;                  // share of what crosses the link that stays in host memory
+  double edges = 0;                 // likewise, of edge chunks
+  bool for_good = true;             // inputs stay; else from their first pass to their last
+  bool stored_too = false;          // what is in resident ranges is also written to storage
+  std::int64_t first_io_chunk = 0;  // ranges leave out so many I/O chunks
   std::int64_t slots = 4;
 };
 
@@ -78,9 +78,9 @@ class HostPlanner {
     if (!tensor.input) return tensor.stored_from_block;
     const auto passes = static_cast<int>(plan_.sections[0].passes.size());
     std::int64_t block = 0;
-    for (; block < tensor.layout.block_count(); block += tensor.unit_blocks) {
+    for (; block < tensor.layout.block_count(); block += tensor.io_chunk_blocks) {
       for (int pass = 0; pass < passes; ++pass) {
-        if (piece_of(plan_.pieces, index, block, pass) == nullptr) return block;
+        if (range_of(plan_.ranges, index, block, pass) == nullptr) return block;
       }
     }
     return tensor.layout.block_count();
@@ -88,18 +88,19 @@ class HostPlanner {
 
   void add_rows(int index) {
     const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(index)];
-    const std::int64_t blocks = tensor.layout.block_count(), unit = tensor.unit_blocks;
+    const std::int64_t blocks = tensor.layout.block_count(), io_chunk = tensor.io_chunk_blocks;
     for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
-      slot_ = std::max(slot_, unit_bytes(tensor, 0, slice));
+      slot_ = std::max(slot_, io_chunk_bytes(tensor, 0, slice));
     }
     const std::int64_t low = lowest(index);
     const auto kept = static_cast<std::int64_t>(static_cast<double>(blocks - low) * shape_.rows);
-    const std::int64_t high = std::min(round_up(low + kept, unit), blocks);
+    const std::int64_t high = std::min(round_up(low + kept, io_chunk), blocks);
     const bool all_stored = tensor.input || shape_.stored_too;
-    const std::int64_t first = all_stored ? std::min(low + shape_.first_unit * unit, high) : low;
+    const std::int64_t first =
+        all_stored ? std::min(low + shape_.first_io_chunk * io_chunk, high) : low;
     host_.stored_from_block.push_back(all_stored ? low : high);
-    // In two pieces, where there are two units.
-    const std::int64_t middle = first + (high - first) / unit / 2 * unit;
+    // In two ranges, where there are two I/O chunks.
+    const std::int64_t middle = first + (high - first) / io_chunk / 2 * io_chunk;
     const auto last = static_cast<int>(plan_.sections[0].passes.size()) - 1;
     std::pair<int, int> during{0, last};
     if (!tensor.input || !shape_.for_good) during.first = passes_of(plan_, index).first;
@@ -107,29 +108,29 @@ class HostPlanner {
     for (const auto& [begin, end] : {std::pair(first, middle), std::pair(middle, high)}) {
       if (begin >= end) continue;
       const std::int64_t bytes = rows_bytes(tensor, begin, end, 0, tensor.layout.slice_count());
-      host_.pieces.push_back({index, begin, end, take(bytes), during.first, during.second});
+      host_.ranges.push_back({index, begin, end, take(bytes), during.first, during.second});
     }
   }
 
   void add_edges(Direction direction) {
     const EdgeBytes& counts = direction == Direction::kIn ? graph_.in : graph_.out;
     const auto chunks = static_cast<std::int64_t>(counts.chunk_bytes.size());
-    EdgePiece piece{direction, 0, {}, 0};
-    for (const EdgePiece& kept : plan_.edge_pieces) {
-      if (kept.direction == direction) piece.first_chunk = kept.end_chunk;
+    EdgeRange range{direction, 0, {}, 0};
+    for (const EdgeRange& kept : plan_.edge_ranges) {
+      if (kept.direction == direction) range.first_chunk = kept.end_chunk;
     }
-    const auto more = static_cast<double>(chunks - piece.first_chunk) * shape_.edges;
-    piece.end_chunk = piece.first_chunk + static_cast<std::int64_t>(more);
+    const auto more = static_cast<double>(chunks - range.first_chunk) * shape_.edges;
+    range.end_chunk = range.first_chunk + static_cast<std::int64_t>(more);
     std::int64_t bytes = 0;
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
       const auto size =
           static_cast<std::uint64_t>(counts.chunk_bytes[static_cast<std::size_t>(chunk)]);
       const auto aligned = static_cast<std::int64_t>(io_aligned(size));
       slot_ = std::max(slot_, aligned);
-      if (piece.first_chunk <= chunk && chunk < piece.end_chunk) bytes += aligned;
+      if (range.first_chunk <= chunk && chunk < range.end_chunk) bytes += aligned;
     }
-    piece.memory = take(bytes);
-    if (bytes > 0) host_.edge_pieces.push_back(piece);
+    range.memory = take(bytes);
+    if (bytes > 0) host_.edge_ranges.push_back(range);
   }
 
   Plan plan_;
@@ -162,35 +163,38 @@ class TierWalk {
   }
 
  private:
-  using Unit = std::pair<std::int64_t, std::int64_t>;  // and slice
-  using There = std::set<std::pair<const Piece*, Unit>>;
+  using IoChunk = std::pair<std::int64_t, std::int64_t>;  // and slice
+  using There = std::set<std::pair<const ResidentRange*, IoChunk>>;
 
   void begin() {
     for (There* there : {&on_device_, &on_host_}) {
       std::erase_if(*there, [&](const auto& entry) {
-        const Piece& piece = *entry.first;
-        const bool made = !plan_.tensors[static_cast<std::size_t>(piece.tensor)].input;
-        return !lives(piece, pass_) || (made && piece.first_pass == pass_);
+        const ResidentRange& range = *entry.first;
+        const bool made = !plan_.tensors[static_cast<std::size_t>(range.tensor)].input;
+        return !lives(range, pass_) || (made && range.first_pass == pass_);
       });
     }
   }
 
-  void touch(bool write, int index, std::int64_t unit, std::int64_t slice) {
+  void touch(bool write, int index, std::int64_t io_chunk, std::int64_t slice) {
     const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(index)];
-    const std::int64_t block = unit * tensor.unit_blocks, bytes = unit_payload(tensor, unit, slice);
+    const std::int64_t block = io_chunk * tensor.io_chunk_blocks,
+                       bytes = io_chunk_payload(tensor, io_chunk, slice);
     TierBytes& counted = counted_[static_cast<std::size_t>(pass_)];
-    const Piece* device = piece_of(plan_.pieces, index, block, pass_);
-    const Piece* host = piece_of(plan_.host->pieces, index, block, pass_);
-    const bool new_here = device == nullptr || on_device_.insert({device, {unit, slice}}).second;
+    const ResidentRange* device = range_of(plan_.ranges, index, block, pass_);
+    const ResidentRange* host = range_of(plan_.host->ranges, index, block, pass_);
+    const bool new_here =
+        device == nullptr || on_device_.insert({device, {io_chunk, slice}}).second;
     if (write) {
       if (block < tensor.stored_from_block) return;
       counted.from_device += bytes;
-      if (host != nullptr) on_host_.insert({host, {unit, slice}});
+      if (host != nullptr) on_host_.insert({host, {io_chunk, slice}});
       const auto from = plan_.host->stored_from_block[static_cast<std::size_t>(index)];
       if (block >= from) counted.written += bytes;
     } else if (new_here) {
       counted.to_device += bytes;
-      if (host == nullptr || on_host_.insert({host, {unit, slice}}).second) counted.read += bytes;
+      if (host == nullptr || on_host_.insert({host, {io_chunk, slice}}).second)
+        counted.read += bytes;
     }
   }
 
@@ -200,9 +204,9 @@ class TierWalk {
     const std::int64_t slices = edges ? ceil_div(pass.slice_local_cols, kSliceWidth) : 1;
     const std::int64_t step = edges && pass.slices_at_once > 0 ? pass.slices_at_once : slices;
     for (std::int64_t slice = 0; slice < slices; slice += step) {
-      const std::int64_t part = edges ? pass.part_blocks : blocks;
-      for (std::int64_t first = 0; first < blocks; first += part) {
-        const std::int64_t end = std::min(first + part, blocks);
+      const std::int64_t dst_range = edges ? pass.dst_range_blocks : blocks;
+      for (std::int64_t first = 0; first < blocks; first += dst_range) {
+        const std::int64_t end = std::min(first + dst_range, blocks);
         if (edges) walk_edges(pass, first, end);
         for (const TensorUse& use : pass.uses) {
           if (use.tensor < 0) continue;
@@ -214,12 +218,12 @@ class TierWalk {
           for (std::int64_t s = sliced ? slice : 0;
                s < (sliced ? std::min(slice + step, slices) : tensor.layout.slice_count()); ++s) {
             const std::int64_t block_rows = graph_.edges.block_rows;
-            const std::int64_t rows = tensor.unit_blocks * tensor.layout.block_rows;
+            const std::int64_t rows = tensor.io_chunk_blocks * tensor.layout.block_rows;
             const std::int64_t end_row =
                 std::min((all ? blocks : end) * block_rows, graph_.edges.vertices);
-            for (std::int64_t unit = (all ? 0 : first * block_rows) / rows; unit * rows < end_row;
-                 ++unit) {
-              touch(write, use.tensor, unit, s);
+            for (std::int64_t io_chunk = (all ? 0 : first * block_rows) / rows;
+                 io_chunk * rows < end_row; ++io_chunk) {
+              touch(write, use.tensor, io_chunk, s);
             }
           }
         }
@@ -227,11 +231,11 @@ class TierWalk {
     }
   }
 
-  static const EdgePiece* kept(const std::vector<EdgePiece>& pieces, Direction direction,
+  static const EdgeRange* kept(const std::vector<EdgeRange>& ranges, Direction direction,
                                std::int64_t chunk) {
-    for (const EdgePiece& piece : pieces) {
-      const bool in_it = piece.first_chunk <= chunk && chunk < piece.end_chunk;
-      if (piece.direction == direction && in_it) return &piece;
+    for (const EdgeRange& range : ranges) {
+      const bool in_it = range.first_chunk <= chunk && chunk < range.end_chunk;
+      if (range.direction == direction && in_it) return &range;
     }
     return nullptr;
   }
@@ -244,10 +248,10 @@ class TierWalk {
     for (std::int64_t chunk = 0; chunk < graph_.edges.chunk_count(); ++chunk) {
       const std::int64_t begin = chunk % graph_.edges.panel_count() * panel_blocks;
       if (begin >= end || begin + panel_blocks <= first) continue;
-      if (kept(plan_.edge_pieces, direction, chunk) != nullptr) continue;
+      if (kept(plan_.edge_ranges, direction, chunk) != nullptr) continue;
       const std::int64_t bytes = counts.chunk_bytes[static_cast<std::size_t>(chunk)];
       counted.to_device += bytes;
-      if (kept(plan_.host->edge_pieces, direction, chunk) == nullptr) counted.read += bytes;
+      if (kept(plan_.host->edge_ranges, direction, chunk) == nullptr) counted.read += bytes;
     }
   }
 

@@ -21,16 +21,16 @@ class Degrees final : public TensorStore {
   }
   DType dtype() const override { return DType::kI32; }
   const TensorLayout& layout() const override { return layout_; }
-  std::int64_t unit_blocks() const override { return 2; }
-  void read(std::int64_t unit, std::int64_t slice, std::byte* data,
+  std::int64_t io_chunk_blocks() const override { return 2; }
+  void read(std::int64_t io_chunk, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override {
     CHECK(slice == 0);
     ++reads;
-    if (unit == broken) {
+    if (io_chunk == broken) {
       done(std::make_exception_ptr(IoError("unreadable", "degrees", "look at the disk")));
       return;
     }
-    const std::int64_t first = unit * 256,
+    const std::int64_t first = io_chunk * 256,
                        count = std::min<std::int64_t>(256, layout_.rows - first);
     auto* rows = reinterpret_cast<std::int32_t*>(data);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -42,9 +42,11 @@ class Degrees final : public TensorStore {
   void write(std::int64_t, std::int64_t, std::byte*, std::int64_t, BlockCompletion) override {
     FAIL();
   }
-  bool needs_settling(std::int64_t unit, std::int64_t) const override { return unit % 2 == 1; }
-  void settle(std::int64_t unit, std::int64_t, std::byte*) const override {
-    CHECK(unit % 2 == 1);
+  bool needs_decoding(std::int64_t io_chunk, std::int64_t) const override {
+    return io_chunk % 2 == 1;
+  }
+  void verify_and_decode(std::int64_t io_chunk, std::int64_t, std::byte*) const override {
+    CHECK(io_chunk % 2 == 1);
     ++verified;
   }
 
@@ -65,9 +67,9 @@ TEST_CASE("self loops: a bit for each vertex, whatever the last unit and word ho
     CHECK(!there.is_read());
     REQUIRE(there.read(degrees, nullptr));
     CHECK(there.is_read());
-    const auto units = static_cast<int>(ceil_div(rows, std::int64_t{256}));
-    CHECK(degrees.reads == units);
-    CHECK(degrees.verified == units / 2);
+    const auto io_chunks = static_cast<int>(ceil_div(rows, std::int64_t{256}));
+    CHECK(degrees.reads == io_chunks);
+    CHECK(degrees.verified == io_chunks / 2);
     std::int64_t wrong = 0;
     for (std::int64_t v = 0; v < rows; ++v) wrong += there.has(v) != Degrees::loops(v, rows);
     CHECK(wrong == 0);

@@ -113,14 +113,14 @@ TEST_CASE("train edges: only neighbours in the train split are summed, under eve
   const std::vector<float> expected = bench.run({.workers = 1});
   check_close(expected, bench.reference(kEvery, false));
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLp}) {
-    for (const std::int64_t part_blocks : {0, 4}) {
+    for (const std::int64_t dst_range_blocks : {0, 4}) {
       for (const std::int64_t slices : {0, 1}) {
         for (const std::int64_t span_group : {0, 1, 3}) {
-          INFO("strategy " << static_cast<int>(strategy) << ", parts of " << part_blocks
+          INFO("strategy " << static_cast<int>(strategy) << ", parts of " << dst_range_blocks
                            << " blocks, slices " << slices << ", span group " << span_group);
           CHECK(bench.run({.strategy = strategy,
                            .workers = 3,
-                           .part_blocks = part_blocks,
+                           .dst_range_blocks = dst_range_blocks,
                            .slices_at_once = slices,
                            .span_group = span_group}) == expected);
         }

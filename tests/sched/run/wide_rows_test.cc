@@ -1,5 +1,5 @@
-// Tensors with rows so wide that their blocks are parts of the graph's: the executor's results and
-// bytes, on the CPU and on a device below which host memory keeps some of it.
+// Tensors with rows so wide that their blocks are destination ranges of the graph's: the executor's
+// results and bytes, on the CPU and on a device below which host memory keeps some of it.
 #include <catch2/catch.hpp>
 
 #include "kernels/device/virtual_device.h"
@@ -74,18 +74,18 @@ TEST_CASE("wide rows: results are the same bits for every strategy, split and bu
   check_close(expected.c, reference.c);
   check_close(expected.d, reference.d);
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
-    for (const std::int64_t part_blocks : {0, 1, 2}) {
+    for (const std::int64_t dst_range_blocks : {0, 1, 2}) {
       for (const std::int64_t slices : {0, 3}) {
         for (const std::int64_t mib : {0, 34, 40, 46, 52}) {
-          INFO("strategy " << static_cast<int>(strategy) << ", parts of " << part_blocks
+          INFO("strategy " << static_cast<int>(strategy) << ", parts of " << dst_range_blocks
                            << " blocks, slices " << slices << ", budget " << mib);
           const PlanOptions options{.strategy = strategy,
                                     .memory_bytes = mib << 20,
                                     .workers = kWorkers,
-                                    .part_blocks = part_blocks,
+                                    .dst_range_blocks = dst_range_blocks,
                                     .slices_at_once = slices,
-                                    .parts_at_once = 1 + (mib == 46 ? 1 : 0)};
-          if (mib > 0 && slices == 0 && part_blocks == 0) continue;  // accumulators don't fit
+                                    .dst_ranges_at_once = 1 + (mib == 46 ? 1 : 0)};
+          if (mib > 0 && slices == 0 && dst_range_blocks == 0) continue;  // accumulators don't fit
           const Result result = harness.run(options, 3);
           check_same(result, expected);
           check_bytes(result);
@@ -99,7 +99,7 @@ TEST_CASE("wide rows: results are the same bits for every strategy, split and bu
 TEST_CASE("wide rows: a device keeps parts of them, and the host's memory the rest") {
   Harness harness(wide_rows(), with_late_reader());
   const Result expected = harness.run({.workers = 1});
-  int in_part = 0, in_host = 0;
+  int partly = 0, in_host = 0;
   for (const Strategy strategy : {Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
     for (std::int64_t mib = 36; mib <= 66; mib += 6) {
       INFO("strategy " << static_cast<int>(strategy) << ", device of " << mib << " MiB");
@@ -113,14 +113,14 @@ TEST_CASE("wide rows: a device keeps parts of them, and the host's memory the re
       const Result result = harness.open(*device, plan, kWorkers)->run(3);
       check_same(result, expected);
       check_passes(result);
-      in_host += plan.host->pieces.empty() ? 0 : 1;
-      for (const Piece& piece : plan.pieces) {
-        const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(piece.tensor)];
-        in_part += is_cut(tensor) && piece.end_block < tensor.layout.block_count() ? 1 : 0;
+      in_host += plan.host->ranges.empty() ? 0 : 1;
+      for (const ResidentRange& range : plan.ranges) {
+        const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(range.tensor)];
+        partly += is_cut(tensor) && range.end_block < tensor.layout.block_count() ? 1 : 0;
       }
     }
   }
-  CHECK(in_part > 0);
+  CHECK(partly > 0);
   CHECK(in_host > 0);
 }
 

@@ -11,7 +11,7 @@
 namespace ooc {
 namespace {
 
-void nothing() {}
+void empty_residency() {}
 
 // Items of two reads, whose completions the test calls; `settled` of both by workers.
 class TwoReads final : public ItemLoader {
@@ -25,7 +25,7 @@ class TwoReads final : public ItemLoader {
     for (int read = 0; read < 2; ++read) {
       reads[{item, read}] = coming.read([this, item, read] {
         const auto lock = driver_.lock();
-        settled.push_back({item, read});
+        verified.push_back({item, read});
       });
     }
   }
@@ -35,7 +35,7 @@ class TwoReads final : public ItemLoader {
 
   using Read = std::pair<std::int64_t, int>;
   std::map<Read, BlockCompletion> reads;
-  std::vector<Read> settled;
+  std::vector<Read> verified;
   std::vector<std::int64_t> arrivals;
 
  private:
@@ -46,14 +46,14 @@ class TwoReads final : public ItemLoader {
 
 TEST_CASE("item stream: what has come is settled while the rest of its item is on its way") {
   Driver driver(1);
-  LeavingRows leaving;
+  PendingWrites leaving;
   std::vector<std::byte> memory(2);
   auto owned = std::make_unique<TwoReads>(driver);
   TwoReads& loader = *owned;
   ItemStream stream(driver, std::move(owned), Slots(memory, 2, leaving));
   const auto wait = [&](const std::function<bool()>& ready) {
     auto lock = driver.lock();
-    return driver.wait(lock, WaitCause::kReads, nullptr, nothing, ready);
+    return driver.wait(lock, WaitCause::kReads, nullptr, empty_residency, ready);
   };
   {
     const auto lock = driver.lock();
@@ -65,8 +65,8 @@ TEST_CASE("item stream: what has come is settled while the rest of its item is o
   for (std::size_t i = 0; i < order.size(); ++i) {
     loader.reads.at(order[i])(nullptr);
     CHECK(wait([&] { return driver.tasks() == 0; }));
-    REQUIRE(loader.settled.size() == i + 1);
-    CHECK(loader.settled.back() == order[i]);
+    REQUIRE(loader.verified.size() == i + 1);
+    CHECK(loader.verified.back() == order[i]);
     const auto lock = driver.lock();
     CHECK(stream.ready(1) == (i >= 2));
     CHECK(stream.ready(0) == (i >= 3));
@@ -76,7 +76,7 @@ TEST_CASE("item stream: what has come is settled while the rest of its item is o
 
 TEST_CASE("item stream: an item whose rows can't be settled ends the wait") {
   Driver driver(1);
-  LeavingRows leaving;
+  PendingWrites leaving;
   std::vector<std::byte> memory(2);
 
   class Damaged final : public ItemLoader {
@@ -85,7 +85,7 @@ TEST_CASE("item stream: an item whose rows can't be settled ends the wait") {
     std::byte* place(std::int64_t) const override { return nullptr; }
     bool must_wait(std::int64_t) const override { return false; }
     void load(std::int64_t, std::byte*, ComingItem& coming) override {
-      coming.settle([] { throw std::runtime_error("damaged"); });
+      coming.verify_and_decode([] { throw std::runtime_error("damaged"); });
     }
     void arrived(std::int64_t) override { there = true; }
     bool complete(std::int64_t) const override { return true; }
@@ -97,9 +97,9 @@ TEST_CASE("item stream: an item whose rows can't be settled ends the wait") {
   ItemStream stream(driver, std::move(owned), Slots(memory, 2, leaving));
   auto lock = driver.lock();
   CHECK(stream.advance());
-  CHECK_THROWS_WITH(
-      driver.wait(lock, WaitCause::kReads, nullptr, nothing, [&] { return stream.ready(0); }),
-      "damaged");
+  CHECK_THROWS_WITH(driver.wait(lock, WaitCause::kReads, nullptr, empty_residency,
+                                [&] { return stream.ready(0); }),
+                    "damaged");
   CHECK(!loader.there);
 }
 

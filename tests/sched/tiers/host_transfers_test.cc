@@ -125,7 +125,7 @@ TEST_CASE("host_transfers: an error reaches all who asked, and the next one asks
   CHECK(f.state == State::kAbsent);
 
   HostItem wrong = f.storage.item();
-  wrong.settle = [](const std::byte* data) {
+  wrong.verify_and_decode = [](const std::byte* data) {
     if (*data == std::byte{2}) throw std::runtime_error("checksum");
   };
   for (const bool placed : {true, false}) {

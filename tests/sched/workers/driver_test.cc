@@ -11,7 +11,7 @@
 namespace ooc {
 namespace {
 
-void nothing() {}
+void empty_residency() {}
 
 }  // namespace
 
@@ -35,7 +35,8 @@ TEST_CASE("driver: tasks run on so many workers, each with a number of its own")
           },
           [&] { ++done; });
     }
-    CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, nothing, [&] { return done == 200; }));
+    CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, empty_residency,
+                      [&] { return done == 200; }));
     CHECK(most <= workers);
     CHECK(*numbers.rbegin() < static_cast<std::size_t>(workers));
   }
@@ -47,9 +48,9 @@ TEST_CASE("driver: tasks begin in the order in which they were given") {
   auto lock = driver.lock();
   for (int i = 0; i < 500; ++i) {
     given.push_back(i);
-    driver.run([&, i] { begun.push_back(i); }, nothing);
+    driver.run([&, i] { begun.push_back(i); }, empty_residency);
   }
-  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, nothing,
+  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, empty_residency,
                     [&] { return driver.tasks() == 0; }));
   CHECK(begun == given);
 }
@@ -61,11 +62,11 @@ TEST_CASE("driver: tasks whose turn is next begin before those that wait") {
   auto lock = driver.lock();
   driver.run(
       [&, task] {
-        for (const int i : {1, 2}) driver.run(task(i), nothing);
-        for (const int i : {3, 4}) driver.run(task(i), nothing, Turn::kNext);
+        for (const int i : {1, 2}) driver.run(task(i), empty_residency);
+        for (const int i : {3, 4}) driver.run(task(i), empty_residency, Turn::kNext);
       },
-      nothing);
-  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, nothing,
+      empty_residency);
+  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, empty_residency,
                     [&] { return driver.tasks() == 0; }));
   CHECK(begun == std::vector<int>{3, 4, 1, 2});
 }
@@ -84,36 +85,36 @@ TEST_CASE("driver: the first error of a task or a transfer is thrown by wait, on
       done(std::make_exception_ptr(std::runtime_error("transfer")));
     });
   }
-  CHECK_THROWS_AS(driver.wait(lock, WaitCause::kReads, nullptr, nothing, never),
+  CHECK_THROWS_AS(driver.wait(lock, WaitCause::kReads, nullptr, empty_residency, never),
                   std::runtime_error);
   CHECK(!went_on);
   lock.unlock();
   if (completer.joinable()) completer.join();
   driver.drain();
   lock.lock();
-  CHECK(driver.wait(lock, WaitCause::kReads, nullptr, nothing, [] { return true; }));
+  CHECK(driver.wait(lock, WaitCause::kReads, nullptr, empty_residency, [] { return true; }));
 }
 
 TEST_CASE("driver: a set stop ends a wait that nothing wakes") {
   Driver driver(1);
   const std::atomic<bool> stop{true};
   auto lock = driver.lock();
-  CHECK(!driver.wait(lock, WaitCause::kReads, &stop, nothing, [] { return false; }));
+  CHECK(!driver.wait(lock, WaitCause::kReads, &stop, empty_residency, [] { return false; }));
 }
 
 TEST_CASE("driver: a wait counts under its cause while a worker has nothing to do") {
   Driver driver(1);
   auto lock = driver.lock();
   for (const WaitCause cause : {WaitCause::kReads, WaitCause::kWrites, WaitCause::kWorkers}) {
-    bool came = false;
+    bool loaded = false;
     std::atomic<bool> waits{false};
     // Its completion takes the lock, which the driving thread gives up when it sleeps.
-    std::thread completer([&, done = driver.expect([&] { came = true; })] {
+    std::thread completer([&, done = driver.expect([&] { loaded = true; })] {
       while (!waits) std::this_thread::yield();
       done(nullptr);
     });
     CHECK(driver.wait(
-        lock, cause, nullptr, [&] { waits = true; }, [&] { return came; }));
+        lock, cause, nullptr, [&] { waits = true; }, [&] { return loaded; }));
     completer.join();
     lock.unlock();
     for (const WaitCause other : {WaitCause::kReads, WaitCause::kWrites, WaitCause::kWorkers}) {
@@ -127,15 +128,15 @@ TEST_CASE("driver: a wait counts under its cause while a worker has nothing to d
 TEST_CASE("driver: no wait counts while every worker has a task") {
   Driver driver(1);
   auto lock = driver.lock();
-  bool came = false;
+  bool loaded = false;
   std::atomic<bool> waits{false};
   driver.run(
       [&] {
         while (!waits) std::this_thread::yield();
       },
-      [&] { came = true; });
+      [&] { loaded = true; });
   CHECK(driver.wait(
-      lock, WaitCause::kReads, nullptr, [&] { waits = true; }, [&] { return came; }));
+      lock, WaitCause::kReads, nullptr, [&] { waits = true; }, [&] { return loaded; }));
   lock.unlock();
   CHECK(driver.take_wait_seconds(WaitCause::kReads) == 0);
   CHECK(driver.take_compute_seconds() > 0);
@@ -162,8 +163,8 @@ TEST_CASE("driver: ends of tasks that leave the driving thread nothing to do don
 TEST_CASE("driver: waiting for room lasts while all tasks that there may be are handed out") {
   Driver driver(2);
   auto lock = driver.lock();
-  for (int i = 0; i < 100; ++i) driver.run(nothing, nothing);
-  CHECK(driver.wait_for_room(lock, nullptr, nothing));
+  for (int i = 0; i < 100; ++i) driver.run(empty_residency, empty_residency);
+  CHECK(driver.wait_for_room(lock, nullptr, empty_residency));
   CHECK(driver.tasks() < tasks_at_once(2));
 }
 

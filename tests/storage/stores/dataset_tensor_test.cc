@@ -13,11 +13,11 @@ namespace {
 
 using test::AlignedBuffer;
 
-AlignedBuffer read(const TensorStore& tensor, std::int64_t unit, std::int64_t slice,
+AlignedBuffer read(const TensorStore& tensor, std::int64_t io_chunk, std::int64_t slice,
                    std::size_t bytes) {
   AlignedBuffer buffer(io_aligned(bytes));
   BlockWait wait;
-  tensor.read(unit, slice, buffer.data(), wait.completion());
+  tensor.read(io_chunk, slice, buffer.data(), wait.completion());
   wait.wait();
   return buffer;
 }
@@ -38,16 +38,18 @@ TEST_CASE("dataset_tensor: units are the file's chunks, verified once") {
     const DatasetTensor tensor(io, file);
     const TensorLayout& layout = tensor.layout();
     for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-      for (std::int64_t block = 0; block < layout.block_count(); block += tensor.unit_blocks()) {
-        const std::int64_t unit = block / tensor.unit_blocks();
-        const std::int64_t end = std::min(block + tensor.unit_blocks(), layout.block_count()) - 1;
+      for (std::int64_t block = 0; block < layout.block_count();
+           block += tensor.io_chunk_blocks()) {
+        const std::int64_t io_chunk = block / tensor.io_chunk_blocks();
+        const std::int64_t end =
+            std::min(block + tensor.io_chunk_blocks(), layout.block_count()) - 1;
         const std::int64_t rows = (end - block) * layout.block_rows + layout.rows_of(end);
         const std::size_t bytes = static_cast<std::size_t>(rows * layout.slice_stride(slice)) *
                                   dtype_bytes(tensor.dtype());
-        CHECK(tensor.needs_settling(unit, slice));
-        const AlignedBuffer buffer = read(tensor, unit, slice, bytes);
-        tensor.settle(unit, slice, buffer.data());
-        CHECK(!tensor.needs_settling(unit, slice));
+        CHECK(tensor.needs_decoding(io_chunk, slice));
+        const AlignedBuffer buffer = read(tensor, io_chunk, slice, bytes);
+        tensor.verify_and_decode(io_chunk, slice, buffer.data());
+        CHECK(!tensor.needs_decoding(io_chunk, slice));
         CHECK(std::memcmp(buffer.data(), file.chunk(block, slice), bytes) == 0);
       }
     }
@@ -61,8 +63,8 @@ TEST_CASE("dataset_tensor: a changed byte is an error of the data") {
   const DatasetTensor tensor(io, *dataset.tensor("features"));
   AlignedBuffer buffer = read(tensor, 0, 0, 60 * 5 * 4);
   buffer.data()[17] ^= std::byte{1};
-  CHECK_THROWS_AS(tensor.settle(0, 0, buffer.data()), DataError);
-  CHECK(tensor.needs_settling(0, 0));
+  CHECK_THROWS_AS(tensor.verify_and_decode(0, 0, buffer.data()), DataError);
+  CHECK(tensor.needs_decoding(0, 0));
 }
 
 }  // namespace ooc

@@ -1,7 +1,8 @@
 // Tensors that take the place of others row by row: which do, and that results stay the same bits.
+#include "sched/plan/liveness/in_place.h"
+
 #include <catch2/catch.hpp>
 
-#include "sched/plan/liveness/in_place.h"
 #include "tests/sched/run/executor_harness.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/shared_places.h"
@@ -21,7 +22,7 @@ TwoHops in_two_steps() {
   return hops;
 }
 
-int shared_pieces(const Plan& plan) {
+int shared_ranges(const Plan& plan) {
   int index = 0, count = 0;
   for (const Pass& pass : plan.sections[0].passes) {
     count += static_cast<int>(in_place_of_others(plan, index++, pass).size());
@@ -29,14 +30,14 @@ int shared_pieces(const Plan& plan) {
   return count;
 }
 
-std::vector<Reuse> reuses_of(const Program& program, const GraphCounts& graph,
-                             const PlanOptions& options) {
+std::vector<InPlaceAlias> aliases_of(const Program& program, const GraphCounts& graph,
+                                     const PlanOptions& options) {
   const PassBuilder builder({&program}, graph, options);
   const std::vector<PassSplit> splits(program.stages.size(),
-                                      {options.part_blocks, options.slices_at_once});
+                                      {options.dst_range_blocks, options.slices_at_once});
   const Draft draft = builder.draft(splits);
   std::vector<Timeline> timelines = make_timelines(builder, draft);
-  return find_reuses(builder, draft, timelines);
+  return find_in_place_aliases(builder, draft, timelines);
 }
 
 }  // namespace
@@ -44,8 +45,8 @@ std::vector<Reuse> reuses_of(const Program& program, const GraphCounts& graph,
 TEST_CASE("reuse: results are the same bits where rows are made in the place of others") {
   Harness harness(small_blocks(), in_two_steps());
   const Result expected =
-      harness.run({.strategy = Strategy::kNone, .workers = 1, .part_blocks = 4});
-  CHECK(shared_pieces(expected.plan) == 0);
+      harness.run({.strategy = Strategy::kNone, .workers = 1, .dst_range_blocks = 4});
+  CHECK(shared_ranges(expected.plan) == 0);
   for (const std::int64_t slices : {0, 1}) {
     for (const std::int64_t budget : {0, 1 << 20, 1200 << 10, 1400 << 10, 2 << 20}) {
       INFO("slices " << slices << ", budget " << budget);
@@ -53,7 +54,7 @@ TEST_CASE("reuse: results are the same bits where rows are made in the place of 
       const Result result = harness.run(options, 3);
       check_same(result, expected);
       check_bytes(result);
-      if (budget == 0) CHECK(shared_pieces(result.plan) > 0);
+      if (budget == 0) CHECK(shared_ranges(result.plan) > 0);
     }
   }
 }
@@ -61,41 +62,42 @@ TEST_CASE("reuse: results are the same bits where rows are made in the place of 
 TEST_CASE("reuse: a place is taken by rows that are made behind the last step that reads it") {
   const GraphCounts graph = graph_counts(200'000, 3'000'000);
   const TwoHops once;  // its tanh reads b and writes c
-  CHECK(reuses_of(once.program, graph, {}).empty());
+  CHECK(aliases_of(once.program, graph, {}).empty());
   TwoHops hops = in_two_steps();
   const PlanOptions sliced{.slices_at_once = 1};
   for (const PlanOptions& options : {PlanOptions{}, sliced}) {
-    const std::vector<Reuse> found = reuses_of(hops.program, graph, options);
+    const std::vector<InPlaceAlias> found = aliases_of(hops.program, graph, options);
     REQUIRE(found.size() == 1);
     CHECK(found[0].pass == (options.slices_at_once > 0 ? 2 : 1));
   }
-  CHECK(reuses_of(hops.program, graph, {.part_blocks = 1}).empty());  // b is there part by part
+  CHECK(
+      aliases_of(hops.program, graph, {.dst_range_blocks = 1}).empty());  // b is there part by part
   std::vector<RowStep>& steps = hops.program.stages[1].steps;
   const std::vector<RowStep> good = steps;
   steps.push_back({"dot_sum", {hops.b, hops.b}, {hops.squares}, {}});  // reads b again
-  CHECK(reuses_of(hops.program, graph, sliced).empty());
+  CHECK(aliases_of(hops.program, graph, sliced).empty());
   steps = good;
   hops.program.outputs.push_back(hops.b);  // b is wanted later
-  CHECK(reuses_of(hops.program, graph, sliced).empty());
+  CHECK(aliases_of(hops.program, graph, sliced).empty());
   hops.program.outputs.pop_back();
   hops.program.stages[2].steps.push_back({"dot_sum", {hops.b, hops.b}, {hops.squares}, {}});
-  CHECK(reuses_of(hops.program, graph, sliced).empty());
+  CHECK(aliases_of(hops.program, graph, sliced).empty());
 }
 
 TEST_CASE("reuse: pieces that follow each other in one place are one bundle") {
-  const auto piece = [](int tensor, std::int64_t first, std::int64_t end, int from, int to) {
-    return Piece{tensor, first, end, {0, (end - first) * 4096}, from, to};
+  const auto range = [](int tensor, std::int64_t first, std::int64_t end, int from, int to) {
+    return ResidentRange{tensor, first, end, {0, (end - first) * 4096}, from, to};
   };
-  const std::vector<Reuse> reuses{{2, 0, 1}, {4, 1, 2}};
+  const std::vector<InPlaceAlias> aliases{{2, 0, 1}, {4, 1, 2}};
   const std::vector<Bundle> bundles =
-      make_bundles(reuses, {piece(2, 0, 3, 4, 6), piece(1, 0, 3, 2, 4), piece(0, 0, 3, 1, 2),
-                            piece(0, 3, 5, 1, 2), piece(1, 3, 4, 2, 4), piece(3, 0, 3, 2, 4)});
+      make_bundles(aliases, {range(2, 0, 3, 4, 6), range(1, 0, 3, 2, 4), range(0, 0, 3, 1, 2),
+                             range(0, 3, 5, 1, 2), range(1, 3, 4, 2, 4), range(3, 0, 3, 2, 4)});
   REQUIRE(bundles.size() == 4);
   std::size_t longest = 0;
-  for (const Bundle& bundle : bundles) longest = std::max(longest, bundle.pieces.size());
+  for (const Bundle& bundle : bundles) longest = std::max(longest, bundle.ranges.size());
   CHECK(longest == 3);
   for (const Bundle& bundle : bundles) {
-    if (bundle.pieces.size() != longest) continue;
+    if (bundle.ranges.size() != longest) continue;
     CHECK(bundle.first_pass() == 1);
     CHECK(bundle.last_pass() == 6);
     CHECK(bundle.bytes() == 3 * 4096);
@@ -111,7 +113,7 @@ TEST_CASE("reuse: what lies in one place counts once, and leaves memory to other
     const PlanOptions options{.memory_bytes = mib * kMiB, .workers = 2, .slices_at_once = 1};
     const Plan plan = make_plan({&program}, graph, options);
     check_plan({&program}, plan, graph, options);
-    shared += shared_pieces(plan);
+    shared += shared_ranges(plan);
     const auto json = plan_to_json({&program}, plan);
     for (const auto& pass : json["sections"][0]["passes"]) {
       CHECK(pass["memory_bytes"] <= plan.arena_bytes);

@@ -1,4 +1,4 @@
-#include "storage/base/prompt_thread.h"
+#include "storage/base/wakeup_latency.h"
 
 #include <linux/sched.h>
 #include <linux/sched/types.h>
@@ -7,7 +7,7 @@
 
 namespace ooc {
 
-void be_prompt() {
+void reduce_wakeup_latency() {
   sched_attr attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
   // The user's choice; the second one would be lost to threads that this one creates.

@@ -1,4 +1,4 @@
-#include "storage/base/prompt_thread.h"
+#include "storage/base/wakeup_latency.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ TEST_CASE("prompt thread: its turns are short, and those of threads that it crea
   Attributes before{}, prompt{}, child{};
   std::thread([&] {
     before = attributes();
-    be_prompt();
+    reduce_wakeup_latency();
     prompt = attributes();
     std::thread([&] { child = attributes(); }).join();
   }).join();

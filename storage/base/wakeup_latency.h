@@ -7,6 +7,6 @@ namespace ooc {
 // also where others have all of them, which have them for some milliseconds at a time otherwise.
 // For threads that soon sleep again. A hint: kernels before Linux 6.12 know nothing of it. Threads
 // that it creates are as others are.
-void be_prompt();
+void reduce_wakeup_latency();
 
 }  // namespace ooc

@@ -1,3 +1,5 @@
+#include "sched/stream/pending_writes.h"
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <memory>
@@ -5,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "sched/stream/pending_writes.h"
 #include "sched/stream/rows_writer.h"
 
 namespace ooc::test {
@@ -15,7 +16,7 @@ TEST_CASE("leaving rows: memory and units are theirs from add() to remove()") {
   const auto range = [&](std::size_t begin, std::size_t end) {
     return std::span<const std::byte>(memory).subspan(begin, end - begin);
   };
-  LeavingRows leaving;
+  PendingWrites leaving;
   CHECK(!leaving.lie_in(range(0, 100)));
   leaving.add({3, 7, 1}, range(20, 30));
   leaving.add({3, 8, 1}, range(40, 60));
@@ -35,14 +36,14 @@ TEST_CASE("leaving rows: memory and units are theirs from add() to remove()") {
   CHECK(!leaving.has({3, 7, 1}));
   CHECK(!leaving.lie_in(range(0, 40)));
   CHECK(leaving.lie_in(range(0, 41)));
-  leaving.forget();
+  leaving.reset();
   CHECK(leaving.count() == 0);
   CHECK(!leaving.lie_in(range(0, 100)));
 }
 
 TEST_CASE("slots: those in which rows lie that are leaving are not given out") {
   std::array<std::byte, 40> region{};
-  LeavingRows leaving;
+  PendingWrites leaving;
   Slots slots(region, 4, leaving);
   CHECK(slots.count() == 4);
   leaving.add({0, 0, 0}, std::span<const std::byte>(region).subspan(8, 4));  // in two of them
@@ -68,15 +69,15 @@ TEST_CASE("rows writer: a unit of a piece opens when the rows that lay there hav
   tensor.layout = {256, 32, 128};
   tensor.dtype = DType::kF32;
   const std::int64_t bytes = rows_bytes(tensor, 0, 2, 0, 1);
-  Piece& piece = plan.pieces.emplace_back();
-  piece.tensor = 0;
-  piece.end_block = 2;
-  piece.memory = {0, bytes};
+  ResidentRange& range = plan.ranges.emplace_back();
+  range.tensor = 0;
+  range.end_block = 2;
+  range.memory = {0, bytes};
   plan.sections.emplace_back().passes.resize(2);
   std::vector<std::byte> arena(static_cast<std::size_t>(bytes));
   Driver driver(1);
-  Residency residency(plan, plan.pieces, arena.data());
-  LeavingRows leaving;
+  Residency residency(plan, plan.ranges, arena.data());
+  PendingWrites leaving;
   TensorAccess access{&tensor, 0, nullptr, &residency};
   access.leaving = &leaving;
   const auto writer = std::make_shared<RowsWriter>(driver, access, Slots());
