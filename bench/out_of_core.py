@@ -38,7 +38,7 @@ from turns import Run
 
 MODELS = ["gcn", "sage"]
 LAYERS = [2, 3]
-LEAST_TURNS = 2  # behind the warm-up
+LEAST_TURNS = 2  # after the warm-up
 CGROUP = 1.5
 GOALS = {"time": 1.25, "bytes": 1.05, "prediction": 0.2}
 

@@ -5,7 +5,7 @@
 
 Generates a skewed graph of Reddit's size (233 k vertices, 57 M undirected edges, 602 features, 41
 classes) and trains a GCN on it with every --cache-policy, on the CPU as a device with so much
---device-memory, above host memory that holds everything: two epochs behind a warm-up. Prints the
+--device-memory, above host memory that holds everything: two epochs after a warm-up. Prints the
 bytes that cross the link to the device per epoch, both ways together, beside the plan's bound: the
 optimum of the linear program over the plan's passes. --plan-only takes the plans' bytes and runs
 nothing.

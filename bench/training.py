@@ -132,7 +132,7 @@ def train(options, dataset, arguments, limit_bytes=None):
 
 
 def read_run(run_dir, seconds=None):
-    """What a run says of itself; means over the epochs behind the warm-up. `seconds`: what each
+    """What a run says of itself; means over the epochs after the warm-up. `seconds`: what each
     epoch took of a run that stood still between them, while its own clocks went on."""
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     for line, taken in zip(lines, seconds or []):

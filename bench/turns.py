@@ -19,7 +19,7 @@ import training
 from memory_limit import MemoryCgroup
 
 # Told to each training, as a user might; it's interrupted after the turns. What is worth its while
-# over all epochs, such as an evaluation in the step behind, is planned as it would be.
+# over all epochs, such as an evaluation in the step after, is planned as it would be.
 EPOCHS = 100
 INTERRUPTED = 130
 POLL_SECONDS = 0.02
@@ -125,7 +125,7 @@ class Run:
         return self.errors.read().strip()[-500:]
 
     def result(self):
-        """As training.train() has it, behind the last turn or a failure; `cpu_busy` is the share of
+        """As training.train() has it, after the last turn or a failure; `cpu_busy` is the share of
         all processors' time that it took."""
         self.interrupt()
         done = self.process.returncode == INTERRUPTED

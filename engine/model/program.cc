@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/model/build.h"
+#include "sched/plan/io_chunks.h"
 
 namespace ooc {
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "sched/plan/search/planner.h"
+
 namespace ooc {
 namespace {
 

@@ -1,8 +1,8 @@
-// How rows lie in I/O chunks: the arithmetic of plan.h.
+#include "sched/plan/io_chunks.h"
+
 #include <algorithm>
 #include <numeric>
 
-#include "sched/plan/plan.h"
 #include "storage/io/block_file.h"
 
 namespace ooc {
@@ -15,17 +15,6 @@ std::int64_t aligned(std::int64_t bytes) {
 
 }  // namespace
 
-bool lives_in(const ResidentRange& range, int pass) {
-  return range.first_pass <= range.last_pass ? range.first_pass <= pass && pass <= range.last_pass
-                                             : range.first_pass <= pass || pass <= range.last_pass;
-}
-
-int pass_count(const Plan& plan) {
-  std::size_t count = 0;
-  for (const Section& section : plan.sections) count += section.passes.size();
-  return static_cast<int>(count);
-}
-
 std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end) {
   const std::int64_t block_rows = tensor.layout.block_rows;
   const std::int64_t rows = std::min(end * block_rows, tensor.layout.rows) - first * block_rows;
@@ -35,10 +24,6 @@ std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std:
   }
   return std::max<std::int64_t>(rows, 0) * stride *
          static_cast<std::int64_t>(dtype_bytes(tensor.dtype));
-}
-
-std::int64_t worker_scratch_bytes(const Pass& pass) {
-  return aligned(std::max(pass.scratch_bytes, pass.edge_scratch_bytes));
 }
 
 namespace {
@@ -111,13 +96,6 @@ std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
   return rows_bytes(tensor, first_block, end_block, first_slice, slice) +
          io_chunks_bytes(tensor, first_block / tensor.io_chunk_blocks, io_chunk, slice) +
          (row - io_chunk * rows) * row_bytes(tensor.layout, tensor.dtype, slice);
-}
-
-bool is_alive(const ResidentRange& range, int pass) {
-  if (range.first_pass <= range.last_pass) {
-    return range.first_pass <= pass && pass <= range.last_pass;
-  }
-  return pass >= range.first_pass || pass <= range.last_pass;
 }
 
 }  // namespace ooc

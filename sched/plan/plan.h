@@ -1,6 +1,6 @@
 // The plan: the passes that an epoch's programs become, how each is split, and where its vertex
-// tensors lie from pass to pass. Made before the first epoch from the programs, the graph's counts
-// and a budget; the executor follows it and decides nothing.
+// tensors lie from pass to pass. Made before the first epoch (search/planner.h) from the programs,
+// the graph's counts and a budget; the executor follows it and decides nothing.
 //
 // Tiers: storage, which holds every input and what the plan stores of produced tensors, and the
 // arena, one allocation of the device's memory whose regions the plan hands out, pass by pass. What
@@ -14,28 +14,17 @@
 // ROC's (§5, Algorithm 1); `lp` is ours.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "sched/plan/options.h"
 #include "sched/plan/program.h"
 #include "storage/format/edge_file.h"
 #include "storage/format/tensor_layout.h"
 
 namespace ooc {
-
-// How it is decided what stays in memory between passes.
-enum class Strategy {
-  kNone,  // nothing does
-  kLru,   // what was used last
-  kDp,    // ROC's Algorithm 1: whole tensors
-  kLp,    // an interval linear program: fractions of tensors
-};
 
 // Bytes of the arena.
 struct Region {
@@ -246,120 +235,5 @@ struct Plan {
 
 int pass_count(const Plan& plan);                     // over all sections
 std::int64_t worker_scratch_bytes(const Pass& pass);  // of one: whole pages of its own
-// Of a tensor's blocks [first, end): rows unpadded.
-std::int64_t payload_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end);
-bool lives_in(const ResidentRange& range, int pass);
-
-// What the plan needs to know of a graph.
-struct EdgeBytes {
-  std::int64_t bytes = 0;                   // of all edge chunks
-  std::vector<std::int64_t> chunk_bytes{};  // by chunk; empty: not known, all alike
-};
-struct GraphCounts {
-  EdgeLayout edges;
-  EdgeBytes in, out;
-  // Both directions read edges.in: `out` doesn't count, and what is kept is kept once.
-  bool symmetric = false;
-  // The type of inputs that may be stored in another than the program reads.
-  std::map<std::string, DType> stored_dtypes = {};
-  // Inputs that are no files of the dataset: their I/O chunks are those of produced tensors.
-  std::set<std::string> produced_inputs = {};
-  // In the train split; 0: not known.
-  std::int64_t train_vertices = 0;
-};
-
-// What a machine does in a second, all workers together; the defaults are a desktop's.
-struct MachineRates {
-  double storage_read = 2e9;  // bytes
-  double storage_write = 1.5e9;
-  double to_device = 12e9;  // over the link, where there is one
-  double from_device = 12e9;
-  double storage_both = 2e9;  // read and written at once, together
-  double gather = 4e10;       // bytes of rows at the edges
-  // Bytes that row-wise steps read and write, but for matrix products and what is counted in
-  // elements of dropout, of which so many (kernels/spec/row_kernels.h: work_of_element).
-  double elementwise = 5e10;
-  double dropout = 3e9;
-  // Bytes of rows, with zeros, that those are left out of or put back into
-  // (storage/format/zero_packing.h).
-  double packing = 2e10;
-  // Multiply-adds of rows with a matrix, and those of products that are summed over rows; of wide
-  // ones, as plans count them (plan_stages.h: product_work).
-  double multiply_adds = 6e10;
-  double row_sums = 5.5e10;
-};
-
-// Options that shape passes.
-struct PlanOptions {
-  Strategy strategy = Strategy::kLp;
-  // What the arena and the partial sums may take together; 0: no limit; below 0: what is reserved
-  // already takes more than the budget. With `device` it is what the
-  // HostTier's arena may take.
-  std::int64_t memory_bytes = 0;
-  // What else is charged to the budget, so that errors can name the budget.
-  std::int64_t reserved_bytes = 0;
-  // The passes run on a device with memory of its own, of which the arena and the partial sums may
-  // take so much, as memory_bytes and reserved_bytes say.
-  bool device = false;
-  std::int64_t device_memory_bytes = 0;
-  std::int64_t device_reserved_bytes = 0;
-  std::int64_t workers = 1;
-  MachineRates rates = {};
-  // Outputs of the programs are stored in full, for other plans to read.
-  bool store_outputs = false;
-  // For tests: these splits, where they are allowed; 0: the plan decides.
-  std::int64_t dst_range_blocks = 0;
-  std::int64_t slices_at_once = 0;
-  std::int64_t span_group = 0;
-  std::int64_t dst_ranges_at_once = 0;
-  // Of what the programs repeat (Program::rematerialized), so many of every four rows are kept: 0
-  // to 3.
-  std::int64_t kept_quarters = 0;
-  // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
-  // over a large batch in memory before the next does.
-  bool fuse_edges = true;
-  const std::atomic<bool>* stop = nullptr;  // set: planning ends, with Interrupted
-};
-
-// One section a program, in order. BudgetError where the least working set doesn't fit, naming the
-// least budget that does, and the least whose epoch is predicted within twice the unlimited one's.
-Plan make_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
-               const PlanOptions& options = {});
-// Nothing where it doesn't fit, which takes no search for what would. Bounds take as long as the
-// rest, or longer: what is only compared does without.
-enum class Bounds { kFound, kLeftOut };
-std::optional<Plan> try_plan(const std::vector<const Program*>& programs, const GraphCounts& graph,
-                             const PlanOptions& options = {}, Bounds bounds = Bounds::kFound);
-
-// Bytes that an I/O chunk of a slice takes in storage and memory: a multiple of 4 KiB. The last I/O
-// chunk has the rows that are left.
-std::int64_t io_chunk_bytes(const PlannedTensor& tensor, std::int64_t io_chunk, std::int64_t slice);
-std::int64_t io_chunk_count(const PlannedTensor& tensor);
-// Of the rows in an I/O chunk, unpadded: what counts as moved.
-std::int64_t io_chunk_payload(const PlannedTensor& tensor, std::int64_t io_chunk,
-                              std::int64_t slice);
-// Blocks of the tensor in one of the graph's.
-std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor);
-// Of a tensor that edges read span by span, the blocks that come in at once: whole I/O chunks,
-// whole spans.
-std::int64_t streamed_blocks(const EdgeLayout& edges, const PlannedTensor& tensor);
-// What the memory of a use without a tensor is laid out as.
-PlannedTensor dst_range_tensor(const EdgeLayout& edges, const Value& value);
-
-// Rows that lie beside each other from a block on, slices first_slice to end_slice: the layout of
-// ranges and of kResident and kAccumulator memory.
-std::int64_t rows_bytes(const PlannedTensor& tensor, std::int64_t first_block,
-                        std::int64_t end_block, std::int64_t first_slice, std::int64_t end_slice);
-// Where a row of a slice begins in it; first_block is a multiple of the I/O chunk.
-std::int64_t row_offset(const PlannedTensor& tensor, std::int64_t first_block,
-                        std::int64_t end_block, std::int64_t first_slice, std::int64_t row,
-                        std::int64_t slice);
-
-nlohmann::ordered_json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan);
-// Whether its sections run epoch after epoch, or once before them.
-enum class PlanRuns { kEpochs, kOnce };
-// A table for people.
-std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan,
-                         PlanRuns runs = PlanRuns::kEpochs);
 
 }  // namespace ooc

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "sched/plan/io_chunks.h"
+
 namespace ooc {
 namespace {
 
@@ -12,7 +14,7 @@ std::int64_t ranges_bytes(const std::vector<ResidentRange>& ranges,
   for (const EdgeRange& range : edge_ranges) bytes += range.memory.bytes;
   std::set<std::int64_t> places;
   for (const ResidentRange& range : ranges) {
-    if (!lives_in(range, pass) || !places.insert(range.memory.offset).second) continue;
+    if (!is_alive(range, pass) || !places.insert(range.memory.offset).second) continue;
     bytes += range.memory.bytes;
   }
   return bytes;

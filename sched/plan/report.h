@@ -1,10 +1,22 @@
-// What the plan's two reports share: JSON (plan_json.cc) and tables (plan_text.cc).
+// A plan as JSON (plan.json; report_json.cc) and as tables for people (--plan; report_text.cc).
 #pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 #include "sched/plan/plan.h"
 
 namespace ooc {
 
+nlohmann::ordered_json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan);
+// Whether its sections run epoch after epoch, or once before them.
+enum class PlanRuns { kEpochs, kOnce };
+// A table for people.
+std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan,
+                         PlanRuns runs = PlanRuns::kEpochs);
+
+// What both share.
 const char* strategy_name(Strategy strategy);
 const char* direction_name(Direction direction);
 const std::string& value_name(const Program& program, ValueId id);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/device/host_buffer.h"
+#include "sched/plan/io_chunks.h"
 #include "storage/base/errors.h"
 
 namespace ooc {

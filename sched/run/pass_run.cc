@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sched/plan/io_chunks.h"
 #include "storage/base/errors.h"
 
 namespace ooc {

@@ -3,6 +3,7 @@
 #include <span>
 #include <utility>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/run/pass_run.h"
 #include "storage/base/errors.h"
 

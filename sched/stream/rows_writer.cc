@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "sched/plan/io_chunks.h"
 #include "storage/base/errors.h"
 
 namespace ooc {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/device/host_buffer.h"
+#include "sched/plan/io_chunks.h"
 #include "storage/base/errors.h"
 
 namespace ooc {

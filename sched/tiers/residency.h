@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/plan.h"
 
 namespace ooc {

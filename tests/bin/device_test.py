@@ -51,7 +51,7 @@ class DeviceTest(ProgramTest):
         return (self.dataset, *MODEL, "--run-dir", run, "--devices", "cpu:1", *more)
 
     def train(self, run, *more):
-        """Returns the lines behind the first epoch."""
+        """Returns the lines after the first epoch."""
         self.succeed("ooc-train", *self.options(run, "--epochs", EPOCHS, "--quiet", *more))
         self.check(self.path / run, *more)
         return metrics(self.path / run)[1:]

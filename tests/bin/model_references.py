@@ -75,7 +75,7 @@ class Reference:
         return self.parameters[f"layer{layer}.{name}"]
 
     def bias(self, layer):
-        """0 where the batch norm behind it has its own."""
+        """0 where the batch norm after it has its own."""
         return self.parameters.get(f"layer{layer}.bias", 0)
 
     def head(self, h, name="head"):
@@ -123,7 +123,7 @@ class Reference:
         return np.array([[row(v, head) for head in range(heads)] for v in range(self.vertices)])
 
     def finish(self, i, before, h, activation, last):
-        """What stands behind a layer: residual, norm, activation."""
+        """What stands after a layer: residual, norm, activation."""
         if self.residual:
             h = h + before @ self.p(i, "residual.weight")
         if last:

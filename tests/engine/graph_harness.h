@@ -16,6 +16,7 @@
 #include "engine/model/program.h"
 #include "engine/train/graph_inputs.h"
 #include "kernels/device/cpu_backend.h"
+#include "sched/plan/search/planner.h"
 #include "sched/run/executor.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/memory_tensor.h"

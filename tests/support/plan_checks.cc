@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "sched/plan/io_chunks.h"
 #include "tests/support/plan_parts.h"
 #include "tests/support/shared_places.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "sched/plan/io_chunks.h"
 #include "storage/format/tensor_layout.h"
 
 namespace ooc::test {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "sched/plan/io_chunks.h"
+
 namespace ooc {
 namespace {
 

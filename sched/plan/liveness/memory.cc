@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "sched/plan/io_chunks.h"
+
 namespace ooc {
 namespace {
 

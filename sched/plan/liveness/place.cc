@@ -6,6 +6,7 @@
 #include <random>
 #include <tuple>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/liveness/memory.h"
 #include "storage/base/errors.h"
 

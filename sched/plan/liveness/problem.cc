@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "sched/plan/io_chunks.h"
+
 namespace ooc {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/passes/stages.h"
 #include "sched/workers/concurrency.h"
 #include "storage/base/errors.h"

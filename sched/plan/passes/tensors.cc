@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/passes/passes.h"
 #include "sched/plan/passes/stages.h"
 #include "storage/base/errors.h"

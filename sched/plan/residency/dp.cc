@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "sched/plan/io_chunks.h"
+
 namespace ooc {
 namespace {
 

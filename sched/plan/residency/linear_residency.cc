@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sched/plan/io_chunks.h"
+
 namespace ooc {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/residency/dp.h"
 #include "sched/plan/residency/lp.h"
 #include "sched/plan/residency/lru.h"
@@ -79,7 +80,7 @@ class TierPlanner {
       done = left.empty();
       for (const ResidentRange& range : left) {
         for (std::size_t pass = 0; pass < reserve.size(); ++pass) {
-          if (lives_in(range, static_cast<int>(pass))) reserve[pass] += range.memory.bytes;
+          if (is_alive(range, static_cast<int>(pass))) reserve[pass] += range.memory.bytes;
         }
       }
       const std::int64_t bytes = problem_.bytes(residency);
@@ -180,7 +181,7 @@ class TierPlanner {
   // Every interval that the resident range's passes reach into, and the accesses at their ends.
   static void lower(const Timeline& line, const ResidentRange& range, ResidentPrefix& levels) {
     for (std::size_t i = 0; i < line.accesses.size(); ++i) {
-      if (!lives_in(range, line.accesses[i].pass)) continue;
+      if (!is_alive(range, line.accesses[i].pass)) continue;
       if (levels.during[i] < range.end_block || line.accesses[i].pins) continue;
       levels.during[i] -= range.end_block - range.first_block;
       levels.during[i] -= levels.during[i] % line.quantum;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/residency/lp.h"
 #include "sched/plan/search/splits.h"
 #include "sched/plan/span_windows.h"

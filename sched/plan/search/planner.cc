@@ -1,9 +1,12 @@
+#include "sched/plan/search/planner.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "sched/plan/cost/cost.h"
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/plan.h"
 #include "sched/plan/residency/lp.h"
 #include "sched/plan/residency/tier.h"

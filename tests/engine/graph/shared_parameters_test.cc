@@ -3,6 +3,7 @@
 
 #include "engine/graph/edge_operators.h"
 #include "engine/train/program_run.h"
+#include "sched/plan/search/planner.h"
 #include "tests/engine/graph_harness.h"
 
 using namespace ooc;

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "sched/plan/report.h"
+#include "sched/plan/search/planner.h"
 #include "tests/sched/run/executor_harness.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/shared_places.h"

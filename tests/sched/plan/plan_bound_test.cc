@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sched/plan/residency/lp.h"
+#include "sched/plan/search/planner.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/plan_levels.h"
 

@@ -5,7 +5,9 @@
 #include <random>
 
 #include "sched/plan/cost/cost.h"
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/search/choice.h"
+#include "sched/plan/search/planner.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/plan_levels.h"
 

@@ -4,6 +4,8 @@
 #include <random>
 
 #include "sched/plan/plan.h"
+#include "sched/plan/report.h"
+#include "sched/plan/search/planner.h"
 #include "storage/base/errors.h"
 #include "tests/support/plan_checks.h"
 

@@ -5,6 +5,7 @@
 #include "sched/plan/cost/cost.h"
 #include "sched/plan/residency/tier.h"
 #include "sched/plan/search/choice.h"
+#include "sched/plan/search/planner.h"
 #include "tests/support/plan_checks.h"
 
 using namespace ooc;

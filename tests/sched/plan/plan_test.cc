@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "sched/plan/report.h"
+#include "sched/plan/search/planner.h"
 #include "storage/base/errors.h"
 #include "tests/support/plan_checks.h"
 

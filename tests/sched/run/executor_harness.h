@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "kernels/device/cpu_backend.h"
+#include "sched/plan/io_chunks.h"
+#include "sched/plan/search/planner.h"
 #include "sched/run/executor.h"
 #include "storage/stores/dataset_tensor.h"
 #include "tests/support/fake_block_io.h"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/plan.h"
 #include "storage/io/block_file.h"
 

@@ -1,6 +1,7 @@
 // Propagations that pass over neighbours outside the train split: whichever plan brings the splits,
 // they meet the rows they belong to.
 #include "kernels/device/virtual_device.h"
+#include "sched/plan/search/planner.h"
 #include "storage/base/errors.h"
 #include "tests/sched/run/executor_harness.h"
 #include "tests/support/plan_programs.h"

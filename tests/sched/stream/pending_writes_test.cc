@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "sched/plan/io_chunks.h"
 #include "sched/stream/rows_writer.h"
 
 namespace ooc::test {
