@@ -83,7 +83,7 @@ struct Stage {
 // What a stage makes and a later one makes again from what it reads, as a value of its own with the
 // same bits. A plan may keep some of its rows instead.
 struct Rematerialized {
-  ValueId made = -1, again = -1;
+  ValueId made = -1, recomputed = -1;
 };
 
 struct Program {

@@ -39,6 +39,25 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
 
+# Private words, and what to say instead (docs/glossary.md has the twelve that stay). Of sched/ and
+# its tests also the words within a name, as in part_blocks.
+BANNED = {
+    "Piece": "ResidentRange", "Kept": "ResidentSet", "Levels": "ResidentPrefix",
+    "KeptRows": "StoredRows", "LeavingRows": "PendingWrites",
+    "settle": "verify_and_decode or notify_waiters", "Once": "Precompute",
+    "Repeated": "Rematerialized", "came": "on_loaded", "forget": "reset",
+    "be_prompt": "reduce_wakeup_latency", "holds": "pins", "makes": "writes",
+    "RunState": "StepSeed", "HostCache": "HostStore", "Reuse": "InPlaceAlias",
+    "spared": "skipped", "straddles": "crosses_tiles", "behind": "after",
+}  # fmt: skip
+BANNED_IN_SCHED = {
+    "piece": "range", "unit": "io_chunk", "part": "dst_range", "ring": "slots",
+    "nothing": "empty_residency", "again": "rematerialized",
+}  # fmt: skip
+NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+MAX_MEMBERS = 30
+MAX_README_WORDS = 1200
+
 # Leftovers, and paths of one machine.
 FORBIDDEN = re.compile(
     r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b"
@@ -92,6 +111,55 @@ def long_functions(lines):
             elif start is None and not re.search(r"=\s*\{", text):
                 start = number
     return found
+
+
+def words_of(identifier):
+    """Lower-case words of snake_case and CamelCase names, without a plural's s."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", identifier)
+    return {word.lower().removesuffix("s") for word in words}
+
+
+def banned_words(text, in_sched):
+    """(line number, name, what to say instead)"""
+    code = NO_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
+    for number, line in enumerate(code.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        for found in re.findall(r"[A-Za-z_]\w*", line):
+            if found in BANNED:
+                yield number, found, BANNED[found]
+            elif in_sched:
+                for word in words_of(found) & set(BANNED_IN_SCHED):
+                    yield number, found, BANNED_IN_SCHED[word]
+
+
+def class_members(lines):
+    """(line number, members) of classes at the depth of a namespace that have functions: fields,
+    and public functions but for constructors and assignments. In clang-format's layout members
+    stand at depth 2."""
+    name_line, name, public = None, "", True
+    fields, functions, any_function = 0, 0, False
+    for number, line in enumerate(lines, 1):
+        if re.match(r"(class|struct) \w+[^;]*\{$", line):
+            name_line, fields, functions, any_function = number, 0, 0, False
+            name = line.split()[1]
+            public = line.startswith("struct")
+        elif line.startswith("};") and name_line:
+            if any_function:
+                yield name_line, fields + functions
+            name_line = None
+        elif name_line and re.match(r" (public|private|protected):", line):
+            public = "public" in line
+        elif name_line and re.match(r"  [A-Za-z_~:]", line):
+            text = re.sub(r"//.*", "", line).strip()
+            if re.match(r"(using|friend|enum|struct|class|template|static constexpr)\b", text):
+                continue
+            if re.search(r"[\w>~]\(", text.split("=")[0]):
+                made = re.match(rf"(explicit )?~?{name}\(|{name}& operator=", text)
+                any_function = True
+                functions += public and not made
+            elif text.endswith(";"):
+                fields += 1
 
 
 class StyleTest(unittest.TestCase):
@@ -189,6 +257,30 @@ class StyleTest(unittest.TestCase):
             for start, length in long_functions(path.read_text().splitlines())
         )
 
+    def test_classes_are_small(self):
+        self.report(
+            f"{name(path)}:{number}: a class of {members} members, at most {MAX_MEMBERS}"
+            for path in files({".h", ".cc"}, FOLDERS)
+            for number, members in class_members(path.read_text().splitlines())
+            if members > MAX_MEMBERS
+        )
+
+    def test_words_are_the_field_s(self):
+        self.report(
+            f"{name(path)}:{number}: {found}; say {instead}"
+            for path in files(CPP)
+            for number, found, instead in banned_words(
+                path.read_text(), name(path).startswith(("sched/", "tests/sched/")))
+        )  # fmt: skip
+
+    def test_readmes_are_short(self):
+        self.report(
+            f"{name(path)}: {count} words, at most {MAX_README_WORDS}"
+            for path in [ROOT / "README.md", *ROOT.glob("*/README.md"), *ROOT.glob("*/*/README.md")]
+            if "build" not in path.parts
+            and (count := len(path.read_text().split())) > MAX_README_WORDS
+        )
+
     def test_lines_are_short(self):
         self.report(
             f"{name(path)}:{number}: {len(line)} columns, at most {MAX_COLUMNS}"
@@ -218,6 +310,22 @@ class StyleTest(unittest.TestCase):
             for folder in ALL_FOLDERS
             if (ROOT / folder).is_dir() and not (ROOT / folder / "README.md").exists()
         )
+
+
+class BannedWordsTest(unittest.TestCase):
+    def test_names_are_found_but_not_english(self):
+        text = 'Kept kept; // Kept\nauto x = "Kept"; int part_blocks, parts, apart;\n'
+        self.assertEqual(list(banned_words(text, False)), [(1, "Kept", "ResidentSet")])
+        self.assertEqual([found for _, found, _ in banned_words(text, True)],
+                         ["Kept", "part_blocks", "parts"])  # fmt: skip
+
+
+class ClassMembersTest(unittest.TestCase):
+    def test_fields_and_public_functions_count(self):
+        text = ["class A {", " public:", "  int f();", "  A() = default;", " private:",
+                "  int g();", "  int a_ = f(3);", "  std::vector<int> b_;  // c(d)", "};",
+                "struct B {", "  int a = 0;", "};"]  # fmt: skip
+        self.assertEqual(list(class_members(text)), [(1, 3)])
 
 
 class LongFunctionsTest(unittest.TestCase):

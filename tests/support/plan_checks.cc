@@ -27,13 +27,6 @@ std::vector<Located> passes_of(const Plan& plan) {
   return passes;
 }
 
-bool alive(const ResidentRange& range, int pass) {
-  if (range.first_pass <= range.last_pass) {
-    return pass >= range.first_pass && pass <= range.last_pass;
-  }
-  return pass >= range.first_pass || pass <= range.last_pass;
-}
-
 bool is_write(UseRole role) { return role == UseRole::kAccumulator || role == UseRole::kOutput; }
 
 // Which I/O chunks of ranges are there, pass by pass.
@@ -45,7 +38,7 @@ class Contents {
   void begin_pass(int pass) {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       const bool made = !tensor(ranges_[i]).input && ranges_[i].first_pass == pass;
-      if (!alive(ranges_[i], pass) || made) loaded_[i].clear();
+      if (!is_alive(ranges_[i], pass) || made) loaded_[i].clear();
     }
   }
 
@@ -53,7 +46,7 @@ class Contents {
   int find(int index, std::int64_t io_chunk, int pass) const {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       const ResidentRange& range = ranges_[i];
-      if (range.tensor != index || !alive(range, pass)) continue;
+      if (range.tensor != index || !is_alive(range, pass)) continue;
       const std::int64_t first = io_chunk * tensor(range).io_chunk_blocks;
       if (first >= range.first_block && first < range.end_block) return static_cast<int>(i);
     }
@@ -245,7 +238,7 @@ std::vector<Held> held_in(const Plan& plan, const std::vector<ResidentRange>& ra
                           const std::set<const ResidentRange*>& left_out = {}) {
   std::vector<Held> held;
   for (const ResidentRange& range : ranges) {
-    if (!alive(range, pass) || left_out.contains(&range)) continue;
+    if (!is_alive(range, pass) || left_out.contains(&range)) continue;
     held.push_back({range.memory, plan.tensors[static_cast<std::size_t>(range.tensor)].name});
   }
   for (const EdgeRange& range : edge_ranges) held.push_back({range.memory, "edges"});
@@ -275,7 +268,7 @@ void check_edge_ranges(const Plan& plan, const GraphCounts& graph) {
     for (const TensorUse& use : at.pass->uses) {
       if (use.tensor < 0 || use.role == UseRole::kRows || use.role == UseRole::kOutput) continue;
       for (const ResidentRange& range : plan.ranges) {
-        if (range.tensor != use.tensor || !alive(range, at.index)) continue;
+        if (range.tensor != use.tensor || !is_alive(range, at.index)) continue;
         const TensorLayout& layout = plan.tensors[static_cast<std::size_t>(use.tensor)].layout;
         const std::int64_t rows =
             use.role == UseRole::kStreamed ? graph.edges.span_rows : graph.edges.block_rows;
@@ -316,7 +309,7 @@ void check_ranges(const Plan& plan, const std::vector<ResidentRange>& ranges, in
     for (const ResidentRange& other : ranges) {
       if (&other == &range || other.tensor != range.tensor) continue;
       for (int pass = 0; pass < passes; ++pass) {
-        if (!alive(range, pass) || !alive(other, pass)) continue;
+        if (!is_alive(range, pass) || !is_alive(other, pass)) continue;
         REQUIRE((range.end_block <= other.first_block || other.end_block <= range.first_block));
       }
     }

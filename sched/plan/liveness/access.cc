@@ -150,8 +150,8 @@ std::vector<int> passes_between(const Timeline& timeline, int interval, int pass
   return passes;
 }
 
-ResidentSet empty_residency(const std::vector<Timeline>& timelines,
-                            const std::array<std::int64_t, 2>& first_chunks) {
+ResidentSet make_empty_residency(const std::vector<Timeline>& timelines,
+                                 const std::array<std::int64_t, 2>& first_chunks) {
   ResidentSet residency;
   residency.edge_chunks = first_chunks;
   for (const Timeline& timeline : timelines) {
@@ -166,9 +166,9 @@ ResidentSet empty_residency(const std::vector<Timeline>& timelines,
   return residency;
 }
 
-ResidentSet full_residency(const std::vector<Timeline>& timelines, const GraphCounts& graph) {
+ResidentSet make_full_residency(const std::vector<Timeline>& timelines, const GraphCounts& graph) {
   const std::int64_t chunks = graph.edges.chunk_count();
-  ResidentSet residency = empty_residency(timelines, {chunks, chunks});
+  ResidentSet residency = make_empty_residency(timelines, {chunks, chunks});
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const std::int64_t end = timelines[t].end_block;
     std::fill(residency.tensors[t].keep.begin(), residency.tensors[t].keep.end(), end);
@@ -312,17 +312,17 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
       const std::int64_t dst_range =
           pass.dst_range_blocks * blocks_in(builder.graph().edges, tensor);
-      const std::int64_t again = bytes.of(during, end);
+      const std::int64_t swept = bytes.of(during, end);
       const std::int64_t crossing =
-          again + (access.crosses_tiles ? bytes.crossing_tiles(dst_range, during, end) : 0);
+          swept + (access.crosses_tiles ? bytes.crossing_tiles(dst_range, during, end) : 0);
       const std::int64_t rows = access.sweeps - access.resident - access.streamed;
       out.resident += access.resident * crossing;
-      out.edges += access.streamed * again;
+      out.edges += access.streamed * swept;
       out.rows += rows * crossing;
       std::int64_t& first = access.resident > 0   ? out.resident
                             : access.streamed > 0 ? out.edges
                                                   : out.rows;
-      first += bytes.of(before, end) - again;
+      first += bytes.of(before, end) - swept;
     }
   }
   if (zeros == Zeros::kOfPacked) return traffic;

@@ -67,9 +67,9 @@ struct ResidentSet {
   std::array<std::int64_t, 2> edge_chunks = {};  // by direction: the first ones, for good
 };
 // What lies in memory anyway is held during its passes. `first_chunks`: where edge chunks begin.
-ResidentSet empty_residency(const std::vector<Timeline>& timelines,
-                            const std::array<std::int64_t, 2>& first_chunks);
-ResidentSet full_residency(const std::vector<Timeline>& timelines, const GraphCounts& graph);
+ResidentSet make_empty_residency(const std::vector<Timeline>& timelines,
+                                 const std::array<std::int64_t, 2>& first_chunks);
+ResidentSet make_full_residency(const std::vector<Timeline>& timelines, const GraphCounts& graph);
 // The accesses that a memory which keeps so much leaves to the one below it: of each tensor a
 // timeline for each run of blocks that it keeps alike.
 std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,

@@ -44,14 +44,14 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
       timelines_(make_timelines(builder, draft_)),
       aliases_(find_in_place_aliases(builder, draft_, timelines_)),
       memory_(builder, edges, draft_, timelines_, aliases_),
-      empty_residency_(empty_residency(timelines_, {})),
-      reduction_bytes_(builder.reduction_bytes(draft_)) {
+      empty_residency_(make_empty_residency(timelines_, {})) {
   builder.check_stop();
   const PlanOptions& options = builder.options();
+  arena_.reduction_bytes = builder.reduction_bytes(draft_);
   if (options.memory_bytes != 0) {  // 1: nothing fits
-    limit_ = std::max<std::int64_t>(options.memory_bytes - reduction_bytes_, 1);
+    arena_.bytes = std::max<std::int64_t>(options.memory_bytes - arena_.reduction_bytes, 1);
   }
-  reserves_.resize(draft_.passes.size());
+  arena_.reserves.resize(draft_.passes.size());
   for (int pass = 0; pass < draft_.pass_count(); ++pass)
     slot_rows_.push_back(choose_slots(pass, most_slots));
 }
@@ -62,9 +62,8 @@ PlanProblem::PlanProblem(const PlanProblem& above, const ResidentSet& kept, std:
       draft_(above.draft_),
       timelines_(timelines_below(draft_, above.timelines_, kept)),
       memory_(builder_, edges_, draft_, timelines_, aliases_, false, kept.edge_chunks),
-      empty_residency_(empty_residency(timelines_, kept.edge_chunks)),
-      limit_(limit),
-      reserves_(draft_.passes.size()),
+      empty_residency_(make_empty_residency(timelines_, kept.edge_chunks)),
+      arena_{limit, std::vector<std::int64_t>(draft_.passes.size()), 0},
       slot_rows_(draft_.passes.size()) {}
 
 std::int64_t PlanProblem::least(int pass) const {
@@ -73,7 +72,7 @@ std::int64_t PlanProblem::least(int pass) const {
 }
 
 SlotCounts PlanProblem::choose_slots(int pass, int most) const {
-  if (limit_ == 0) return kWideSlots[0];
+  if (arena_.bytes == 0) return kWideSlots[0];
   const std::int64_t least_bytes =
       memory_.working_set(pass, empty_residency(), kSlotCounts[0].size);
   const std::int64_t held = least(pass) - least_bytes;
@@ -81,7 +80,7 @@ SlotCounts PlanProblem::choose_slots(int pass, int most) const {
   for (int i = 0; i <= most; ++i) {
     const auto& [slot_counts, share] = kSlotCounts[i];
     const std::int64_t bytes = memory_.working_set(pass, empty_residency(), slot_counts);
-    if (held + bytes > limit_ || bytes - least_bytes > limit_ / share) break;
+    if (held + bytes > arena_.bytes || bytes - least_bytes > arena_.bytes / share) break;
     chosen = slot_counts;
   }
   // Whatever its share; with the chunks of as many spans.
@@ -89,15 +88,15 @@ SlotCounts PlanProblem::choose_slots(int pass, int most) const {
   wide.spans = draft_.passes[static_cast<std::size_t>(pass)].slot_spans;
   wide.edge_bytes = std::max(chosen.edge_bytes, kSlotCounts[most].size.edge_bytes);
   return wide.spans > chosen.spans &&
-                 held + memory_.working_set(pass, empty_residency(), wide) <= limit_
+                 held + memory_.working_set(pass, empty_residency(), wide) <= arena_.bytes
              ? wide
              : chosen;
 }
 
 std::vector<SlotCounts> PlanProblem::wider_slots(int pass, const ResidentSet& residency) const {
   std::vector<SlotCounts> all_slot_counts;
-  if (limit_ == 0) return all_slot_counts;
-  const std::int64_t room = limit_ - memory_.kept(residency)[static_cast<std::size_t>(pass)];
+  if (arena_.bytes == 0) return all_slot_counts;
+  const std::int64_t room = arena_.bytes - memory_.kept(residency)[static_cast<std::size_t>(pass)];
   const SlotCounts& narrow = slot_counts(pass);
   const auto take = [&](SlotCounts wide) {
     wide = {std::max(wide.times, narrow.times), std::max(wide.bytes, narrow.bytes),
@@ -121,20 +120,20 @@ std::vector<std::int64_t> PlanProblem::free(const ResidentSet& residency) const 
   for (std::size_t pass = 0; pass < free.size(); ++pass) {
     const auto index = static_cast<int>(pass);
     free[pass] =
-        room(index) - free[pass] - memory_.working_set(index, residency, slot_counts(index));
+        arena_.room(index) - free[pass] - memory_.working_set(index, residency, slot_counts(index));
   }
   return free;
 }
 
 bool PlanProblem::fits(const ResidentSet& residency) const {
-  if (limit_ == 0) return true;
+  if (arena_.bytes == 0) return true;
   const std::vector<std::int64_t> left = free(residency);
   return std::all_of(left.begin(), left.end(), [](std::int64_t bytes) { return bytes >= 0; });
 }
 
-std::int64_t PlanProblem::bytes(const ResidentSet& residency) const {
+std::int64_t epoch_bytes(const PlanProblem& problem, const ResidentSet& residency) {
   std::int64_t sum = 0;
-  for (const Traffic& pass : traffic(residency)) sum += pass.read() + pass.written;
+  for (const Traffic& pass : problem.traffic(residency)) sum += pass.read() + pass.written;
   return sum;
 }
 
@@ -319,8 +318,9 @@ bool lower_pass(const PlanProblem& problem, int pass, ResidentSet& residency) {
     ResidentSet lower = residency;
     if (!lower_in(problem.timelines()[t], pass, passes, lower.tensors[t])) continue;
     const std::int64_t freed = problem.free(lower)[at] - before;
-    const double loss = static_cast<double>(problem.bytes(lower) - problem.bytes(residency)) /
-                        static_cast<double>(std::max<std::int64_t>(freed, 1));
+    const double loss =
+        static_cast<double>(epoch_bytes(problem, lower) - epoch_bytes(problem, residency)) /
+        static_cast<double>(std::max<std::int64_t>(freed, 1));
     if (!best.tensors.empty() && loss >= best_loss) continue;
     best_loss = loss;
     best = std::move(lower);
@@ -331,7 +331,7 @@ bool lower_pass(const PlanProblem& problem, int pass, ResidentSet& residency) {
 }
 
 void trim(const PlanProblem& problem, ResidentSet& residency) {
-  while (problem.limit() > 0) {
+  while (problem.arena().bytes > 0) {
     const std::vector<std::int64_t> left = problem.free(residency);
     const auto fullest = std::min_element(left.begin(), left.end());
     if (*fullest >= 0) return;

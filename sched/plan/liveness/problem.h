@@ -8,12 +8,22 @@
 
 namespace ooc {
 
+// What there is of an arena for the passes of a problem.
+struct ArenaLimit {
+  std::int64_t bytes = 0;  // 0: no limit
+  // Of that, by pass, so much is to stay free: places in the arena take more than sizes tell.
+  std::vector<std::int64_t> reserves;
+  std::int64_t reduction_bytes = 0;  // beside the arena: of partial sums
+
+  std::int64_t room(int pass) const { return bytes - reserves[static_cast<std::size_t>(pass)]; }
+};
+
 // Passes with their splits, and the memory there is for them: the one in which they work, or the
 // one below it.
 class PlanProblem {
  public:
-  // The references must outlive it. `most_ring`: passes have slots of that size at most, of
-  // kRingChoices from the smallest one on, but for spans that splits ask for.
+  // The references must outlive it. `most_slots`: passes have slots of that size at most, of
+  // kSlotChoices from the smallest one on, but for spans that splits ask for.
   static constexpr int kSlotChoices = 7;
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
               const std::vector<PassSplit>& splits, int most_slots = kSlotChoices - 1);
@@ -30,15 +40,8 @@ class PlanProblem {
   // Each pair saves memory, but ties two places.
   void set_aliases(std::vector<InPlaceAlias> aliases) { aliases_ = std::move(aliases); }
   const MemoryModel& memory() const { return memory_; }
-  // Not: the passes work in the memory above.
-  bool works() const { return memory_.works(); }
-  // Bytes of the arena; 0: no limit.
-  std::int64_t limit() const { return limit_; }
-  void set_limit(std::int64_t bytes) { limit_ = bytes; }
-  // Of that, by pass, so much is to stay free: places in the arena take more than sizes tell.
-  void reserve(std::vector<std::int64_t> bytes) { reserves_ = std::move(bytes); }
-  std::int64_t room(int pass) const { return limit_ - reserves_[static_cast<std::size_t>(pass)]; }
-  std::int64_t reduction_bytes() const { return reduction_bytes_; }
+  const ArenaLimit& arena() const { return arena_; }
+  ArenaLimit& arena() { return arena_; }
   const SlotCounts& slot_counts(int pass) const {
     return slot_rows_[static_cast<std::size_t>(pass)];
   }
@@ -64,7 +67,6 @@ class PlanProblem {
   std::vector<Traffic> traffic(const ResidentSet& residency, Zeros zeros = Zeros::kMoved) const {
     return traffic_of(builder_, edges_, draft_, timelines_, residency, zeros);
   }
-  std::int64_t bytes(const ResidentSet& residency) const;  // read and written, of an epoch
 
  private:
   SlotCounts choose_slots(int pass, int most) const;
@@ -76,10 +78,12 @@ class PlanProblem {
   std::vector<InPlaceAlias> aliases_;
   MemoryModel memory_;
   ResidentSet empty_residency_;
-  std::int64_t reduction_bytes_ = 0, limit_ = 0;
-  std::vector<std::int64_t> reserves_;
+  ArenaLimit arena_;
   std::vector<SlotCounts> slot_rows_;
 };
+
+// Read and written in an epoch.
+std::int64_t epoch_bytes(const PlanProblem& problem, const ResidentSet& residency);
 
 // Blocks rounded down to what a level may be.
 std::int64_t whole_blocks(const Timeline& timeline, std::int64_t blocks);

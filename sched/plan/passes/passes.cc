@@ -106,7 +106,7 @@ std::vector<bool> find_skipped(const Program& program, const StageShape& stage,
   std::set<ValueId> wanted = in_memory;
   wanted.insert(stage.made_partly.begin(), stage.made_partly.end());
   std::set<ValueId> read;
-  for (const Rematerialized& value : stage.read_partly) read.insert(value.again);
+  for (const Rematerialized& value : stage.read_partly) read.insert(value.recomputed);
   const std::vector<RowStep>& steps = stage.pass.steps;
   std::vector<bool> skipped(steps.size());
   for (std::size_t i = steps.size(); i-- > 0;) {
@@ -135,7 +135,7 @@ void PassBuilder::keep_partly(int section, const std::set<ValueId>& in_memory) {
   std::int64_t stretch = 1;
   OOC_CHECK(options_.kept_quarters < 4);
   for (const Rematerialized& value : program.rematerialized) {
-    OOC_CHECK(!in_memory.contains(value.made) && !in_memory.contains(value.again));
+    OOC_CHECK(!in_memory.contains(value.made) && !in_memory.contains(value.recomputed));
     const PlannedTensor tensor = describe_tensor(section, value.made);
     const std::int64_t io_chunk_rows = tensor.io_chunk_blocks * tensor.layout.block_rows;
     if (graph_.edges.block_rows % io_chunk_rows != 0) continue;
@@ -149,7 +149,7 @@ void PassBuilder::keep_partly(int section, const std::set<ValueId>& in_memory) {
     if (stage.section != section) continue;
     for (const Rematerialized& value : rematerialized) {
       if (writes(stage, value.made)) add_once(stage.made_partly, value.made);
-      if (writes(stage, value.again)) stage.read_partly.push_back(value);
+      if (writes(stage, value.recomputed)) stage.read_partly.push_back(value);
     }
     if (stage.read_partly.empty()) continue;
     stage.pass.skipped = find_skipped(program, stage, in_memory);
@@ -248,8 +248,9 @@ void PassBuilder::add_row_uses(Draft& draft, const StageShape& stage, PassDraft&
   for (const ValueId id : stage.writes) {
     pass.uses.push_back({UseRole::kOutput, id, tensor_of(draft, stage.section, id), false});
   }
-  for (const auto& [made, again] : stage.read_partly) {
-    pass.uses.push_back({UseRole::kRows, again, kept_tensor_of(draft, stage.section, made), false});
+  for (const auto& [made, recomputed] : stage.read_partly) {
+    pass.uses.push_back(
+        {UseRole::kRows, recomputed, kept_tensor_of(draft, stage.section, made), false});
   }
   for (const ValueId id : stage.made_partly) {
     pass.uses.push_back({UseRole::kOutput, id, kept_tensor_of(draft, stage.section, id), false});

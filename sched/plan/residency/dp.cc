@@ -27,7 +27,7 @@ struct Touch {
   int tensor = 0;
   std::int64_t slot_counts = 0;  // memory where it isn't held
   std::int64_t first = 0;        // bytes of the first sweep, and of the others
-  std::int64_t again = 0;
+  std::int64_t reread = 0;
   bool writes = false;
 };
 
@@ -138,7 +138,7 @@ class DpSearch {
                       .edge_slot_memory(p, edge_chunks_[side], problem_.slot_counts(p))
                       .bytes;
       }
-      capacity_.push_back(problem_.room(p) - memory);
+      capacity_.push_back(problem_.arena().room(p) - memory);
     }
   }
 
@@ -223,7 +223,7 @@ class DpSearch {
                        [&](const Touch& at) { return at.tensor == static_cast<int>(t); });
       const std::int64_t slot_counts = touch == step.touches.end() ? 0 : touch->slot_counts;
       room -= slot_counts;
-      const bool saves = touch != step.touches.end() && (touch->again > 0 || (cached & one) != 0);
+      const bool saves = touch != step.touches.end() && (touch->reread > 0 || (cached & one) != 0);
       const bool worth = saves || (step.live & one) != 0;
       if (worth) choices.emplace_back(static_cast<int>(t), sizes_[t] - slot_counts);
     }
@@ -277,7 +277,7 @@ class DpSearch {
       const Mask one = bit(touch.tensor);
       if (touch.writes) continue;
       if ((state.cached & held & one) == 0) cost += touch.first;
-      if ((held & one) == 0) cost += touch.again;
+      if ((held & one) == 0) cost += touch.reread;
     }
     // Whatever is needed, here or later, and has left memory or never was there, is written once.
     const Mask gone = (step.read | step.live) & ~inputs_ & ~held & ~state.stored;

@@ -45,11 +45,12 @@ ResidencyLp::ResidencyLp(const PlanProblem& problem, Slots all_slot_counts, Zero
   for (const Direction direction : {Direction::kIn, Direction::kOut}) add_edges(direction);
   for (const InPlaceAlias& alias : problem.aliases()) add_alias(alias);
   for (int p = 0; p < problem.draft().pass_count(); ++p) add_pass(p);
-  if (problem.limit() == 0) return;
+  if (problem.arena().bytes == 0) return;
   for (int p = 0; p < problem.draft().pass_count(); ++p) {
     const auto at = static_cast<std::size_t>(p);
-    const double room = all_slot_counts == Slots::kLeast ? scaled(problem.limit() + kPadding)
-                                                         : scaled(problem.room(p) - kPadding);
+    const double room = all_slot_counts == Slots::kLeast
+                            ? scaled(problem.arena().bytes + kPadding)
+                            : scaled(problem.arena().room(p) - kPadding);
     program_.at_most(memory_[at], room - used_[at]);
   }
 }
@@ -213,10 +214,10 @@ void ResidencyLp::add_traffic(const Timeline& line, double bytes, const std::vec
       add_writes(line, bytes, keep, pass);
       continue;
     }
-    const auto again = static_cast<double>(access.sweeps - 1);
-    constant_[pass] += bytes * (again + 1);
+    const auto more_sweeps = static_cast<double>(access.sweeps - 1);
+    constant_[pass] += bytes * (more_sweeps + 1);
     read_[pass].emplace_back(i > 0 ? keep[i - 1] : keep.back(), -bytes);
-    if (again > 0) read_[pass].emplace_back(during[i], -again * bytes);
+    if (more_sweeps > 0) read_[pass].emplace_back(during[i], -more_sweeps * bytes);
   }
 }
 

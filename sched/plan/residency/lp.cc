@@ -103,11 +103,11 @@ ResidentSet choose_by_lp(const PlanProblem& problem) {
   constexpr int kSolutions = 3, kMostSolved = 60;
   constexpr double kGood = 1.002;  // of what fractions come to
   ResidentSet best = problem.empty_residency();
-  std::int64_t best_bytes = problem.bytes(best);
+  std::int64_t best_bytes = epoch_bytes(problem, best);
   const auto take = [&](ResidentSet residency) {
     trim(problem, residency);
     fill_memory(problem, residency);
-    const std::int64_t bytes = problem.bytes(residency);
+    const std::int64_t bytes = epoch_bytes(problem, residency);
     if (bytes >= best_bytes) return;
     best = std::move(residency);
     best_bytes = bytes;

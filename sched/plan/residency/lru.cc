@@ -93,7 +93,7 @@ class LruWalk {
  private:
   struct Hits {
     std::int64_t first = 0,
-                 again = 0;   // destination ranges found in the first sweep, and in all others
+                 later = 0;   // destination ranges found in the first sweep, and in all others
     std::int64_t sweeps = 0;  // so far
   };
 
@@ -172,7 +172,7 @@ class LruWalk {
         if (line.accesses[i].pass != pass) continue;
         Hits& counted = hits_[t][i];
         const bool first = counted.sweeps++ < counts_[t];
-        if (cache_.touch(static_cast<int>(t), dst_range)) ++(first ? counted.first : counted.again);
+        if (cache_.touch(static_cast<int>(t), dst_range)) ++(first ? counted.first : counted.later);
       }
     }
   }
@@ -214,7 +214,7 @@ class LruWalk {
       for (std::size_t i = 0; i < hits_[t].size(); ++i) {
         const std::int64_t sweeps = line.accesses[i].sweeps;
         if (sweeps < 2) continue;
-        levels.during[i] = std::max(levels.during[i], level(hits_[t][i].again / (sweeps - 1)));
+        levels.during[i] = std::max(levels.during[i], level(hits_[t][i].later / (sweeps - 1)));
       }
     }
     const std::int64_t chunks = problem_.edges().chunk_count();

@@ -56,7 +56,7 @@ class TierPlanner {
     for (int round = 0; round < kRounds && !done; ++round) done = take(reserve);
     for (const std::int64_t percent : {2, 4, 7, 11, 16}) {
       if (done) break;
-      reserve.assign(reserve.size(), problem_.limit() * percent / 100);
+      reserve.assign(reserve.size(), problem_.arena().bytes * percent / 100);
       done = take(reserve);
     }
     widen_slots(*best_);
@@ -68,10 +68,10 @@ class TierPlanner {
   // help, for all found a place, or what was lost by that is little.
   bool take(std::vector<std::int64_t>& reserve) {
     constexpr double kGood = 1.002;
-    problem_.reserve(reserve);
+    problem_.arena().reserves = reserve;
     std::string remark;
     const std::vector<ResidentSet> choices = decide(remark);
-    problem_.reserve(std::vector<std::int64_t>(reserve.size()));
+    problem_.arena().reserves = std::vector<std::int64_t>(reserve.size());
     bool done = false;
     for (const ResidentSet& residency : choices) {
       std::vector<ResidentRange> left;
@@ -83,7 +83,7 @@ class TierPlanner {
           if (is_alive(range, static_cast<int>(pass))) reserve[pass] += range.memory.bytes;
         }
       }
-      const std::int64_t bytes = problem_.bytes(residency);
+      const std::int64_t bytes = epoch_bytes(problem_, residency);
       if (least_ < 0 || bytes < least_) least_ = bytes;
       if (!best_ || moved_bytes(tier) < moved_bytes(*best_)) best_ = std::move(tier);
     }
@@ -93,7 +93,7 @@ class TierPlanner {
   // What the strategy keeps; several, where what is better depends on the places that are found.
   std::vector<ResidentSet> decide(std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return {problem_.empty_residency()};
-    ResidentSet everything = full_residency(problem_.timelines(), builder_.graph());
+    ResidentSet everything = make_full_residency(problem_.timelines(), builder_.graph());
     if (problem_.fits(everything)) return {std::move(everything)};
     if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem_)};
     if (options_.strategy == Strategy::kDp) {
@@ -107,7 +107,7 @@ class TierPlanner {
   }
 
   std::vector<ResidentRange> find_places(Plan& plan) const {
-    return place(problem_.timelines(), problem_.aliases(), problem_.limit(), plan);
+    return place(problem_.timelines(), problem_.aliases(), problem_.arena().bytes, plan);
   }
 
   // Gives up what finds no place; `lost` is what found none at first.
@@ -117,7 +117,8 @@ class TierPlanner {
       if (options_.strategy != Strategy::kNone) {
         join_neighbours(problem_.timelines(), problem_.draft().pass_count(), residency);
       }
-      if (!problem_.works()) drop_idle(problem_.timelines(), residency);  // no slots to save
+      if (!problem_.memory().works())
+        drop_idle(problem_.timelines(), residency);  // no slots to save
       Plan plan = lay_out(residency);
       const std::vector<ResidentRange> left = find_places(plan);
       if (left.empty()) {
@@ -197,7 +198,7 @@ class TierPlanner {
   Plan lay_out(const ResidentSet& residency) const {
     Plan plan;
     plan.strategy = options_.strategy;
-    plan.reduction_bytes = problem_.reduction_bytes();
+    plan.reduction_bytes = problem_.arena().reduction_bytes;
     plan.tensors = problem_.draft().tensors;
     plan.sections = builder_.sections(problem_.draft());
     plan.ranges =

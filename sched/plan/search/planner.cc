@@ -58,7 +58,7 @@ class Planner {
     for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
       bytes = std::max(bytes, problem.least(pass));
     }
-    return bytes + problem.reduction_bytes();
+    return bytes + problem.arena().reduction_bytes;
   }
 
  private:
@@ -197,8 +197,8 @@ class Planner {
     const double seconds =
         least_seconds(problem, compute_seconds_of(problem), link_rates(options_.rates));
     plan.bound_link_bytes = bound(problem, plan.bytes_to_device + plan.bytes_from_device);
-    const bool limited = problem.limit() > 0 && host.limit() > 0;
-    problem.set_limit(limited ? problem.limit() + host.limit() : 0);
+    const bool limited = problem.arena().bytes > 0 && host.arena().bytes > 0;
+    problem.arena().bytes = limited ? problem.arena().bytes + host.arena().bytes : 0;
     add_bounds(problem, plan);
     plan.bound_seconds = std::max(plan.bound_seconds, std::min(seconds, plan.seconds));
   }

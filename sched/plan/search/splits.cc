@@ -106,7 +106,7 @@ class SplitSearch {
     for (int p = 0; p < problem.draft().pass_count(); ++p) {
       const PassDraft& pass = problem.draft().passes[static_cast<std::size_t>(p)];
       if (pass.stage != static_cast<int>(stage)) continue;
-      if (problem.least(p) > problem.limit()) return 0;
+      if (problem.least(p) > problem.arena().bytes) return 0;
       if (blocks == 0) blocks = pass.dst_range_blocks;
       const Traffic& moved = traffic[static_cast<std::size_t>(p)];
       choice.bytes += static_cast<double>(moved.read() + moved.written) +

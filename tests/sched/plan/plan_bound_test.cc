@@ -41,7 +41,7 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
       if (i % 8 == 0) trim(problem, kept);
       if (!problem.fits(kept)) continue;
       if (i % 4 == 0) fill_memory(problem, kept);
-      const std::int64_t bytes = problem.bytes(kept);
+      const std::int64_t bytes = epoch_bytes(problem, kept);
       if (least < 0 || bytes < least) least = bytes;
     }
     INFO("round " << round << " least " << least << " bound " << bound.value_or(-1));
@@ -51,11 +51,11 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
     CHECK(*bound <= static_cast<double>(least));
     const ResidentSet chosen = choose_by_lp(problem);
     REQUIRE(problem.fits(chosen));
-    CHECK(*bound <= static_cast<double>(problem.bytes(chosen)));
-    near += problem.bytes(chosen) <= least * 105 / 100 ? 1 : 0;
-    chosen_bytes += static_cast<double>(problem.bytes(chosen));
+    CHECK(*bound <= static_cast<double>(epoch_bytes(problem, chosen)));
+    near += epoch_bytes(problem, chosen) <= least * 105 / 100 ? 1 : 0;
+    chosen_bytes += static_cast<double>(epoch_bytes(problem, chosen));
     least_found += static_cast<double>(least);
-    close += static_cast<double>(problem.bytes(chosen)) <= 1.05 * *bound + 1 ? 1 : 0;
+    close += static_cast<double>(epoch_bytes(problem, chosen)) <= 1.05 * *bound + 1 ? 1 : 0;
   }
   CHECK(problems >= 30);
   CHECK(close >= problems * 2 / 3);

@@ -151,8 +151,8 @@ TEST_CASE("cost: what storage holds of rows with zeros, and what a piece holds i
     if (!line.accesses[0].writes || line.accesses[0].pins) continue;
     kept.tensors[t].during[0] = whole_blocks(line, line.end_block / 2);
   }
-  const std::int64_t most = problem.bytes(kept);
-  CHECK(most == problem.bytes(problem.empty_residency()));
+  const std::int64_t most = epoch_bytes(problem, kept);
+  CHECK(most == epoch_bytes(problem, problem.empty_residency()));
   const auto left_out = [&](const ResidentSet& residency) {
     std::int64_t sum = most;
     for (const Traffic& pass : problem.traffic(residency, Zeros::kLeftOut)) {

@@ -46,7 +46,7 @@ std::int64_t least_of_whole_tensors(const PlanProblem& problem) {
   const std::function<void(std::size_t)> choose = [&](std::size_t tensor) {
     if (!problem.fits(kept)) return;  // nor with more: no slots is larger than its tensor
     if (tensor == problem.timelines().size()) {
-      least = std::min(least, problem.bytes(kept));
+      least = std::min(least, epoch_bytes(problem, kept));
       return;
     }
     const ResidentPrefix none = kept.tensors[tensor];
@@ -86,13 +86,13 @@ TEST_CASE("strategies: of a short program dp finds the best of whole tensors") {
     INFO("round " << round << " tensors " << problem.timelines().size());
     CHECK(remark.empty());
     REQUIRE(problem.fits(kept));
-    const std::int64_t bytes = problem.bytes(kept);
+    const std::int64_t bytes = epoch_bytes(problem, kept);
     if (bytes > 0) CHECK(bytes == least_of_whole_tensors(problem));
     ResidentSet lru = choose_by_lru(problem);
     trim(problem, lru);
     ++problems;
     moving += bytes > 0 ? 1 : 0;
-    better_than_lru += bytes < problem.bytes(lru) ? 1 : 0;
+    better_than_lru += bytes < epoch_bytes(problem, lru) ? 1 : 0;
   }
   CHECK(problems >= 120);
   CHECK(moving >= 40);

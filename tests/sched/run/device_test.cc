@@ -218,7 +218,7 @@ TEST_CASE("device: what comes from storage is checked on its way through host me
       const auto memory = make_virtual_cpu_device("cpu:0", 0);
       FlippingBlockIo io(harness.io());
       Session session(*memory, io, harness.dataset(), harness.hops(), planned, 2);
-      for (int again = 0; again < 2; ++again) {
+      for (int second = 0; second < 2; ++second) {
         io.flipped = file;
         CHECK_THROWS_AS(session.run(1), DataError);
       }

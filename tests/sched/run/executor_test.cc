@@ -154,16 +154,16 @@ namespace {
 TwoHops repeating(std::int64_t cols) {
   TwoHops hops(cols);
   const auto add = [&](const char* name) { return hops.add(name, ValueKind::kVertex, cols); };
-  const ValueId h = add("h"), again = add("h"), half = add("half"), e = add("e"), sum = add("sum");
+  const ValueId h = add("h"), second = add("h"), half = add("half"), e = add("e"), sum = add("sum");
   hops.program.stages[0].steps = {{"tanh", {hops.x}, {h}, {}},
                                   {"relu", {h}, {hops.a}, {}},
                                   {"dot_sum", {h, hops.a}, {hops.squares}, {}}};
-  hops.program.stages[2].steps = {{"tanh", {hops.x}, {again}, {}},
-                                  {"relu", {again}, {half}, {}},
-                                  {"mul", {hops.d, again}, {e}, {}},
+  hops.program.stages[2].steps = {{"tanh", {hops.x}, {second}, {}},
+                                  {"relu", {second}, {half}, {}},
+                                  {"mul", {hops.d, second}, {e}, {}},
                                   {"add", {e, half}, {sum}, {}},
                                   {"column_sum", {sum}, {hops.sum_d}, {}}};
-  hops.program.rematerialized = {{h, again}};
+  hops.program.rematerialized = {{h, second}};
   return hops;
 }
 
