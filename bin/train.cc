@@ -165,9 +165,8 @@ void train(const cli::Command& command, const TrainOptions& options, Machine& ma
 TrainerOptions planned(const TrainOptions& options, Machine& machine, const RunConfig& config,
                        const Dataset& dataset) {
   TrainerOptions planned{machine.budget};
-  const Trainer trainer(*machine.backend, *machine.io, dataset, config, planned);
-  if (options.plan) print_plan(trainer.plan(), options.json);
-  planned.plan = trainer.shared_plan();
+  planned.plan = plan_training(dataset, config, machine.budget);
+  if (options.plan) print_plan(*planned.plan, options.json);
   return planned;
 }
 

@@ -14,7 +14,7 @@
 namespace ooc {
 namespace {
 
-const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) {
+void check_trainable(const Dataset& dataset, const RunConfig& config) {
   const auto require = [&](bool is_met, const char* what, const char* remedy) {
     if (!is_met) throw DataError(what, dataset.path(), remedy);
   };
@@ -35,7 +35,6 @@ const Dataset& check_trainable(const Dataset& dataset, const RunConfig& config) 
   require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
           "import it with --train");
   dataset.check_labels();
-  return dataset;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -48,27 +47,30 @@ void check_finite(double loss, const char* what, std::int64_t epoch) {
                  "try a smaller --lr");
 }
 
-TrainerOptions with_workers(TrainerOptions options) {
-  options.budget.plan.workers = tbb::this_task_arena::max_concurrency();
-  return options;
-}
+std::int64_t workers() { return tbb::this_task_arena::max_concurrency(); }
 
 }  // namespace
+
+std::shared_ptr<const TrainingPlan> plan_training(const Dataset& dataset, const RunConfig& config,
+                                                  RunBudget budget, DType real) {
+  check_trainable(dataset, config);
+  budget.plan.workers = workers();
+  return std::make_shared<const TrainingPlan>(config, facts_of(dataset), counts_of(dataset), real,
+                                              budget);
+}
 
 Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
                  const TrainerOptions& options)
     : backend_(backend),
       io_(io),
-      dataset_(check_trainable(dataset, config)),
+      dataset_(dataset),
       config_(config),
-      options_(with_workers(options)),
-      inputs_(io, dataset),
+      options_(options),
       plan_(options.plan ? options.plan
-                         : std::make_shared<const TrainingPlan>(config, facts_of(dataset),
-                                                                counts_of(dataset), options.real,
-                                                                options_.budget)),
+                         : plan_training(dataset, config, options.budget, options.real)),
+      inputs_(io, dataset),
       parameters_(backend, options.real, plan_->training().model().parameters) {
-  OOC_CHECK(plan_->workers() == options_.budget.plan.workers);
+  OOC_CHECK(plan_->workers() == workers());
   OOC_CHECK(plan_->training().real() == options_.real);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
   if (config.model.class_weights == ClassWeights::kBalanced) {
@@ -77,9 +79,7 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
   state_.parameters = parameters_.capture();
 }
 
-ExecutorOptions Trainer::executor_options() const {
-  return {options_.scratch, options_.budget.plan.workers};
-}
+ExecutorOptions Trainer::executor_options() const { return {options_.scratch, plan_->workers()}; }
 
 bool Trainer::prepare(const std::atomic<bool>* stop) {
   if (run_) return true;
@@ -140,7 +140,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   }
   record.counters += run_->take_counters();
   record.compute_busy = record.counters.compute_seconds /
-                        (seconds_since(begin) * static_cast<double>(options_.budget.plan.workers));
+                        (seconds_since(begin) * static_cast<double>(plan_->workers()));
   record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
   if (record.scores) keep_if_best(record);

@@ -17,6 +17,14 @@
 
 namespace ooc {
 
+// The plan of a training; nothing is allocated or read for it but what checks of labels and splits
+// read. `budget`: its workers are those of the thread arena that calls. DataError where the dataset
+// has no features, labels or splits, or an empty train split. UsageError where options don't fit it
+// or each other. BudgetError where it doesn't fit the budget. Interrupted while it plans, once the
+// stop in budget.plan is set.
+std::shared_ptr<const TrainingPlan> plan_training(const Dataset& dataset, const RunConfig& config,
+                                                  RunBudget budget, DType real = DType::kF32);
+
 // A line of metrics.jsonl, and what its passes did.
 struct EpochRecord {
   std::int64_t epoch = 0;        // from 1
@@ -40,23 +48,21 @@ struct TrainerOptions {
   RunBudget budget = {};      // its workers are those of the thread arena that calls
   std::string scratch = ".";  // directory for what doesn't fit memory
   DType real = DType::kF32;
-  // Of a trainer of the same dataset, options and configuration, but for the seed: not made again.
+  // plan_training() of the same dataset, budget and configuration, but for the seed. Null: the
+  // trainer makes it.
   std::shared_ptr<const TrainingPlan> plan = {};
 };
 
 // One thread drives it. The dataset, the backend and the BlockIo outlive it.
 class Trainer {
  public:
-  // DataError where the dataset has no features, labels or splits, or an empty train split.
-  // UsageError where options don't fit it or each other. BudgetError where it doesn't fit the
-  // budget. Interrupted while it plans, once the stop in options.budget.plan is set.
+  // Throws as plan_training().
   Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
           const TrainerOptions& options = {});
 
   DType real() const { return options_.real; }
   const RunConfig& config() const { return config_; }
   const TrainingPlan& plan() const { return *plan_; }
-  std::shared_ptr<const TrainingPlan> shared_plan() const { return plan_; }
 
   // Takes memory and space in the scratch directory and computes what is needed once a run.
   // run_epoch() does it where nobody did. False: stopped. IoError where there is no room.
@@ -92,8 +98,8 @@ class Trainer {
   const Dataset& dataset_;
   RunConfig config_;
   TrainerOptions options_;
-  GraphInputs inputs_;
   std::shared_ptr<const TrainingPlan> plan_;
+  GraphInputs inputs_;
   ParameterStore parameters_;
   TrainingState state_;
   // Of the step after state_, if that was run already: its gradients are there, and parameters_

@@ -177,15 +177,15 @@ TEST_CASE("trainer: losses are bit-equal for any number of threads and any group
   }
 }
 
-TEST_CASE("trainer: a plan that another trainer made is taken as it is") {
+TEST_CASE("trainer: a plan that was made before is taken as it is") {
   test::TinyTraining training(graph_of());
   TrainerOptions options;
-  options.plan = training.start(small_config()).shared_plan();
+  options.plan = plan_training(training.dataset(), small_config(), {});
   RunConfig config = small_config();
   config.seed = 7;
   const Curve own = curve_of(training.start(config));
   Trainer& planned = training.start(config, options);
-  CHECK(planned.shared_plan() == options.plan);
+  CHECK(&planned.plan() == options.plan.get());
   CHECK(curve_of(planned).losses == own.losses);
 }
 
