@@ -43,9 +43,10 @@ void print_plan(const TrainingPlan& plan, bool json) {
 }
 
 // What the run may take, and what the machine does in a second where its files lie.
-RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& directory) {
+RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& directory,
+                     const std::string& rates) {
   RunBudget budget = measured_budget(io, config.devices, config.host_memory, config.device_memory,
-                                     config.scratch.empty() ? directory : config.scratch);
+                                     config.scratch.empty() ? directory : config.scratch, rates);
   budget.plan.stop = &cli::stop_flag();
   return budget;
 }
@@ -80,9 +81,9 @@ class ScratchDirectory {
 
 // What a program of this kind has once.
 struct Machine {
-  Machine(const RunConfig& config, const std::string& directory)
+  Machine(const RunConfig& config, const std::string& directory, const std::string& rates)
       : io(open_io(config.io)),
-        budget(budget_for(*io, config, directory)),
+        budget(budget_for(*io, config, directory, rates)),
         backend(make_backend(config.devices, budget)) {}
 
   std::unique_ptr<BlockIo> io;
@@ -175,7 +176,7 @@ void start(const cli::Command& command, TrainOptions& options) {
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   set_task(config, options, default_task(dataset.manifest()));
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
-  Machine machine(config, options.run_dir);
+  Machine machine(config, options.run_dir, options.rates);
   const TrainerOptions trainer = planned(options, machine, config, dataset);
   if (options.plan) return;
   RunDirectory run =
@@ -193,9 +194,9 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
   const AbsentGraph graph = absent_graph(options.graph);
   set_task(config, options, graph.task);
   const std::unique_ptr<BlockIo> io = make_block_io();
-  print_plan(
-      TrainingPlan(config, graph.facts, graph.counts, DType::kF32, budget_for(*io, config, ".")),
-      options.json);
+  print_plan(TrainingPlan(config, graph.facts, graph.counts, DType::kF32,
+                          budget_for(*io, config, ".", options.rates)),
+             options.json);
 }
 
 // A run can be made longer, not shorter than it is.
@@ -212,7 +213,7 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = Dataset::open(posix_file_system(), config.dataset, config.verify);
-  Machine machine(config, run.path());
+  Machine machine(config, run.path(), options.rates);
   const TrainerOptions trainer = planned(options, machine, config, dataset);
   if (options.plan) return;
   const RunLock lock(posix_file_system(), run.path());

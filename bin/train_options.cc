@@ -135,6 +135,9 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"
                "features=N,classes=N; also train=N, block-rows=N, edge-types=N, edge-features=N, "
                "edge-weights=1, symmetric=1, multi-label=1. K, M and G are powers of 1000");
+  command.path("--rates", options.rates, "FILE",
+               "Plan by what FILE says that the machine does in a second, as kept in ~/.cache/ooc; "
+               "measured if absent");
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace a run directory that exists");
 }

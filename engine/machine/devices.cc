@@ -48,11 +48,16 @@ RunBudget budget_of(const std::string& devices, const std::string& host_memory,
 }
 
 RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
-                          const std::string& device_memory, const std::string& scratch) {
+                          const std::string& device_memory, const std::string& scratch,
+                          const std::string& rates_file) {
   constexpr std::int64_t kMeasuring = 512 << 20;
   FileSystem& files = posix_file_system();
   RunBudget budget = budget_of(devices, host_memory, device_memory);
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  if (!rates_file.empty()) {
+    budget.plan.rates = read_rates(files, rates_file);
+    return budget;
+  }
   const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - budget.resident_bytes, 0);
   const RateOptions rates{existing(files, scratch), budget.plan.workers,
                           std::min(kMeasuring, left / 2)};

@@ -21,9 +21,11 @@ bool is_device(const std::string& devices);
 RunBudget budget_of(const std::string& devices, const std::string& host_memory,
                     const std::string& device_memory);
 // The same for as many workers as the thread arena that calls has, with what the machine does in a
-// second (engine/machine/machine_rates.h) where `scratch` lies, or will: a directory.
+// second (engine/machine/machine_rates.h) where `scratch` lies, or will: a directory; or what
+// `rates_file` says, where there is one.
 RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
-                          const std::string& device_memory, const std::string& scratch);
+                          const std::string& device_memory, const std::string& scratch,
+                          const std::string& rates_file = "");
 // Warns in the log where the kernels of products are below what the processor can do, or others
 // than the user asked for.
 void warn_of_kernels(const BlasCore& core);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,21 +57,14 @@ std::string cache_path(const BlockIo& io, const RateOptions& options, const std:
                    fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
 }
 
-bool read_rates(FileSystem& files, const std::string& path, MachineRates& rates) {
+// Nothing where there are none, or none that can be read.
+std::optional<MachineRates> kept_rates(FileSystem& files, const std::string& path) {
+  if (!files.exists(path)) return std::nullopt;
   try {
-    if (!files.exists(path)) return false;
-    const std::vector<std::byte> bytes = read_file(files, path);
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    const Json json = Json::parse(text, text + bytes.size());
-    for (const Rate& rate : kRates) {
-      double& value = rates.*rate.member;
-      value = json.at(rate.name).get<double>();
-      if (!std::isfinite(value) || value <= 0) return false;
-    }
-    return true;
-  } catch (const std::exception& error) {
-    spdlog::debug("{}: {}", path, error.what());
-    return false;
+    return read_rates(files, path);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+    return std::nullopt;
   }
 }
 
@@ -120,11 +114,38 @@ std::string processor_name() {
 MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
                            const std::string& cache) {
   const std::string path = cache.empty() ? "" : cache_path(io, options, cache);
-  MachineRates rates;
-  if (!cache.empty() && read_rates(files, path, rates)) return rates;
+  if (!cache.empty()) {
+    if (const std::optional<MachineRates> kept = kept_rates(files, path)) return *kept;
+  }
   RateProbes probes(io, options);
-  rates = measure(probes, options);
+  const MachineRates rates = measure(probes, options);
   if (!cache.empty() && probes.has_storage()) write_rates(files, cache, path, rates);
+  return rates;
+}
+
+MachineRates read_rates(FileSystem& files, const std::string& path) {
+  const std::vector<std::byte> bytes = read_file(files, path);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  const Json json = Json::parse(text, text + bytes.size(), nullptr, false);
+  if (!json.is_object()) {
+    throw DataError("not a file of rates", path, "give JSON, as kept in ~/.cache/ooc");
+  }
+  MachineRates rates;
+  for (const Rate& rate : kRates) {
+    const auto found = json.find(rate.name);
+    const double value = found != json.end() && found->is_number() ? found->get<double>() : 0;
+    if (!std::isfinite(value) || value <= 0) {
+      throw DataError(fmt::format("{} is no positive number", rate.name), path,
+                      "give what the machine does of it in a second");
+    }
+    rates.*rate.member = value;
+  }
+  for (const auto& [name, value] : json.items()) {
+    const auto known = [&name](const Rate& rate) { return name == rate.name; };
+    if (std::none_of(std::begin(kRates), std::end(kRates), known)) {
+      throw DataError(fmt::format("no rate is called {}", name), path, "leave it out");
+    }
+  }
   return rates;
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sched/plan/plan.h"
+#include "sched/plan/options.h"
 #include "storage/io/block_file.h"
 #include "storage/io/file.h"
 
@@ -30,6 +30,10 @@ struct RateOptions {
 // own, and nothing is kept. IoError where it cannot be written or read.
 MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
                            const std::string& cache);
+
+// Rates that were kept, as machine_rates() keeps them: JSON, all rates in bytes, elements or
+// multiply-adds a second. DataError where one is missing, not positive or unknown.
+MachineRates read_rates(FileSystem& files, const std::string& path);
 
 // $XDG_CACHE_HOME/ooc, or ~/.cache/ooc; empty where neither variable is set.
 std::string rates_cache();
