@@ -1,14 +1,13 @@
 // The link between the host's memory and a device's: copies that say when they are done.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
 
 #include "kernels/device/backend.h"
+#include "storage/base/closing_queue.h"
 #include "storage/io/block_file.h"
 
 namespace ooc {
@@ -36,10 +35,8 @@ class Link {
   void serve();
 
   Backend& backend_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Copy> copies_;  // issued, not known to be done
-  bool stopping_ = false;
+  std::mutex issuing_;
+  ClosingQueue<Copy> copies_;  // issued, not known to be done
   std::thread thread_;
 };
 

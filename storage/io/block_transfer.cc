@@ -67,38 +67,30 @@ TransferThreads::~TransferThreads() {
   {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [this] { return pending_ == 0; });
-    stopping_ = true;
   }
-  for (Queue& queue : queues_) queue.changed.notify_all();
+  for (ClosingQueue<BlockRequest>& queue : queues_) queue.close();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void TransferThreads::push(BlockRequest request) {
-  Queue& queue = queues_[request.kind == BlockRequest::Kind::kRead ? 0 : 1];
   {
     const std::lock_guard lock(mutex_);
-    queue.requests.push_back(std::move(request));
     ++pending_;
   }
-  queue.changed.notify_one();
+  queues_[request.kind == BlockRequest::Kind::kRead ? 0 : 1].push(std::move(request));
 }
 
-void TransferThreads::serve(Queue& queue) {
+void TransferThreads::serve(ClosingQueue<BlockRequest>& queue) {
   reduce_wakeup_latency();
-  std::unique_lock lock(mutex_);
-  while (true) {
-    queue.changed.wait(lock, [&] { return stopping_ || !queue.requests.empty(); });
-    if (queue.requests.empty()) return;
+  while (std::optional<BlockRequest> request = queue.pop()) {
     {
-      BlockRequest request = std::move(queue.requests.front());
-      queue.requests.pop_front();
-      lock.unlock();
-      BlockTransfer transfer(std::move(request), largest_call_);
+      BlockTransfer transfer(std::move(*request), largest_call_);
+      request.reset();
       while (!transfer.advance(call_(transfer))) {
       }
       transfer.complete();
     }  // what the completion holds is gone before the request counts as done
-    lock.lock();
+    const std::lock_guard lock(mutex_);
     if (--pending_ == 0) idle_.notify_all();
   }
 }

@@ -8,13 +8,13 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "storage/base/closing_queue.h"
 #include "storage/io/block_file.h"
 
 namespace ooc {
@@ -61,20 +61,14 @@ class TransferThreads {
   void push(BlockRequest request);
 
  private:
-  struct Queue {
-    std::deque<BlockRequest> requests;
-    std::condition_variable changed;
-  };
-
-  void serve(Queue& queue);
+  void serve(ClosingQueue<BlockRequest>& queue);
 
   std::size_t largest_call_;
   Call call_;
   std::mutex mutex_;
-  std::array<Queue, 2> queues_;  // by kind
   std::condition_variable idle_;
   std::size_t pending_ = 0;
-  bool stopping_ = false;
+  std::array<ClosingQueue<BlockRequest>, 2> queues_;  // by kind
   std::vector<std::thread> threads_;
 };
 

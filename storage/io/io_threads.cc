@@ -21,37 +21,19 @@ IoThreads::IoThreads(std::size_t count) {
 }
 
 IoThreads::~IoThreads() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
+  tasks_.close();
   for (std::thread& thread : threads_) thread.join();
 }
 
 std::future<void> IoThreads::submit(std::function<void()> task) {
   std::packaged_task<void()> packaged(std::move(task));
   std::future<void> done = packaged.get_future();
-  {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(packaged));
-  }
-  changed_.notify_one();
+  tasks_.push(std::move(packaged));
   return done;
 }
 
 void IoThreads::work() {
-  for (;;) {
-    std::packaged_task<void()> task;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ended_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
-    task();
-  }
+  while (auto task = tasks_.pop()) (*task)();
 }
 
 }  // namespace ooc

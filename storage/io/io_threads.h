@@ -1,14 +1,13 @@
 // A few threads that do nothing but wait for files, so that those which compute never do.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "storage/base/closing_queue.h"
 
 namespace ooc {
 
@@ -28,10 +27,7 @@ class IoThreads {
  private:
   void work();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::packaged_task<void()>> tasks_;
-  bool ended_ = false;
+  ClosingQueue<std::packaged_task<void()>> tasks_;
   std::vector<std::thread> threads_;
 };
 
