@@ -1,6 +1,7 @@
 #include "engine/rewrite/rewrites.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -105,20 +106,14 @@ Rewritten move_operators(const TensorGraph& graph) {
 
 Rewritten merge_common(const TensorGraph& graph) {
   using Key = std::tuple<std::string, std::vector<TensorId>, Direction, bool,
-                         std::tuple<double, double, std::uint32_t, bool>,
-                         std::tuple<double, std::int64_t, std::int64_t, std::int64_t>>;
+                         decltype(Attributes{}.fields())>;
   GraphRebuilder rebuilder(graph);
   std::map<Key, const Operation*> made;
   for (const Operation& operation : graph.operations()) {
     std::vector<TensorId> inputs;
     for (const TensorId input : operation.inputs) inputs.push_back(rebuilder.at(input));
-    const Attributes& a = operation.attributes;
-    const Key key{operation.def->name,
-                  std::move(inputs),
-                  operation.direction,
-                  operation.loops,
-                  {a.value, a.count, a.key, a.transpose},
-                  {a.shift, a.heads, a.begin, a.cols}};
+    const Key key{operation.def->name, std::move(inputs), operation.direction, operation.loops,
+                  operation.attributes.fields()};
     const auto [found, first] = made.emplace(key, &operation);
     if (first) {
       rebuilder.copy(operation);
@@ -166,9 +161,9 @@ class Structure {
     for (const Operation& operation : graph.operations()) {
       std::string text = fmt::format("{} {} {}", operation.def->name,
                                      static_cast<int>(operation.direction), operation.loops);
-      const Attributes& a = operation.attributes;
-      text += fmt::format(" {} {} {} {} {} {} {}", a.value, a.count, a.transpose, a.shift, a.heads,
-                          a.begin, a.cols);
+      Attributes attributes = operation.attributes;
+      attributes.key = 0;  // no constant depends on it, and it counts operators
+      text += fmt::format(" {}", fmt::join(attributes.fields(), " "));
       for (const TensorId input : operation.inputs) text += fmt::format(" {}", (*this)[input]);
       hashes_[static_cast<std::size_t>(operation.output)] = std::hash<std::string>{}(text);
       for (std::size_t i = 0; i < operation.states.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <tuple>
 
 #include "kernels/spec/matrix_view.h"
 
@@ -22,6 +23,10 @@ struct Attributes {
   std::int64_t cols = 0;   // columns of an output that the operands don't tell
 
   bool operator==(const Attributes&) const = default;
+  // All of them, to compare and to print.
+  auto fields() const {
+    return std::make_tuple(value, count, key, transpose, shift, heads, begin, cols);
+  }
 };
 
 // What changes from one run of a program to the next.

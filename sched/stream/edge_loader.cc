@@ -14,7 +14,7 @@ alignas(kIoAlignment) std::byte empty_residency[kIoAlignment];
 
 EdgeStore::EdgeStore(std::unique_ptr<EdgeSource> source)
     : source_(std::move(source)),
-      states_(static_cast<std::size_t>(file().layout().chunk_count()), State::kAbsent) {}
+      states_(static_cast<std::size_t>(file().layout().chunk_count()), Presence::kAbsent) {}
 
 bool EdgeStore::is_mapped() const {
   for (std::int64_t chunk = 0; chunk < file().layout().chunk_count(); ++chunk) {
@@ -24,8 +24,8 @@ bool EdgeStore::is_mapped() const {
 }
 
 void EdgeStore::reset() {
-  for (State& state : states_) {
-    if (state == State::kComing) state = State::kAbsent;
+  for (Presence& state : states_) {
+    if (state == Presence::kComing) state = Presence::kAbsent;
   }
 }
 
@@ -58,8 +58,8 @@ void EdgeLoader::load(std::int64_t item, std::byte* data, ComingItem& coming) {
   std::byte* const place = mapped != nullptr ? mapped : data;
   const auto decode = [this, item, place] { EdgeLoader::decode(item, place); };
   if (store_.place(index) != nullptr) {
-    if (store_.state(index) == EdgeStore::State::kThere) return coming.verify_and_decode(decode);
-    store_.set(index, EdgeStore::State::kComing);
+    if (store_.state(index) == Presence::kThere) return coming.verify_and_decode(decode);
+    store_.set(index, Presence::kComing);
   }
   // Mapped chunks are within the plan's memory as others are: their slot holds nothing.
   if (mapped != nullptr) drop_pages({data, io_aligned(static_cast<std::uint64_t>(bytes))});
@@ -77,12 +77,12 @@ void EdgeLoader::decode(std::int64_t item, const std::byte* data) {
 
 void EdgeLoader::arrived(std::int64_t item) {
   const std::int64_t index = chunk(item);
-  if (store_.place(index) != nullptr) store_.set(index, EdgeStore::State::kThere);
+  if (store_.place(index) != nullptr) store_.set(index, Presence::kThere);
 }
 
 bool EdgeLoader::must_wait(std::int64_t item) const {
   const std::int64_t index = chunk(item);
-  return store_.place(index) != nullptr && store_.state(index) == EdgeStore::State::kComing;
+  return store_.place(index) != nullptr && store_.state(index) == Presence::kComing;
 }
 
 void EdgeLoader::released(std::int64_t item) {

@@ -10,6 +10,7 @@
 #include "sched/plan/plan.h"
 #include "sched/stream/item_stream.h"
 #include "sched/tiers/edge_source.h"
+#include "sched/tiers/residency.h"
 
 namespace ooc {
 
@@ -32,9 +33,8 @@ class EdgeStore {
     return chunk < static_cast<std::int64_t>(places_.size()) ? places_[index(chunk)] : nullptr;
   }
   // Of a chunk that is kept.
-  enum class State : std::uint8_t { kAbsent, kComing, kThere };
-  State state(std::int64_t chunk) const { return states_[index(chunk)]; }
-  void set(std::int64_t chunk, State state) { states_[index(chunk)] = state; }
+  Presence state(std::int64_t chunk) const { return states_[index(chunk)]; }
+  void set(std::int64_t chunk, Presence state) { states_[index(chunk)] = state; }
   // After an epoch that was given up.
   void reset();
 
@@ -43,7 +43,7 @@ class EdgeStore {
 
   std::unique_ptr<EdgeSource> source_;
   std::vector<std::byte*> places_;
-  std::vector<State> states_;
+  std::vector<Presence> states_;
 };
 
 struct EdgeItem {

@@ -92,7 +92,7 @@ bool RowsLoader::must_wait(std::int64_t index) const {
   bool wait = false;
   for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
     const bool here =
-        range >= 0 && access_.residency->state(range, io_chunk, slice) != Residency::State::kAbsent;
+        range >= 0 && access_.residency->state(range, io_chunk, slice) != Presence::kAbsent;
     if (here) return;
     wait |= access_.leaving->has({access_.index, io_chunk, slice});
     wait |= placed && access_.leaving->lie_in(place.io_chunk(*access_.tensor, io_chunk, slice));
@@ -107,8 +107,8 @@ void RowsLoader::load(std::int64_t index, std::byte* data, ComingItem& coming) {
   const RowsPlace place = rows(index, data), in_arena = arena_rows(item, data);
   for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
     if (range >= 0) {
-      if (access_.residency->state(range, io_chunk, slice) != Residency::State::kAbsent) return;
-      access_.residency->set(range, io_chunk, slice, Residency::State::kComing);
+      if (access_.residency->state(range, io_chunk, slice) != Presence::kAbsent) return;
+      access_.residency->set(range, io_chunk, slice, Presence::kComing);
       coming_[index].emplace_back(io_chunk, slice);
     }
     OOC_CHECK(access_.store != nullptr);
@@ -131,7 +131,7 @@ void RowsLoader::arrived(std::int64_t index) {
   if (coming == coming_.end()) return;
   const int range = access_.range(items_.at(index).first_block);
   for (const auto& [io_chunk, slice] : coming->second) {
-    access_.residency->set(range, io_chunk, slice, Residency::State::kThere);
+    access_.residency->set(range, io_chunk, slice, Presence::kThere);
   }
   coming_.erase(coming);
 }
@@ -142,7 +142,7 @@ bool RowsLoader::complete(std::int64_t index) const {
   if (range < 0) return true;
   bool complete = true;
   for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
-    complete &= access_.residency->state(range, io_chunk, slice) == Residency::State::kThere;
+    complete &= access_.residency->state(range, io_chunk, slice) == Presence::kThere;
   });
   return complete;
 }

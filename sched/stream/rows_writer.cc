@@ -105,7 +105,7 @@ void RowsWriter::finish_io_chunk(std::int64_t index) {
   const int range = access_.range(first);
   if (range >= 0) {
     for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-      access_.residency->set(range, index, slice, Residency::State::kThere);
+      access_.residency->set(range, index, slice, Presence::kThere);
     }
   }
   const bool stored = access_.index >= 0 && first >= access_.tensor->stored_from_block;

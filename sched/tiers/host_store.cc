@@ -79,7 +79,7 @@ class HostStore::Edges final : public EdgeSource {
       OOC_CHECK(states_.empty() && range.first_chunk <= range.end_chunk);
       first_chunk_ = range.first_chunk;
       states_.resize(static_cast<std::size_t>(range.end_chunk - range.first_chunk),
-                     Residency::State::kAbsent);
+                     Presence::kAbsent);
       std::byte* data = cache.arena_->data() + range.memory.offset;
       for (std::int64_t chunk = range.first_chunk; chunk < range.end_chunk; ++chunk) {
         places_.push_back(data);
@@ -121,7 +121,7 @@ class HostStore::Edges final : public EdgeSource {
   FileEdges stored_;
   std::int64_t first_chunk_ = 0;
   std::vector<std::byte*> places_;  // from first_chunk_ on, as the states
-  std::vector<Residency::State> states_;
+  std::vector<Presence> states_;
 };
 
 namespace {
@@ -178,7 +178,7 @@ RowsPlace HostStore::find(int tensor, std::int64_t io_chunk, int pass) {
   const int range = residency_.find(tensor, io_chunk * planned.io_chunk_blocks, pass);
   if (range < 0) return {};
   for (std::int64_t slice = 0; slice < planned.layout.slice_count(); ++slice) {
-    if (residency_.state(range, io_chunk, slice) != Residency::State::kThere) return {};
+    if (residency_.state(range, io_chunk, slice) != Presence::kThere) return {};
   }
   return residency_.place(range);
 }

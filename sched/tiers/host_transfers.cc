@@ -23,18 +23,18 @@ void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* 
     });
     return;
   }
-  Residency::State found;
+  Presence found;
   {
     const std::lock_guard lock(mutex_);
     found = *place.state;
-    if (found != Residency::State::kThere) {
-      *place.state = Residency::State::kComing;
+    if (found != Presence::kThere) {
+      *place.state = Presence::kComing;
       waiting_[place.data].push_back({device, item.bytes, std::move(done)});
     }
   }
-  if (found == Residency::State::kThere) {
+  if (found == Presence::kThere) {
     link_.copy(device, place.data, item.bytes, CopyKind::kHostToDevice, std::move(done));
-  } else if (found == Residency::State::kAbsent) {
+  } else if (found == Presence::kAbsent) {
     load(item, place.data,
          [this, place](std::exception_ptr error) { verify_and_decode(place, std::move(error)); });
   }
@@ -62,7 +62,7 @@ void HostTransfers::from_device(HostItem item, const HostPlace& place, const std
   }
   {
     const std::lock_guard lock(mutex_);
-    *place.state = Residency::State::kComing;
+    *place.state = Presence::kComing;
   }
   link_.copy(place.data, device, bytes, CopyKind::kDeviceToHost,
              [this, item = std::move(item), place, done](std::exception_ptr error) {
@@ -103,7 +103,7 @@ void HostTransfers::verify_and_decode(const HostPlace& place, std::exception_ptr
   std::vector<Waiting> waiting;
   {
     const std::lock_guard lock(mutex_);
-    *place.state = error ? Residency::State::kAbsent : Residency::State::kThere;
+    *place.state = error ? Presence::kAbsent : Presence::kThere;
     if (auto found = waiting_.extract(place.data)) waiting = std::move(found.mapped());
   }
   for (Waiting& one : waiting) {

@@ -31,7 +31,7 @@ struct HostItem {
 // Where an item stays in the host's memory, and whether it is there; without data: nowhere.
 struct HostPlace {
   std::byte* data = nullptr;
-  Residency::State* state = nullptr;
+  Presence* state = nullptr;
 };
 
 // Many threads; with or without the driver's lock. Its own lock is taken under the driver's, and

@@ -31,6 +31,8 @@ void Link::copy(void* to, const void* from, std::size_t bytes, CopyKind kind,
 void Link::serve() {
   reduce_wakeup_latency();
   while (std::optional<Copy> copy = copies_.pop()) {
+    // Whoever issued it has left copy(): with the last completion the link may go.
+    { const std::lock_guard issued(issuing_); }
     if (!copy->error) {
       try {
         backend_.wait(copy->event);

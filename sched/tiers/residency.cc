@@ -18,7 +18,7 @@ Residency::Residency(const Plan& plan, const std::vector<ResidentRange>& ranges,
     const std::int64_t io_chunks =
         ceil_div(range.end_block - range.first_block, tensor.io_chunk_blocks);
     states_[i].resize(static_cast<std::size_t>(io_chunks * tensor.layout.slice_count()),
-                      State::kAbsent);
+                      Presence::kAbsent);
   }
 }
 
@@ -34,16 +34,16 @@ bool Residency::is_permanent(const ResidentRange& range) const {
 }
 
 void Residency::clear(int range) {
-  std::vector<State>& states = states_[index(range)];
+  std::vector<Presence>& states = states_[index(range)];
   const ResidentRange& place = all_[index(range)];
   const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(place.tensor)];
   const std::int64_t slices = tensor.layout.slice_count();
   const std::int64_t first_io_chunk = place.first_block / tensor.io_chunk_blocks;
   for (std::size_t i = 0; cleared_ && i < states.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    if (states[i] == State::kThere) cleared_(place, first_io_chunk + at / slices, at % slices);
+    if (states[i] == Presence::kThere) cleared_(place, first_io_chunk + at / slices, at % slices);
   }
-  std::fill(states.begin(), states.end(), State::kAbsent);
+  std::fill(states.begin(), states.end(), Presence::kAbsent);
 }
 
 void Residency::clear_all() {
@@ -62,8 +62,8 @@ void Residency::reset() {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const bool input = plan_.tensors[static_cast<std::size_t>(all_[i].tensor)].input;
     if (!input) clear(static_cast<int>(i));
-    for (State& state : states_[i]) {
-      if (state == State::kComing) state = State::kAbsent;
+    for (Presence& state : states_[i]) {
+      if (state == Presence::kComing) state = Presence::kAbsent;
     }
   }
 }

@@ -31,11 +31,12 @@ struct RowsPlace {
   }
 };
 
+// Of rows or an edge chunk that stay in memory.
+enum class Presence : std::uint8_t { kAbsent, kComing, kThere };
+
 // Used by the driving thread and, for state() and set(), under its owner's lock.
 class Residency {
  public:
-  enum class State : std::uint8_t { kAbsent, kComing, kThere };
-
   // `ranges`: the plan's, or those of its HostTier. All of it outlives this.
   Residency(const Plan& plan, const std::vector<ResidentRange>& ranges, std::byte* arena);
   // Whether nobody else ever has its memory.
@@ -57,14 +58,14 @@ class Residency {
   // The range that holds a block in a pass; -1: none does.
   int find(int tensor, std::int64_t block, int pass) const;
   RowsPlace place(int range) const;
-  State state(int range, std::int64_t io_chunk, std::int64_t slice) const {
+  Presence state(int range, std::int64_t io_chunk, std::int64_t slice) const {
     return states_[index(range)][state_index(range, io_chunk, slice)];
   }
-  void set(int range, std::int64_t io_chunk, std::int64_t slice, State state) {
+  void set(int range, std::int64_t io_chunk, std::int64_t slice, Presence state) {
     states_[index(range)][state_index(range, io_chunk, slice)] = state;
   }
   // Where the state is kept.
-  State& state_at(int range, std::int64_t io_chunk, std::int64_t slice) {
+  Presence& state_at(int range, std::int64_t io_chunk, std::int64_t slice) {
     return states_[index(range)][state_index(range, io_chunk, slice)];
   }
 
@@ -77,8 +78,8 @@ class Residency {
   const std::vector<ResidentRange>& all_;
   std::byte* arena_;
   int pass_count_;
-  std::vector<std::vector<int>> ranges_;    // by tensor
-  std::vector<std::vector<State>> states_;  // by range
+  std::vector<std::vector<int>> ranges_;       // by tensor
+  std::vector<std::vector<Presence>> states_;  // by range
   Cleared cleared_;
 };
 
