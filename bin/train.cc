@@ -9,7 +9,7 @@
 
 #include "bin/cli/progress.h"
 #include "bin/cli/threads.h"
-#include "bin/train_graph.h"
+#include "engine/train/absent_graph.h"
 #include "bin/train_options.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"

@@ -11,7 +11,7 @@ namespace ooc {
 
 nlohmann::ordered_json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan);
 // Whether its sections run epoch after epoch, or once before them.
-enum class PlanRuns { kEpochs, kOnce };
+enum class PlanRuns { kEpochs, kPrecompute };
 // A table for people.
 std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan,
                          PlanRuns runs = PlanRuns::kEpochs);

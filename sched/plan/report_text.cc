@@ -141,7 +141,7 @@ std::string passes_text(const std::vector<const Program*>& programs, const Plan&
   int index = 0;
   for (std::size_t s = 0; s < plan.sections.size(); ++s) {
     text += fmt::format("{}{}, strategy {}\n", programs[s]->name,
-                        runs == PlanRuns::kOnce ? "" : ": what an epoch after the first does",
+                        runs == PlanRuns::kPrecompute ? "" : ": what an epoch after the first does",
                         strategy_name(plan.strategy));
     text += row("", "pass", "split", plan.host ? "on device" : "memory",
                 {"to device", "from device", "in host"}, "reads", "writes", "time");
@@ -216,7 +216,7 @@ std::string memory_text(const Plan& plan, const Subject& subject) {
 std::string plan_to_text(const std::vector<const Program*>& programs, const Plan& plan,
                          PlanRuns runs) {
   const Subject subject =
-      runs == PlanRuns::kOnce ? Subject{"all of it", "no plan"} : Subject{"an epoch", "none"};
+      runs == PlanRuns::kPrecompute ? Subject{"all of it", "no plan"} : Subject{"an epoch", "none"};
   std::string text = passes_text(programs, plan, runs);
   text += plan.host ? tiers_text(plan, subject) : memory_text(plan, subject);
   if (!plan.remark.empty()) text += plan.remark + "\n";

@@ -15,7 +15,7 @@
 namespace ooc::test {
 namespace {
 
-using State = Residency::State;
+using State = Presence;
 
 constexpr std::size_t kBytes = 8000;
 

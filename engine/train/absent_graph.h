@@ -5,7 +5,7 @@
 
 #include "engine/model/parts/model.h"
 #include "engine/model/parts/task.h"
-#include "sched/plan/plan.h"
+#include "sched/plan/options.h"
 
 namespace ooc {
 

@@ -1,4 +1,4 @@
-#include "bin/train_graph.h"
+#include "engine/train/absent_graph.h"
 
 #include <fmt/format.h>
 
