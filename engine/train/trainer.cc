@@ -82,15 +82,16 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
 ExecutorOptions Trainer::executor_options() const { return {options_.scratch, plan_->workers()}; }
 
 bool Trainer::prepare(const std::atomic<bool>* stop) {
+  stop_ = stop;
   if (run_) return true;
-  if (!compute_once(stop)) return false;
+  if (!compute_once()) return false;
   run_ =
       std::make_unique<ProgramRun>(backend_, io_, dataset_, plan_->programs(), plan_->epoch_plan(),
                                    inputs_, parameters_, executor_options());
   return true;
 }
 
-bool Trainer::compute_once(const std::atomic<bool>* stop) {
+bool Trainer::compute_once() {
   const Precompute& precompute = plan_->precompute();
   if (precompute.empty()) return true;
   // What the epochs will store has to find room before anything is computed.
@@ -102,7 +103,7 @@ bool Trainer::compute_once(const std::atomic<bool>* stop) {
   Executor executor(backend_, io_, dataset_, precompute.programs(), plan_->precompute_plan(),
                     inputs_.stores(), executor_options());
   for (int section = 0; section < static_cast<int>(precompute.programs().size()); ++section) {
-    if (!executor.run(section, {}, stop)) return false;
+    if (!executor.run(section, {}, stop_)) return false;
   }
   for (auto& [name, store] : precompute.release(executor)) inputs_.add(name, std::move(store));
   return true;
@@ -132,8 +133,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   record.lr = learning_rate(config_, record.epoch);
   const auto begin = std::chrono::steady_clock::now();
   run_->take_counters();
-  if (!(plan_->evaluates_in_step() ? evaluate_in_next_step(record, stop)
-                                   : train_and_evaluate(record, stop))) {
+  if (!(plan_->evaluates_in_step() ? evaluate_in_next_step(record) : train_and_evaluate(record))) {
     parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
     next_loss_.reset();
     return std::nullopt;
@@ -147,9 +147,9 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   return record;
 }
 
-bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop) {
+bool Trainer::train_and_evaluate(EpochRecord& record) {
   const auto begin = std::chrono::steady_clock::now();
-  const std::optional<double> loss = run_step(record.epoch, stop);
+  const std::optional<double> loss = run_step(record.epoch);
   if (!loss) return false;
   record.loss = *loss;
   check_finite(record.loss, "loss", record.epoch);
@@ -160,7 +160,7 @@ bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* s
   if (record.epoch % config_.eval_every == 0 || last) {
     const auto trained_at = std::chrono::steady_clock::now();
     const int section = plan_->evaluation_section();
-    if (!run_->run(section, {}, stop) || !read_scores(record, stop)) return false;
+    if (!run_->run(section, {}, stop_) || !read_scores(record)) return false;
     record.sections.push_back({section, run_->reports(section)});
     record.eval_seconds = seconds_since(trained_at);
   }
@@ -169,10 +169,10 @@ bool Trainer::train_and_evaluate(EpochRecord& record, const std::atomic<bool>* s
 }
 
 // The step of the epoch was run by the one before it, unless that was another run's.
-bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop) {
+bool Trainer::evaluate_in_next_step(EpochRecord& record) {
   const auto begin = std::chrono::steady_clock::now();
   const auto step = [&](std::int64_t epoch) {
-    next_loss_ = run_step(epoch, stop);
+    next_loss_ = run_step(epoch);
     if (next_loss_) record.sections.push_back({kTraining, run_->reports(kTraining)});
     return next_loss_.has_value();
   };
@@ -182,15 +182,15 @@ bool Trainer::evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>
   update_parameters(record.epoch);
   if (!step(record.epoch + 1)) return false;
   record.train_seconds = seconds_since(begin);
-  if (!read_scores(record, stop)) return false;
+  if (!read_scores(record)) return false;
   state_.parameters = parameters_.capture();
   record.eval_seconds = seconds_since(begin) - record.train_seconds;
   return true;
 }
 
-std::optional<double> Trainer::run_step(std::int64_t epoch, const std::atomic<bool>* stop) {
+std::optional<double> Trainer::run_step(std::int64_t epoch) {
   const StepSeed run{static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(epoch)};
-  if (!run_->run(kTraining, run, stop)) return std::nullopt;
+  if (!run_->run(kTraining, run, stop_)) return std::nullopt;
   return run_->losses(kTraining, plan_->training().model().loss)[0].loss;
 }
 
@@ -208,7 +208,7 @@ void Trainer::update_parameters(std::int64_t epoch) {
   }
 }
 
-bool Trainer::read_scores(EpochRecord& record, const std::atomic<bool>* stop) {
+bool Trainer::read_scores(EpochRecord& record) {
   const int section = plan_->evaluation_section();
   const Evaluated evaluated = plan_->evaluation().evaluated();
   const std::array<SplitLoss, 3> losses = run_->losses(section, evaluated.loss);
@@ -216,7 +216,7 @@ bool Trainer::read_scores(EpochRecord& record, const std::atomic<bool>* stop) {
   // The step may have been the one that broke the model: it must not become the best one.
   check_finite(losses[0].loss, "loss after the step", record.epoch);
   record.scores = run_scores(*run_, section, evaluated, inputs_, config_.metric, config_.model.task,
-                             record.counters.bytes_read, stop);
+                             record.counters.bytes_read, stop_);
   return record.scores.has_value();
 }
 

@@ -82,13 +82,13 @@ class Trainer {
   void restore(Checkpoint checkpoint, const std::string& where);
 
  private:
-  bool compute_once(const std::atomic<bool>* stop);
+  bool compute_once();
   // They set state_.parameters to those after the epoch's step. False: stopped.
-  bool train_and_evaluate(EpochRecord& record, const std::atomic<bool>* stop);
-  bool evaluate_in_next_step(EpochRecord& record, const std::atomic<bool>* stop);
+  bool train_and_evaluate(EpochRecord& record);
+  bool evaluate_in_next_step(EpochRecord& record);
   // The loss of the epoch's step; its gradients are there. Nothing: stopped.
-  std::optional<double> run_step(std::int64_t epoch, const std::atomic<bool>* stop);
-  bool read_scores(EpochRecord& record, const std::atomic<bool>* stop);
+  std::optional<double> run_step(std::int64_t epoch);
+  bool read_scores(EpochRecord& record);
   void update_parameters(std::int64_t epoch);
   void keep_if_best(const EpochRecord& record);
   ExecutorOptions executor_options() const;
@@ -105,7 +105,8 @@ class Trainer {
   // Of the step after state_, if that was run already: its gradients are there, and parameters_
   // still those of state_.
   std::optional<double> next_loss_;
-  std::unique_ptr<ProgramRun> run_;  // once prepared
+  std::unique_ptr<ProgramRun> run_;          // once prepared
+  const std::atomic<bool>* stop_ = nullptr;  // of the epoch at hand
 };
 
 }  // namespace ooc

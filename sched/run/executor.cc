@@ -207,13 +207,14 @@ void Executor::State::bind_section(const Program& program, const Section& sectio
 
 bool Executor::State::run_passes(int section, const StepSeed& state,
                                  const std::atomic<bool>* stop) {
+  driver.stop_on(stop);
   if (degrees != nullptr && !self_loops.is_read() && !self_loops.read(*degrees, stop)) return false;
   SectionState& bound = *sections[at(section)];
   for (const auto& [id, tree] : bound.reductions) tree->reset();
   reports[at(section)].clear();
   for (std::size_t pass = 0; pass < bound.passes.size(); ++pass) {
     const auto begin = std::chrono::steady_clock::now();
-    const bool done = PassRun(context, bound, pass, state, stop).run();
+    const bool done = PassRun(context, bound, pass, state).run();
     PassReport report = take_report();
     report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -16,14 +16,13 @@ void* SectionState::matrix(ValueId id) const {
 }
 
 PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
-                 const StepSeed& state, const std::atomic<bool>* stop)
+                 const StepSeed& state)
     : context_(context),
       section_(section),
       bound_(section.passes[pass]),
       pass_(*bound_.pass),
       index_(section.section->first_pass + static_cast<int>(pass)),
       state_(state),
-      stop_(stop),
       windows_(context.edges, pass_.group_blocks, pass_.span_group) {
   OOC_CHECK(pass_.dst_ranges_at_once <= static_cast<std::int64_t>(kMostDstRanges));
   open_uses();
@@ -291,11 +290,11 @@ RowsPlace PassRun::dst_range_place(const DstRange& dst_range, const Use& use) co
 bool PassRun::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                    const std::function<bool()>& ready) {
   return context_.driver.wait(
-      lock, cause, stop_, [this] { advance(); }, ready, [this] { return may_step(); });
+      lock, cause, [this] { advance(); }, ready, [this] { return may_step(); });
 }
 
 bool PassRun::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  return context_.driver.wait_for_room(lock, stop_, [this] { advance(); });
+  return context_.driver.wait_for_room(lock, [this] { advance(); });
 }
 
 // Reads are asked for an item a stream at a time, and storage does them in turn: what is needed

@@ -59,13 +59,12 @@ struct SectionState {
 // Used once, by the driving thread.
 class PassRun {
  public:
-  PassRun(PassContext& context, SectionState& section, std::size_t pass, const StepSeed& state,
-          const std::atomic<bool>* stop);
+  PassRun(PassContext& context, SectionState& section, std::size_t pass, const StepSeed& state);
   ~PassRun();  // drains, unless run() came to its end
 
   // To the end, where all is computed and nothing is under way but rows that are leaving; none are
   // after a section's last pass, nor on a device, whose host's memory is one pass's at a time.
-  // False: `stop` was set.
+  // False: the driver was stopped.
   bool run();
 
  private:
@@ -187,7 +186,6 @@ class PassRun {
   const Pass& pass_;
   int index_;  // of the pass, over all sections
   StepSeed state_;
-  const std::atomic<bool>* stop_;
   SpanWindows windows_;
   std::vector<Use> uses_;
   EdgeStore* edge_store_ = nullptr;

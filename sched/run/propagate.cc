@@ -111,7 +111,7 @@ bool PassRun::load_resident(const DstRange& dst_range) {
   return true;
 }
 
-// Waits for them. False: `stop_` was set.
+// Waits for them. False: stopped.
 bool PassRun::load_rows(Window& window) {
   window.rows.resize(static_cast<std::size_t>(window.end_span - window.first_span));
   auto lock = context_.driver.lock();
@@ -156,7 +156,7 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
   return true;
 }
 
-// Waits for its chunks. False: `stop_` was set.
+// Waits for its chunks. False: stopped.
 bool PassRun::load_edges(Window& window) {
   const EdgeLayout& edges = context_.edges;
   DstRange& dst_range = *window.dst_range;

@@ -82,11 +82,11 @@ BlockCompletion Driver::expect(std::function<void()> then) {
 }
 
 bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
-                  const std::atomic<bool>* stop, const std::function<void()>& advance,
-                  const std::function<bool()>& ready, const std::function<bool()>& may_advance) {
+                  const std::function<void()>& advance, const std::function<bool()>& ready,
+                  const std::function<bool()>& may_advance) {
   while (true) {
     if (error_) std::rethrow_exception(error_);
-    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return false;
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return false;
     advance();
     if (ready()) return true;
     const bool idle = tasks_ < workers_;
@@ -101,11 +101,11 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
   }
 }
 
-bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
+bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock,
                            const std::function<void()>& advance) {
   if (tasks_ < tasks_at_once(workers_)) return true;
   const auto ready = [this] { return tasks_ < tasks_at_once(workers_); };
-  return wait(lock, WaitCause::kWorkers, stop, advance, ready);
+  return wait(lock, WaitCause::kWorkers, advance, ready);
 }
 
 void Driver::drain() {

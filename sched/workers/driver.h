@@ -49,19 +49,20 @@ class Driver {
   // Any thread. For a transfer: its completion calls `then` under the lock, or keeps its error.
   BlockCompletion expect(std::function<void()> then);
 
+  // The driving thread. What ends its waits once it is set; null: nothing does.
+  void stop_on(const std::atomic<bool>* stop) { stop_ = stop; }
   // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()
-  // before it looks, so that transfers go on meanwhile. False: `stop` was set. Throws the first
+  // before it looks, so that transfers go on meanwhile. False: stopped. Throws the first
   // error of a task or a transfer. Where no more than enough_tasks() are left, the end of either
   // wakes it if ready() or may_advance(), which any thread may ask with the lock held and which
   // throw nothing, or if a worker has nothing to do; wake(), with the lock held, does so at once.
   bool wait(
-      std::unique_lock<std::mutex>& lock, WaitCause cause, const std::atomic<bool>* stop,
-      const std::function<void()>& advance, const std::function<bool()>& ready,
+      std::unique_lock<std::mutex>& lock, WaitCause cause, const std::function<void()>& advance,
+      const std::function<bool()>& ready,
       const std::function<bool()>& may_advance = [] { return false; });
   // The same while tasks_at_once() are handed out, but for wake(), until enough_tasks() are left;
   // advance() may add to them.
-  bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::atomic<bool>* stop,
-                     const std::function<void()>& advance);
+  bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::function<void()>& advance);
   void wake() { changed_.notify_all(); }
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
@@ -93,6 +94,7 @@ class Driver {
   std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock
   std::atomic<std::int64_t> transfers_{0};
   std::exception_ptr error_;
+  const std::atomic<bool>* stop_ = nullptr;
   std::array<double, 3> wait_seconds_{};
   std::atomic<std::int64_t> compute_ns_{0};
 };

@@ -11,7 +11,7 @@
 namespace ooc {
 namespace {
 
-void empty_residency() {}
+void nothing_to_do() {}
 
 }  // namespace
 
@@ -35,8 +35,7 @@ TEST_CASE("driver: tasks run on so many workers, each with a number of its own")
           },
           [&] { ++done; });
     }
-    CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, empty_residency,
-                      [&] { return done == 200; }));
+    CHECK(driver.wait(lock, WaitCause::kWorkers, nothing_to_do, [&] { return done == 200; }));
     CHECK(most <= workers);
     CHECK(*numbers.rbegin() < static_cast<std::size_t>(workers));
   }
@@ -48,10 +47,9 @@ TEST_CASE("driver: tasks begin in the order in which they were given") {
   auto lock = driver.lock();
   for (int i = 0; i < 500; ++i) {
     given.push_back(i);
-    driver.run([&, i] { begun.push_back(i); }, empty_residency);
+    driver.run([&, i] { begun.push_back(i); }, nothing_to_do);
   }
-  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, empty_residency,
-                    [&] { return driver.tasks() == 0; }));
+  CHECK(driver.wait(lock, WaitCause::kWorkers, nothing_to_do, [&] { return driver.tasks() == 0; }));
   CHECK(begun == given);
 }
 
@@ -62,12 +60,11 @@ TEST_CASE("driver: tasks whose turn is next begin before those that wait") {
   auto lock = driver.lock();
   driver.run(
       [&, task] {
-        for (const int i : {1, 2}) driver.run(task(i), empty_residency);
-        for (const int i : {3, 4}) driver.run(task(i), empty_residency, Turn::kNext);
+        for (const int i : {1, 2}) driver.run(task(i), nothing_to_do);
+        for (const int i : {3, 4}) driver.run(task(i), nothing_to_do, Turn::kNext);
       },
-      empty_residency);
-  CHECK(driver.wait(lock, WaitCause::kWorkers, nullptr, empty_residency,
-                    [&] { return driver.tasks() == 0; }));
+      nothing_to_do);
+  CHECK(driver.wait(lock, WaitCause::kWorkers, nothing_to_do, [&] { return driver.tasks() == 0; }));
   CHECK(begun == std::vector<int>{3, 4, 1, 2});
 }
 
@@ -85,21 +82,21 @@ TEST_CASE("driver: the first error of a task or a transfer is thrown by wait, on
       done(std::make_exception_ptr(std::runtime_error("transfer")));
     });
   }
-  CHECK_THROWS_AS(driver.wait(lock, WaitCause::kReads, nullptr, empty_residency, never),
-                  std::runtime_error);
+  CHECK_THROWS_AS(driver.wait(lock, WaitCause::kReads, nothing_to_do, never), std::runtime_error);
   CHECK(!went_on);
   lock.unlock();
   if (completer.joinable()) completer.join();
   driver.drain();
   lock.lock();
-  CHECK(driver.wait(lock, WaitCause::kReads, nullptr, empty_residency, [] { return true; }));
+  CHECK(driver.wait(lock, WaitCause::kReads, nothing_to_do, [] { return true; }));
 }
 
 TEST_CASE("driver: a set stop ends a wait that nothing wakes") {
   Driver driver(1);
   const std::atomic<bool> stop{true};
   auto lock = driver.lock();
-  CHECK(!driver.wait(lock, WaitCause::kReads, &stop, empty_residency, [] { return false; }));
+  driver.stop_on(&stop);
+  CHECK(!driver.wait(lock, WaitCause::kReads, nothing_to_do, [] { return false; }));
 }
 
 TEST_CASE("driver: a wait counts under its cause while a worker has nothing to do") {
@@ -114,7 +111,7 @@ TEST_CASE("driver: a wait counts under its cause while a worker has nothing to d
       done(nullptr);
     });
     CHECK(driver.wait(
-        lock, cause, nullptr, [&] { waits = true; }, [&] { return loaded; }));
+        lock, cause, [&] { waits = true; }, [&] { return loaded; }));
     completer.join();
     lock.unlock();
     for (const WaitCause other : {WaitCause::kReads, WaitCause::kWrites, WaitCause::kWorkers}) {
@@ -136,7 +133,7 @@ TEST_CASE("driver: no wait counts while every worker has a task") {
       },
       [&] { loaded = true; });
   CHECK(driver.wait(
-      lock, WaitCause::kReads, nullptr, [&] { waits = true; }, [&] { return loaded; }));
+      lock, WaitCause::kReads, [&] { waits = true; }, [&] { return loaded; }));
   lock.unlock();
   CHECK(driver.take_wait_seconds(WaitCause::kReads) == 0);
   CHECK(driver.take_compute_seconds() > 0);
@@ -153,7 +150,7 @@ TEST_CASE("driver: ends of tasks that leave the driving thread nothing to do don
   }
   const auto begin = std::chrono::steady_clock::now();
   CHECK(driver.wait(
-      lock, WaitCause::kWorkers, nullptr, [&] { ++looks; }, [&] { return done == kTasks; },
+      lock, WaitCause::kWorkers, [&] { ++looks; }, [&] { return done == kTasks; },
       [&] { return done == kMayAdvance; }));
   const auto polls = (std::chrono::steady_clock::now() - begin) / kPoll;
   // Before it sleeps, where there is something to advance, and when all are done.
@@ -163,8 +160,8 @@ TEST_CASE("driver: ends of tasks that leave the driving thread nothing to do don
 TEST_CASE("driver: waiting for room lasts while all tasks that there may be are handed out") {
   Driver driver(2);
   auto lock = driver.lock();
-  for (int i = 0; i < 100; ++i) driver.run(empty_residency, empty_residency);
-  CHECK(driver.wait_for_room(lock, nullptr, empty_residency));
+  for (int i = 0; i < 100; ++i) driver.run(nothing_to_do, nothing_to_do);
+  CHECK(driver.wait_for_room(lock, nothing_to_do));
   CHECK(driver.tasks() < tasks_at_once(2));
 }
 
