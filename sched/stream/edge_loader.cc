@@ -8,7 +8,7 @@ namespace ooc {
 namespace {
 
 // Where items without bytes lie.
-alignas(kIoAlignment) std::byte empty_residency[kIoAlignment];
+alignas(kIoAlignment) std::byte no_edges[kIoAlignment];
 
 }  // namespace
 
@@ -46,7 +46,7 @@ std::int64_t EdgeLoader::chunk(std::int64_t item) const {
 }
 
 std::byte* EdgeLoader::place(std::int64_t item) const {
-  if (store_.bytes(chunk(item)) == 0) return empty_residency;
+  if (store_.bytes(chunk(item)) == 0) return no_edges;
   return store_.place(chunk(item));
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 import programs
 from programs import ProgramTest
 
-ROUNDS = 60
+ROUNDS = 60 if programs.NIGHTLY else 12
 
 
 class KillTest(ProgramTest):

@@ -19,7 +19,7 @@ from programs import MOVED, ZEROS, ProgramTest
 
 VERTICES, FEATURES, CLASSES, DEGREE = 32_000, 96, 8, 8
 MIB = 1 << 20
-KILLS = 20
+KILLS = 20 if programs.NIGHTLY else 4
 OTHER_MODELS = {
     "sage": ("--model", "sage", "--layers", 2, "--hidden", 64),
     "hoisted": ("--model", "gcn", "--layers", 2, "--hidden", 64),

@@ -15,6 +15,9 @@ import numpy as np
 # The folder of the programs is the first argument of every test.
 BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/bin").resolve()
 
+# As often as pays at night (bin/run-nightly); else a few times.
+NIGHTLY = "OOC_NIGHTLY" in os.environ
+
 # Of metrics.jsonl: what moved, and what needn't. Together what a plan counts.
 MOVED, ZEROS = ("bytes_read", "bytes_written"), ("zeros_read", "zeros_written")
 
