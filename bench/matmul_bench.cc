@@ -43,7 +43,7 @@ void run_operator(const char* name, const MatrixView& a, const MatrixView& b, co
   const RowKernel kernel = backend().row_kernel(name, DType::kF32);
   const MatrixView inputs[] = {a, b};
   const Attributes attributes{.transpose = transpose};
-  const RunState run;
+  const StepSeed run;
   kernel({inputs, {&c, 1}, attributes, run});
 }
 

@@ -93,7 +93,7 @@ void run(benchmark::State& state, const char* name) {
   const MatrixView output = view_of(spec.output);
   const Attributes attributes = {
       .value = 0.5, .count = 1e6, .heads = kHeads, .begin = 0, .cols = output.cols};
-  const RunState run_state;
+  const StepSeed run_state;
   const RowKernel kernel = backend().row_kernel(name, DType::kF32);
 
   const Matrix a(kRows, cols);
