@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "bin/cli/facts.h"
 #include "bin/cli/program.h"

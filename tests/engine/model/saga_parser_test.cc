@@ -13,7 +13,7 @@ constexpr const char* kHint = "; ooc-inspect --model gcn prints a program that i
 
 std::string complaint_about(const std::string& text) {
   try {
-    saga::io_chunks_of(saga::parse(text, "mine.saga"), 2);
+    saga::units_of(saga::parse(text, "mine.saga"), 2);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -72,13 +72,13 @@ TEST_CASE("saga: a model block says the stack") {
   CHECK(program.model->input_linear);
   CHECK(program.model->head_linear);
   CHECK(program.model->jumping == "cat");
-  const std::vector<saga::IoChunk> io_chunks = saga::io_chunks_of(program, 3);
-  REQUIRE(io_chunks.size() == 5);
-  CHECK(io_chunks[0].layer->name == "a");
-  CHECK(io_chunks[3].layer->name == "b");
-  CHECK(io_chunks[3].steps == 5);
-  CHECK_FALSE(io_chunks[3].plain);
-  CHECK(io_chunks[4].plain);
+  const std::vector<saga::Unit> units = saga::units_of(program, 3);
+  REQUIRE(units.size() == 5);
+  CHECK(units[0].layer->name == "a");
+  CHECK(units[3].layer->name == "b");
+  CHECK(units[3].steps == 5);
+  CHECK_FALSE(units[3].plain);
+  CHECK(units[4].plain);
 }
 
 TEST_CASE("saga: operators have the usual precedence, minus signs add up") {

@@ -1,6 +1,7 @@
 // Plans for a device with memory of its own: the device's arena, the host's below it, then storage.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "sched/plan/plan.h"

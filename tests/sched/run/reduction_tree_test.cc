@@ -8,6 +8,7 @@
 
 #include "kernels/device/cpu_backend.h"
 #include "kernels/device/virtual_device.h"
+#include "sched/workers/concurrency.h"
 
 using namespace ooc;
 
