@@ -8,6 +8,7 @@
 #include "storage/base/errors.h"
 #include "tests/engine/tiny_training.h"
 #include "tests/kernels/run_kernel.h"
+#include "tests/support/cases.h"
 
 using namespace ooc;
 using test::TinyDataset;
@@ -76,6 +77,7 @@ constexpr const char* kModels[] = {"gcn",    "sage",      "gin",     "gat",   "g
 
 // With and without, and in memories of all sizes.
 void check_training(TinyTraining& training, RunConfig config) {
+  test::Cases cases(2);
   config.rewrites = "-zeros";
   const std::vector<double> expected = train(training, config);
   config.rewrites.clear();
@@ -90,6 +92,7 @@ void check_training(TinyTraining& training, RunConfig config) {
   check({});
   for (const std::int64_t dst_range_blocks : {0, 4}) {
     for (const std::int64_t slices : {0, 1}) {
+      if (!cases.next()) continue;
       check({.strategy = Strategy::kNone,
              .workers = 3,
              .dst_range_blocks = dst_range_blocks,

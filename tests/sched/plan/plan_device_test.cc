@@ -8,6 +8,7 @@
 #include "sched/plan/report.h"
 #include "sched/plan/search/planner.h"
 #include "storage/base/errors.h"
+#include "tests/support/cases.h"
 #include "tests/support/plan_checks.h"
 
 using namespace ooc;
@@ -81,8 +82,10 @@ TEST_CASE("plan: a device that holds everything needs the host for the first epo
 TEST_CASE("plan: a large host memory keeps storage idle behind the first epoch") {
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();
+  Cases cases(3);
   for (const Strategy strategy : {Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
     for (const std::int64_t device : {80, 300, 700}) {
+      if (!cases.next()) continue;
       INFO("strategy " << static_cast<int>(strategy) << " device " << device);
       const PlanOptions unlimited = with_budgets(device, 0, strategy);
       const Plan roomy = make_plan({&program}, graph, unlimited);
@@ -103,8 +106,10 @@ TEST_CASE("plan: a large host memory keeps storage idle behind the first epoch")
 TEST_CASE("plan: what the device keeps is what it would keep above storage") {
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();
+  Cases cases(3);
   for (const Strategy strategy : kStrategies) {
     for (const std::int64_t device : {64, 200, 528, 1024}) {
+      if (!cases.next()) continue;
       INFO("strategy " << static_cast<int>(strategy) << " device " << device);
       PlanOptions options = with_budgets(device, 150, strategy);
       options.dst_ranges_at_once =
@@ -138,9 +143,11 @@ TEST_CASE("plan: what the device keeps is what it would keep above storage") {
 TEST_CASE("plan: both budgets are kept, and bytes are those of a walk over both tiers") {
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();
+  Cases cases(5);
   for (const Strategy strategy : kStrategies) {
     for (const std::int64_t device : {64, 128, 400, 800}) {
       for (const std::int64_t host : {3, 40, 200, 600, 1024}) {
+        if (!cases.next()) continue;
         INFO("strategy " << static_cast<int>(strategy) << " device " << device << " host " << host);
         const PlanOptions options = with_budgets(device, host, strategy);
         check_plan({&program}, make_plan({&program}, graph, options), graph, options);
@@ -154,6 +161,7 @@ TEST_CASE("plan: random programs and budgets keep the rules of both tiers") {
   const auto pick = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
+  Cases cases(4);
   for (int round = 0; round < 40; ++round) {
     const std::int64_t features = pick(8, 300);
     const Program first =
@@ -167,6 +175,7 @@ TEST_CASE("plan: random programs and budgets keep the rules of both tiers") {
     if (pick(0, 1) == 0) graph.produced_inputs = {"features"};
     PlanOptions options = with_budgets(pick(100, 900), pick(8, 900), kStrategies[pick(0, 3)]);
     options.store_outputs = pick(0, 2) == 0;
+    if (!cases.next()) continue;
     INFO("round " << round << " device " << options.device_memory_bytes / kMiB << " host "
                   << options.memory_bytes / kMiB << " strategy "
                   << static_cast<int>(options.strategy));
@@ -178,9 +187,11 @@ TEST_CASE("plan: more host memory moves fewer bytes to storage, and the strategi
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();
   // Each strategy leaves the host what its own device plan moves, so `lp` may be a little behind.
+  Cases cases(3);
   for (const std::int64_t device : {104, 400}) {
     std::int64_t before = std::int64_t{1} << 60;
     for (const std::int64_t host : {8, 64, 160, 400, 800, 1600}) {
+      if (!cases.next()) continue;
       INFO("device " << device << " host " << host);
       std::vector<std::int64_t> bytes;
       for (const Strategy strategy : kStrategies) {

@@ -7,6 +7,7 @@
 #include "sched/plan/report.h"
 #include "sched/plan/search/planner.h"
 #include "storage/base/errors.h"
+#include "tests/support/cases.h"
 #include "tests/support/plan_checks.h"
 
 using namespace ooc;
@@ -78,8 +79,10 @@ TEST_CASE("plan: a budget that holds everything is as good as none") {
 TEST_CASE("plan: every budget is kept, and bytes are those of a walk over the plan") {
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();
+  Cases cases(3);
   for (const Strategy strategy : kStrategies) {
     for (const std::int64_t budget : {64, 80, 96, 128, 200, 400, 528, 800, 1024, 1500}) {
+      if (!cases.next()) continue;
       const PlanOptions options = with_budget(budget, strategy);
       INFO("strategy " << static_cast<int>(strategy) << " budget " << budget);
       const Plan plan = make_plan({&program}, graph, options);
@@ -96,10 +99,12 @@ TEST_CASE("plan: other graphs, shapes and sections keep their budgets too") {
   Program outputs = train_program(2, 602, 64, 7);
   outputs.outputs = {outputs.stages[1].propagation->folds[0].accumulators[0],
                      outputs.stages[2].steps[0].outputs[0]};
+  Cases cases(3);
   for (const std::int64_t block_rows : {1024, 16384}) {
     const GraphCounts graph = small_graph(233'000, block_rows);
     for (const Strategy strategy : kStrategies) {
       for (const std::int64_t budget : {160, 300, 700}) {
+        if (!cases.next()) continue;
         INFO("rows " << block_rows << " strategy " << static_cast<int>(strategy) << " budget "
                      << budget);
         const std::vector<const Program*> programs{&wide, &narrow, &outputs};
@@ -131,7 +136,9 @@ TEST_CASE("plan: more memory moves fewer bytes, and the strategies are in order"
   const Program program = train_program(3, 100, 64, 40);
   const GraphCounts graph = small_graph();
   std::int64_t before = std::int64_t{1} << 60;
+  Cases cases(2);
   for (const std::int64_t budget : {64, 96, 160, 256, 400, 640, 1000, 1600}) {
+    if (!cases.next()) continue;
     std::vector<std::int64_t> bytes;
     for (const Strategy strategy : kStrategies) {
       bytes.push_back(moved(make_plan({&program}, graph, with_budget(budget, strategy))));

@@ -5,6 +5,7 @@
 
 #include "storage/base/errors.h"
 #include "tests/sched/run/executor_harness.h"
+#include "tests/support/cases.h"
 
 namespace ooc::test {
 namespace {
@@ -37,11 +38,13 @@ TEST_CASE("executor: results are the same bits for every strategy, split and num
   Harness harness;
   const Result expected = harness.run({.workers = 1});
   std::int64_t apart = 0;  // runs with groups of blocks whose windows lie apart within a panel
+  test::Cases cases(5);
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
     for (const std::int64_t dst_range_blocks : {0, 4, 7, 8}) {
       for (const std::int64_t slices : {0, 1}) {
         for (const std::int64_t span_group : {0, 1, 3}) {
           for (const std::int64_t dst_ranges_at_once : {1, 2}) {
+            if (!cases.next()) continue;
             INFO("strategy " << static_cast<int>(strategy) << ", parts of " << dst_range_blocks
                              << " blocks, " << dst_ranges_at_once << " at once, slices " << slices
                              << ", span group " << span_group);
@@ -226,9 +229,11 @@ TEST_CASE("executor: however long rows are on their way to storage, nothing over
   Harness harness(small_blocks(), hops);
   const Result expected = harness.run({.workers = 1}, 1);
   harness.io().faults.write_takes = std::chrono::microseconds(100);
+  test::Cases cases(3);
   for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
     for (const std::int64_t budget : {1 << 20, 640 << 10, 512 << 10}) {
       for (const std::int64_t dst_ranges_at_once : {0, 1, 2}) {
+        if (!cases.next()) continue;
         const std::int64_t slices = dst_ranges_at_once > 0 ? 0 : 1;
         INFO("strategy " << static_cast<int>(strategy) << ", budget " << budget << ", slices "
                          << slices << ", " << dst_ranges_at_once << " parts at once");
