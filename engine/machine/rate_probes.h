@@ -21,7 +21,7 @@ class RateProbes {
   // Sets each rate, measured for `seconds`, about. Storage: the file written, read, and both at
   // once, in large requests of which many are under way, from and into buffers as an executor has
   // them, while threads go through memory, which computing and transfers share: one for each
-  // worker, as far as there is memory for that. Edges: bytes as plans count them (plan_stages.h:
+  // worker, as far as there is memory for that. Edges: bytes as plans count them (passes/stages.h:
   // gather_bytes) of a small graph whose rows no cache holds. Rows: operators on row groups such as
   // stand after a propagation, and the packing of rows that no cache holds. Of edges and rows the
   // processors' time counts, not the clock's, so that other programs hardly change the rates.

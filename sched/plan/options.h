@@ -55,7 +55,7 @@ struct MachineRates {
   // (storage/format/zero_packing.h).
   double packing = 2e10;
   // Multiply-adds of rows with a matrix, and those of products that are summed over rows; of wide
-  // ones, as plans count them (plan_stages.h: product_work).
+  // ones, as plans count them (passes/stages.h: product_work).
   double multiply_adds = 6e10;
   double row_sums = 5.5e10;
 };

@@ -1,4 +1,4 @@
-// A dataset: the directory NAME.ooc that ooc-prep makes (storage/README.md). Immutable.
+// A dataset: the directory NAME.ooc that ooc-prep makes (storage/format/README.md). Immutable.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // What `ooc-prep verify` does: reads every byte of a dataset once and checks every checksum, every
-// gap and every invariant of storage/README.md. Chunks are checked in parallel, through the
+// gap and every invariant of storage/format/README.md. Chunks are checked in parallel, through the
 // mapping; what it holds in memory are degrees (12 bytes a vertex) and a bit a vertex.
 #pragma once
 

@@ -33,7 +33,7 @@ ChunkFileShape shape_of(const EdgeLayout& layout) {
 
 EdgeLayout choose_edge_layout(std::int64_t vertices, std::int64_t edges, std::int64_t block_rows) {
   EdgeLayout layout{vertices, edges, block_rows, 0, 0, {}};
-  // S = the power of two at or above 4 V / degree = 4 V^2 / E (the design's measurements).
+  // S = the power of two at or above 4 V / degree = 4 V^2 / E.
   const double wanted = edges == 0 ? static_cast<double>(kMaxBlockRows)
                                    : 4.0 * static_cast<double>(vertices) *
                                          static_cast<double>(vertices) / static_cast<double>(edges);

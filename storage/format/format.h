@@ -1,5 +1,5 @@
-// The bytes of a chunk file, format version 1. storage/README.md describes them for readers in
-// other languages. All integers little-endian; all offsets in bytes from the start of the file.
+// The bytes of a chunk file, format version 1. storage/format/README.md describes them for readers
+// in other languages. All integers little-endian; all offsets in bytes from the start of the file.
 //
 //   [ header, 4096 bytes ][ payloads, each at a multiple of 4096 ][ index ][ footer, 64 bytes ]
 //

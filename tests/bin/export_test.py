@@ -1,5 +1,5 @@
-"""ooc-prep export, and the reader of storage/README.md's format in plain Python: both give back
-what was imported, after the transforms that were asked for, as NumPy computes them."""
+"""ooc-prep export, and the reader of storage/format/README.md's format in plain Python: both give
+back what was imported, after the transforms that were asked for, as NumPy computes them."""
 
 import itertools
 import os

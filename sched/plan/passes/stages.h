@@ -1,4 +1,4 @@
-// What planning needs to know of one stage: see plan_passes.h.
+// What planning needs to know of one stage: see passes.h.
 #pragma once
 
 #include <set>

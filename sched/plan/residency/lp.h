@@ -1,5 +1,5 @@
 // Residency by an interval linear program over the cyclic sequence of accesses (`lp`): for each
-// tensor the share that stays from access to access, and during each access (residency_lp.h).
+// tensor the share that stays from access to access, and during each access (linear_residency.h).
 #pragma once
 
 #include <optional>

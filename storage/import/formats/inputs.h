@@ -23,7 +23,7 @@ struct ImportInputs {
   std::string test;
 };
 
-// Finds the inputs in a directory by the names interfaces.md lists: edges.* (edge_index.*),
+// Finds the inputs in a directory by the usual names: edges.* (edge_index.*),
 // features.* (x.*, feat.*, node_feat.*), labels.* (y.*), train_idx.* / train_mask.*, and so for
 // valid (val) and test, edge_weights.*, edge_types.*, edge_features.*. What `named` already has
 // wins. Throws DataError where two files could play one part, one is of a kind that cannot be read,

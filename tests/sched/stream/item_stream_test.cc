@@ -11,7 +11,7 @@
 namespace ooc {
 namespace {
 
-void nothing_to_do() {}
+void idle() {}
 
 // Items of two reads, whose completions the test calls; `settled` of both by workers.
 class TwoReads final : public ItemLoader {
@@ -53,7 +53,7 @@ TEST_CASE("item stream: what has come is settled while the rest of its item is o
   ItemStream stream(driver, std::move(owned), Slots(memory, 2, leaving));
   const auto wait = [&](const std::function<bool()>& ready) {
     auto lock = driver.lock();
-    return driver.wait(lock, WaitCause::kReads, nothing_to_do, ready);
+    return driver.wait(lock, WaitCause::kReads, idle, ready);
   };
   {
     const auto lock = driver.lock();
@@ -97,9 +97,8 @@ TEST_CASE("item stream: an item whose rows can't be settled ends the wait") {
   ItemStream stream(driver, std::move(owned), Slots(memory, 2, leaving));
   auto lock = driver.lock();
   CHECK(stream.advance());
-  CHECK_THROWS_WITH(
-      driver.wait(lock, WaitCause::kReads, nothing_to_do, [&] { return stream.ready(0); }),
-      "damaged");
+  CHECK_THROWS_WITH(driver.wait(lock, WaitCause::kReads, idle, [&] { return stream.ready(0); }),
+                    "damaged");
   CHECK(!loader.there);
 }
 

@@ -11,7 +11,7 @@
 namespace ooc {
 namespace {
 
-void nothing_to_do() {}
+void idle() {}
 
 }  // namespace
 
@@ -35,7 +35,7 @@ TEST_CASE("driver: tasks run on so many workers, each with a number of its own")
           },
           [&] { ++done; });
     }
-    CHECK(driver.wait(lock, WaitCause::kWorkers, nothing_to_do, [&] { return done == 200; }));
+    CHECK(driver.wait(lock, WaitCause::kWorkers, idle, [&] { return done == 200; }));
     CHECK(most <= workers);
     CHECK(*numbers.rbegin() < static_cast<std::size_t>(workers));
   }
@@ -47,9 +47,9 @@ TEST_CASE("driver: tasks begin in the order in which they were given") {
   auto lock = driver.lock();
   for (int i = 0; i < 500; ++i) {
     given.push_back(i);
-    driver.run([&, i] { begun.push_back(i); }, nothing_to_do);
+    driver.run([&, i] { begun.push_back(i); }, idle);
   }
-  CHECK(driver.wait(lock, WaitCause::kWorkers, nothing_to_do, [&] { return driver.tasks() == 0; }));
+  CHECK(driver.wait(lock, WaitCause::kWorkers, idle, [&] { return driver.tasks() == 0; }));
   CHECK(begun == given);
 }
 
@@ -60,11 +60,11 @@ TEST_CASE("driver: tasks whose turn is next begin before those that wait") {
   auto lock = driver.lock();
   driver.run(
       [&, task] {
-        for (const int i : {1, 2}) driver.run(task(i), nothing_to_do);
-        for (const int i : {3, 4}) driver.run(task(i), nothing_to_do, Turn::kNext);
+        for (const int i : {1, 2}) driver.run(task(i), idle);
+        for (const int i : {3, 4}) driver.run(task(i), idle, Turn::kNext);
       },
-      nothing_to_do);
-  CHECK(driver.wait(lock, WaitCause::kWorkers, nothing_to_do, [&] { return driver.tasks() == 0; }));
+      idle);
+  CHECK(driver.wait(lock, WaitCause::kWorkers, idle, [&] { return driver.tasks() == 0; }));
   CHECK(begun == std::vector<int>{3, 4, 1, 2});
 }
 
@@ -82,13 +82,13 @@ TEST_CASE("driver: the first error of a task or a transfer is thrown by wait, on
       done(std::make_exception_ptr(std::runtime_error("transfer")));
     });
   }
-  CHECK_THROWS_AS(driver.wait(lock, WaitCause::kReads, nothing_to_do, never), std::runtime_error);
+  CHECK_THROWS_AS(driver.wait(lock, WaitCause::kReads, idle, never), std::runtime_error);
   CHECK(!went_on);
   lock.unlock();
   if (completer.joinable()) completer.join();
   driver.drain();
   lock.lock();
-  CHECK(driver.wait(lock, WaitCause::kReads, nothing_to_do, [] { return true; }));
+  CHECK(driver.wait(lock, WaitCause::kReads, idle, [] { return true; }));
 }
 
 TEST_CASE("driver: a set stop ends a wait that nothing wakes") {
@@ -96,7 +96,7 @@ TEST_CASE("driver: a set stop ends a wait that nothing wakes") {
   const std::atomic<bool> stop{true};
   auto lock = driver.lock();
   driver.stop_on(&stop);
-  CHECK(!driver.wait(lock, WaitCause::kReads, nothing_to_do, [] { return false; }));
+  CHECK(!driver.wait(lock, WaitCause::kReads, idle, [] { return false; }));
 }
 
 TEST_CASE("driver: a wait counts under its cause while a worker has nothing to do") {
@@ -160,8 +160,8 @@ TEST_CASE("driver: ends of tasks that leave the driving thread nothing to do don
 TEST_CASE("driver: waiting for room lasts while all tasks that there may be are handed out") {
   Driver driver(2);
   auto lock = driver.lock();
-  for (int i = 0; i < 100; ++i) driver.run(nothing_to_do, nothing_to_do);
-  CHECK(driver.wait_for_room(lock, nothing_to_do));
+  for (int i = 0; i < 100; ++i) driver.run(idle, idle);
+  CHECK(driver.wait_for_room(lock, idle));
   CHECK(driver.tasks() < tasks_at_once(2));
 }
 

@@ -1,4 +1,5 @@
-"""Reads a whole dataset into NumPy arrays: a second reader, written from storage/README.md alone.
+"""Reads a whole dataset into NumPy arrays: a second reader, written from storage/format/README.md
+alone.
 
     tests/storage/dataset/read_dataset.py NAME.ooc      prints what it found
 
