@@ -5,7 +5,8 @@
 
 Imports the edges of every graph below DATA_DIR (as given; with --undirected where no edge has its
 reverse in the list) and generates R-MAT graphs of average degrees 4 to 256. Writes
-bench/results/bytes-per-edge.json and prints the table of bench/README.md. The columns:
+bench/results/bytes-per-edge.json and prints the table of bench/notes/bytes-per-edge.md.
+The columns:
 
     ooc    the files edges.in and edges.out over the edges; a symmetric graph has edges.in alone,
            and it serves both directions

@@ -104,6 +104,7 @@ void infer(const Options& options) {
                                      options.device_memory, inference.scratch);
   // A budget is of all that the process ever takes: a large model's file was in memory as well.
   inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
+  inference.budget.resident_bytes += mapped_slack_bytes(options.io);
   const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
   log_kernels(blas_core());
   const InferenceResult result =

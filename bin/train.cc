@@ -9,11 +9,11 @@
 
 #include "bin/cli/progress.h"
 #include "bin/cli/threads.h"
-#include "engine/train/absent_graph.h"
 #include "bin/train_options.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
 #include "engine/model/library.h"
+#include "engine/train/absent_graph.h"
 #include "engine/train/seed_runs.h"
 #include "storage/base/errors.h"
 
@@ -47,6 +47,7 @@ RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& di
                      const std::string& rates) {
   RunBudget budget = measured_budget(io, config.devices, config.host_memory, config.device_memory,
                                      config.scratch.empty() ? directory : config.scratch, rates);
+  budget.resident_bytes += mapped_slack_bytes(config.io);
   budget.plan.stop = &cli::stop_flag();
   return budget;
 }

@@ -19,6 +19,11 @@ std::unique_ptr<BlockIo> open_io(DatasetIo io) {
   return make_block_io();
 }
 
+std::int64_t mapped_slack_bytes(DatasetIo io) {
+  constexpr std::int64_t kSlack = 8 << 20;
+  return io == DatasetIo::kMapped ? kSlack : 0;
+}
+
 bool mapping_pays(const Dataset& dataset, const RunBudget& budget, const Plan& plan) {
   if (budget.plan.device || plan.stored_bytes > 0) return false;
   std::int64_t bytes = 0;

@@ -21,6 +21,10 @@ enum class DatasetIo {
 // IoError where io_uring is asked for and refused.
 std::unique_ptr<BlockIo> open_io(DatasetIo io);
 
+// What a mapping may take beyond the pages that a plan has memory for: the kernel also maps pages
+// around those that are asked for.
+std::int64_t mapped_slack_bytes(DatasetIo io);
+
 // Whether kAuto maps the dataset: its files take less than half of the host's memory that the run
 // may take, and the plan writes nothing to storage. Then there is room for its pages, and what
 // the page cache holds of it needn't be read. Not for a device with memory of its own.

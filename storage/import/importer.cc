@@ -299,7 +299,7 @@ class Import {
     findings_.input_without_in_edges = counts.given_without_in_edges;
     findings_.stored_edges = counts.stored;
     findings_.stored_without_in_edges = counts.stored_without_in_edges;
-    if (counts.given.edges == 0) findings_.warnings.push_back("there are no edges");
+    if (counts.given.edges == 0) findings_.warnings.emplace_back("there are no edges");
     if (counts.given.distinct > 0 && counts.given.reciprocal == 0 && !options_.edges.undirected) {
       findings_.warnings.push_back(
           "no edge has its reverse: if the graph is undirected, import it with --undirected");

@@ -38,7 +38,7 @@ std::int64_t bytes_of_edge(const Program& program, const Propagation& propagatio
 double row_multiply_adds(const Program& program, const std::vector<RowStep>& steps);
 // What a row's product with a matrix counts for: its multiply-adds, and for each element that is
 // read or written what takes as long as some more. Narrow products wait for their rows
-// (kernels/README.md).
+// (bench/notes/kernels.md).
 inline double product_work(std::int64_t rows, std::int64_t cols) {
   constexpr double kElement = 12;
   return static_cast<double>(rows * cols) + kElement * static_cast<double>(rows + cols);
