@@ -292,8 +292,8 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   }
   BlockIo& io = mapped ? *mapped : given_io;
   const GraphInputs inputs(io, dataset);
-  ProgramRun run(backend, io, dataset, {&program}, planned.plan, inputs, parameters,
-                 {options.scratch, budget.plan.workers});
+  ProgramRun run({backend, io, dataset, options.scratch, budget.plan.workers}, {&program},
+                 planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
   Classifier classifier(model.task, cols);
   const bool classes = options.output == Output::kClasses;

@@ -19,14 +19,12 @@ std::int64_t elements(const ModelParameter& parameter) { return parameter.rows *
 
 }  // namespace
 
-ProgramRun::ProgramRun(Backend& backend, BlockIo& io, const Dataset& dataset,
-                       std::vector<const ModelProgram*> programs, const Plan& plan,
-                       const GraphInputs& inputs, ParameterStore& parameters,
-                       const ExecutorOptions& options)
-    : backend_(backend),
+ProgramRun::ProgramRun(const RunResources& resources, std::vector<const ModelProgram*> programs,
+                       const Plan& plan, const GraphInputs& inputs, ParameterStore& parameters)
+    : backend_(resources.backend),
       programs_(std::move(programs)),
       plan_(plan),
-      executor_(backend, io, dataset, programs_of(programs_), plan, inputs.stores(), options) {
+      executor_(resources, programs_of(programs_), plan, inputs.stores()) {
   for (int section = 0; section < static_cast<int>(programs_.size()); ++section) {
     for (const ModelParameter& parameter : program(section).model().parameters) {
       const ValueId value = program(section).value(parameter.tensor);
@@ -34,7 +32,7 @@ ProgramRun::ProgramRun(Backend& backend, BlockIo& io, const Dataset& dataset,
         executor_.bind_parameter(section, value, parameters.data(parameter.name));
       }
       if (program(section).gradient_parts(parameter).size() < 2) continue;
-      sums_[{section, parameter.tensor}] = backend.allocate(
+      sums_[{section, parameter.tensor}] = backend_.allocate(
           static_cast<std::size_t>(elements(parameter)) * dtype_bytes(program(section).real()));
     }
   }

@@ -28,9 +28,8 @@ class ProgramRun {
  public:
   // As Executor's; `programs` are those the plan was made of, in its order. All of it outlives
   // this.
-  ProgramRun(Backend& backend, BlockIo& io, const Dataset& dataset,
-             std::vector<const ModelProgram*> programs, const Plan& plan, const GraphInputs& inputs,
-             ParameterStore& parameters, const ExecutorOptions& options);
+  ProgramRun(const RunResources& resources, std::vector<const ModelProgram*> programs,
+             const Plan& plan, const GraphInputs& inputs, ParameterStore& parameters);
 
   // As Executor::run.
   bool run(int section, const StepSeed& state, const std::atomic<bool>* stop) {

@@ -79,15 +79,16 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
   state_.parameters = parameters_.capture();
 }
 
-ExecutorOptions Trainer::executor_options() const { return {options_.scratch, plan_->workers()}; }
+RunResources Trainer::resources() const {
+  return {backend_, io_, dataset_, options_.scratch, plan_->workers()};
+}
 
 bool Trainer::prepare(const std::atomic<bool>* stop) {
   stop_ = stop;
   if (run_) return true;
   if (!compute_once()) return false;
-  run_ =
-      std::make_unique<ProgramRun>(backend_, io_, dataset_, plan_->programs(), plan_->epoch_plan(),
-                                   inputs_, parameters_, executor_options());
+  run_ = std::make_unique<ProgramRun>(resources(), plan_->programs(), plan_->epoch_plan(), inputs_,
+                                      parameters_);
   return true;
 }
 
@@ -100,8 +101,7 @@ bool Trainer::compute_once() {
     room = io_.create_temporary(options_.scratch,
                                 static_cast<std::uint64_t>(plan_->epoch_plan().stored_bytes));
   }
-  Executor executor(backend_, io_, dataset_, precompute.programs(), plan_->precompute_plan(),
-                    inputs_.stores(), executor_options());
+  Executor executor(resources(), precompute.programs(), plan_->precompute_plan(), inputs_.stores());
   for (int section = 0; section < static_cast<int>(precompute.programs().size()); ++section) {
     if (!executor.run(section, {}, stop_)) return false;
   }

@@ -91,7 +91,7 @@ class Trainer {
   bool read_scores(EpochRecord& record);
   void update_parameters(std::int64_t epoch);
   void keep_if_best(const EpochRecord& record);
-  ExecutorOptions executor_options() const;
+  RunResources resources() const;
 
   Backend& backend_;
   BlockIo& io_;

@@ -66,9 +66,8 @@ std::unique_ptr<EdgeStore> open_out(HostStore* host, BlockIo& io, const Dataset&
 }  // namespace
 
 struct Executor::State {
-  State(Backend& backend, BlockIo& io, const Dataset& dataset, std::vector<const Program*> programs,
-        const Plan& plan, const std::map<std::string, TensorStore*>& inputs,
-        const ExecutorOptions& options);
+  State(const RunResources& resources, std::vector<const Program*> programs, const Plan& plan,
+        const std::map<std::string, TensorStore*>& inputs);
   ~State() {
     driver.drain();
     residency.clear_all();  // mapped rows outlive the executor otherwise
@@ -106,33 +105,40 @@ struct Executor::State {
   RunCounters counters;
 };
 
-Executor::State::State(Backend& device, BlockIo& io, const Dataset& dataset,
-                       std::vector<const Program*> programs, const Plan& planned,
-                       const std::map<std::string, TensorStore*>& inputs,
-                       const ExecutorOptions& options)
-    : backend(device),
+Executor::State::State(const RunResources& resources, std::vector<const Program*> programs,
+                       const Plan& planned, const std::map<std::string, TensorStore*>& inputs)
+    : backend(resources.backend),
       plan(planned),
       arena(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
-      driver(options.workers),
+      driver(resources.workers),
       residency(plan, plan.ranges, arena->data()),
       host(make_cache(backend, driver, plan)),
-      in(open_edges(host.get(), io, dataset, Direction::kIn)),
-      own_out(open_out(host.get(), io, dataset)),
-      degrees(degrees_for_loops(plan, dataset.manifest().edges, inputs)),
-      context{backend, dataset.manifest().edges, plan,       arena->data(), driver, residency, {},
-              in,      own_out ? *own_out : in,  self_loops, host.get()},
+      in(open_edges(host.get(), resources.io, resources.dataset, Direction::kIn)),
+      own_out(open_out(host.get(), resources.io, resources.dataset)),
+      degrees(degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
+      context{backend,
+              resources.dataset.manifest().edges,
+              plan,
+              arena->data(),
+              driver,
+              residency,
+              {},
+              in,
+              own_out ? *own_out : in,
+              self_loops,
+              host.get()},
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const Section& section : plan.sections) {
     for (const Pass& pass : section.passes) {
-      OOC_CHECK(pass.worker_scratch.bytes >= options.workers * worker_scratch_bytes(pass));
+      OOC_CHECK(pass.worker_scratch.bytes >= resources.workers * worker_scratch_bytes(pass));
     }
   }
   for (const EdgeRange& range : plan.edge_ranges) {
     EdgeStore& store = range.direction == Direction::kIn ? in : context.out;
     store.keep(range.end_chunk, arena->data() + range.memory.offset);
   }
-  open_stores(io, inputs, options.scratch_directory);
+  open_stores(resources.io, inputs, resources.scratch_directory);
   leave_mapped_empty();
   residency.on_cleared(
       [this](const ResidentRange& range, std::int64_t io_chunk, std::int64_t slice) {
@@ -264,12 +270,9 @@ int Executor::State::tensor_of(int section, ValueId value) const {
   return tensor;
 }
 
-Executor::Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
-                   std::vector<const Program*> programs, const Plan& plan,
-                   const std::map<std::string, TensorStore*>& inputs,
-                   const ExecutorOptions& options)
-    : state_(std::make_unique<State>(backend, io, dataset, std::move(programs), plan, inputs,
-                                     options)) {}
+Executor::Executor(const RunResources& resources, std::vector<const Program*> programs,
+                   const Plan& plan, const std::map<std::string, TensorStore*>& inputs)
+    : state_(std::make_unique<State>(resources, std::move(programs), plan, inputs)) {}
 
 Executor::~Executor() = default;
 

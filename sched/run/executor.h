@@ -51,8 +51,12 @@ struct PassReport {
   RunCounters counters;
 };
 
-struct ExecutorOptions {
-  std::string scratch_directory;  // for what the plan stores
+// What programs run on, one after the other or beside each other.
+struct RunResources {
+  Backend& backend;
+  BlockIo& io;
+  const Dataset& dataset;
+  std::string scratch_directory;  // for what plans store
   std::int64_t workers = 1;
 };
 
@@ -60,12 +64,11 @@ struct ExecutorOptions {
 class Executor {
  public:
   // `programs`: those the plan was made of. `inputs` by value name: stores of every input, and of
-  // the dataset's degrees where a propagation adds loops. All of it must outlive the executor,
-  // which holds the plan's arenas. IoError where the scratch directory has no room for
-  // plan.stored_bytes.
-  Executor(Backend& backend, BlockIo& io, const Dataset& dataset,
-           std::vector<const Program*> programs, const Plan& plan,
-           const std::map<std::string, TensorStore*>& inputs, const ExecutorOptions& options);
+  // the dataset's degrees where a propagation adds loops. All of it, and what `resources` refers
+  // to, must outlive the executor, which holds the plan's arenas. IoError where the scratch
+  // directory has no room for plan.stored_bytes.
+  Executor(const RunResources& resources, std::vector<const Program*> programs, const Plan& plan,
+           const std::map<std::string, TensorStore*>& inputs);
   ~Executor();
 
   // Where parameter `value` of a section's program lies: rows x cols elements of device memory,

@@ -125,7 +125,7 @@ class Import {
     const auto found = find_string_id(open_byte_source(files_, name), control_);
     if (!found) return;
     if (found->after_integers) {
-      findings_.warnings.push_back(
+      findings_.warnings.emplace_back(
           fmt::format("{} in line {} of {} is no integer, so all ids are taken as strings",
                       quoted_id(found->field), found->line, name));
     }
@@ -207,7 +207,7 @@ class Import {
     names_->finish();
     // A header of unusual names looks like an edge.
     if (names_->first_uses() == 2 && names_->size() > 2) {
-      findings_.warnings.push_back(fmt::format(
+      findings_.warnings.emplace_back(fmt::format(
           "the ids of the first edge in {} occur in no other: if it is a header, take it out",
           table_edges_->name()));
     }
@@ -301,7 +301,7 @@ class Import {
     findings_.stored_without_in_edges = counts.stored_without_in_edges;
     if (counts.given.edges == 0) findings_.warnings.emplace_back("there are no edges");
     if (counts.given.distinct > 0 && counts.given.reciprocal == 0 && !options_.edges.undirected) {
-      findings_.warnings.push_back(
+      findings_.warnings.emplace_back(
           "no edge has its reverse: if the graph is undirected, import it with --undirected");
     }
   }

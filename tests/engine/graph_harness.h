@@ -85,8 +85,8 @@ class GraphHarness {
              const StagedGraph& staged, const Plan& plan, const PlanOptions& options) {
     std::map<std::string, TensorStore*> stores = inputs_.stores();
     for (const auto& [name, tensor] : tensors_) stores[name] = &tensor->store(io_);
-    Executor executor(*backend_, io_, dataset_, {&staged.program}, plan, stores,
-                      {"/", options.workers});
+    Executor executor({*backend_, io_, dataset_, "/", options.workers}, {&staged.program}, plan,
+                      stores);
     for (std::size_t id = 0; id < graph.tensors().size(); ++id) {
       const Tensor& tensor = graph.tensors()[id];
       const ValueId value = staged.values[id];

@@ -158,8 +158,8 @@ struct Session {
         plan(planned),
         features(io, *dataset.tensor("features")),
         degrees(io, *dataset.tensor("degrees")),
-        executor(backend, io, dataset, {&hops.program}, plan,
-                 {{"features", &features}, {"degrees", &degrees}}, {"/", workers}) {}
+        executor({backend, io, dataset, "/", workers}, {&hops.program}, plan,
+                 {{"features", &features}, {"degrees", &degrees}}) {}
 
   // Until one is stopped.
   Result run(int runs, const std::atomic<bool>* stop = nullptr) {

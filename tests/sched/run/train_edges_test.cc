@@ -50,9 +50,8 @@ class TrainBench {
     DatasetTensor features(io_, *dataset_.tensor("features"));
     DatasetTensor splits(io_, *dataset_.tensor("splits"));
     DatasetTensor degrees(io_, *dataset_.tensor("degrees"));
-    Executor executor(*backend, io_, dataset_, {&sum_.program}, planned,
-                      {{"features", &features}, {"splits", &splits}, {"degrees", &degrees}},
-                      {"/", options.workers});
+    Executor executor({*backend, io_, dataset_, "/", options.workers}, {&sum_.program}, planned,
+                      {{"features", &features}, {"splits", &splits}, {"degrees", &degrees}});
     for (int i = 0; i < 2; ++i) REQUIRE(executor.run(0, {}, nullptr));
     executor.take_counters();
     REQUIRE(executor.run(0, {}, nullptr));
