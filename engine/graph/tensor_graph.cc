@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "engine/graph/operators.h"
@@ -115,6 +116,21 @@ const Operation& TensorGraph::add_like(const Operation& operation, std::vector<T
                  operation.loops},
                 name);
   return operations_.back();
+}
+
+std::vector<const Operation*> live_operations(const TensorGraph& graph,
+                                              const std::vector<TensorId>& roots) {
+  std::set<TensorId> wanted(roots.begin(), roots.end());
+  std::vector<const Operation*> live;
+  for (auto it = graph.operations().rbegin(); it != graph.operations().rend(); ++it) {
+    const bool state = std::any_of(it->states.begin(), it->states.end(),
+                                   [&](TensorId id) { return wanted.contains(id); });
+    if (!state && !wanted.contains(it->output)) continue;
+    live.push_back(&*it);
+    wanted.insert(it->inputs.begin(), it->inputs.end());
+  }
+  std::reverse(live.begin(), live.end());
+  return live;
 }
 
 }  // namespace ooc

@@ -101,4 +101,8 @@ class TensorGraph {
   std::vector<Operation> operations_;  // in an order in which every input is there
 };
 
+// The operations that the roots depend on, in the graph's order.
+std::vector<const Operation*> live_operations(const TensorGraph& graph,
+                                              const std::vector<TensorId>& roots);
+
 }  // namespace ooc

@@ -30,9 +30,9 @@ class StageBuilder {
         not_before_(request.not_before),
         kept_by_request_(request.kept),
         tensor_stage_(graph.tensors().size(), 0) {
-    for (const Operation* operation : needed_for(roots_)) inside_.insert(operation);
+    for (const Operation* operation : live_operations(graph_, roots_)) inside_.insert(operation);
     roots_.insert(roots_.end(), request.beside.begin(), request.beside.end());
-    needed_ = needed_for(roots_);
+    needed_ = live_operations(graph_, roots_);
   }
 
   std::optional<BuiltStages> build(const std::string& name) {
@@ -76,20 +76,6 @@ class StageBuilder {
     return space(operation.output) != Space::kEdge &&
            std::any_of(operation.inputs.begin(), operation.inputs.end(),
                        [&](TensorId input) { return space(input) == Space::kEdge; });
-  }
-
-  std::vector<const Operation*> needed_for(const std::vector<TensorId>& roots) const {
-    std::set<TensorId> wanted(roots.begin(), roots.end());
-    std::vector<const Operation*> needed;
-    for (auto it = graph_.operations().rbegin(); it != graph_.operations().rend(); ++it) {
-      const bool state_wanted = std::any_of(it->states.begin(), it->states.end(),
-                                            [&](TensorId state) { return wanted.contains(state); });
-      if (!wanted.contains(it->output) && !state_wanted) continue;
-      needed.push_back(&*it);
-      wanted.insert(it->inputs.begin(), it->inputs.end());
-    }
-    std::reverse(needed.begin(), needed.end());
-    return needed;
   }
 
   // The first stage that may read the tensor: as a row beside others, or at the edges. A reduction

@@ -128,19 +128,8 @@ Rewritten merge_common(const TensorGraph& graph) {
 }
 
 Rewritten drop_dead(const TensorGraph& graph, const std::vector<TensorId>& roots) {
-  std::set<TensorId> wanted(roots.begin(), roots.end());
-  std::set<const Operation*> kept;
-  for (auto it = graph.operations().rbegin(); it != graph.operations().rend(); ++it) {
-    const bool state = std::any_of(it->states.begin(), it->states.end(),
-                                   [&](TensorId id) { return wanted.contains(id); });
-    if (!state && !wanted.contains(it->output)) continue;
-    kept.insert(&*it);
-    wanted.insert(it->inputs.begin(), it->inputs.end());
-  }
   GraphRebuilder rebuilder(graph);
-  for (const Operation& operation : graph.operations()) {
-    if (kept.contains(&operation)) rebuilder.copy(operation);
-  }
+  for (const Operation* operation : live_operations(graph, roots)) rebuilder.copy(*operation);
   return rebuilder.finish();
 }
 
