@@ -243,11 +243,10 @@ class DeviceTest(ProgramTest):
         counts = "vertices=233K,edges=115M,features=602,classes=41,symmetric=1"
         command = ("ooc-train", "--plan", "--json", "--graph", counts, "--layers", 2, "--hidden",
                    128, "--devices", "cpu:1", "--device-memory", "896MiB", "--host-memory", "8GiB",
-                   "--threads", 2, "--cache-policy")  # fmt: skip
-        environment = self.with_rates_of_a_machine(*command, "none")
+                   "--threads", 2, *self.rates_of_a_machine(), "--cache-policy")  # fmt: skip
         moved, bound = {}, 0
         for policy in ("none", "lru", "dp", "lp"):
-            plan = json.loads(self.succeed(*command, policy, env=environment).stdout)["epoch"]
+            plan = json.loads(self.succeed(*command, policy).stdout)["epoch"]
             moved[policy] = plan["bytes_to_device"] + plan["bytes_from_device"]
             bound = plan["bound_link_bytes"]
         self.assertLess(moved["lru"], moved["none"])

@@ -294,18 +294,30 @@ class AbsentGraphTest(ProgramTest):
     def test_no_more_bytes_than_one_can_work_out_by_hand(self):
         """Of the training alone; GB for each order in which one may multiply and sum."""
         command = ("ooc-train", "--plan", "--json", "--graph", self.COUNTS, "--host-memory", "8GiB",
-                   "--cache-policy", "lp", "--epochs", 3, "--threads", 2)  # fmt: skip
-        environment = self.with_rates_of_a_machine(*command)
+                   "--cache-policy", "lp", "--epochs", 3, "--threads", 2,
+                   *self.rates_of_a_machine())  # fmt: skip
         for by_hand, order in (
             (450, ("--rewrites=-order,-hoisting",)),
             (230, ("--input-dropout", 0.5)),
             (145, ()),
         ):
             with self.subTest(order):
-                plan = json.loads(self.succeed(*command, *order, env=environment).stdout)
+                plan = json.loads(self.succeed(*command, *order).stdout)
                 training = plan["epoch"]["sections"][0]["passes"]
                 moved = sum(p["bytes_read"] + p["bytes_written"] for p in training)
                 self.assertLessEqual(moved, 1.1e9 * by_hand)
+
+    def test_plans_are_made_by_rates_that_are_given(self):
+        command = ("ooc-train", "--plan", "--json", "--graph", self.COUNTS, "--host-memory", "8GiB")
+        plan = json.loads(self.succeed(*command, *self.rates_of_a_machine()).stdout)
+        self.assertEqual({name: plan["rates"][name] for name in programs.RATES}, programs.RATES)
+        rates = self.rates_of_a_machine(gather=0)
+        self.fail_with(3, "gather is no positive number, .*rates.json", *command, *rates)
+        rates = self.rates_of_a_machine(speed=7)
+        self.fail_with(3, "no rate is called speed, .*rates.json", *command, *rates)
+        rates[1].write_text("fast")
+        self.fail_with(3, "not a file of rates, .*rates.json", *command, *rates)
+        self.fail_with(1, "absent.json", *command, "--rates", "absent.json")
 
     def test_what_is_no_count_is_refused(self):
         for counts in ("vertices=50M", self.COUNTS + ",edges=-1", self.COUNTS + ",colour=3"):

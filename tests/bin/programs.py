@@ -99,15 +99,12 @@ class ProgramTest(unittest.TestCase):
 
         return "File too large", {"preexec_fn": limit}
 
-    def with_rates_of_a_machine(self, *command):
-        """The environment in which `command`, and whatever has as much memory, plans with the rates
-        of a certain machine, whatever this one's are."""
-        environment = {**os.environ, "XDG_CACHE_HOME": str(self.path / "cache")}
-        self.succeed(*command, env=environment)
-        (rates,) = (self.path / "cache" / "ooc").iterdir()
-        assert json.loads(rates.read_text()).keys() == RATES.keys()  # or they'd be measured anew
-        rates.write_text(json.dumps(RATES))
-        return environment
+    def rates_of_a_machine(self, **others):
+        """Options by which plans are made with the rates of a certain machine, whatever this one's
+        are."""
+        path = self.path / "rates.json"
+        path.write_text(json.dumps({**RATES, **others}))
+        return "--rates", path
 
     def prepare(self, name="graph.ooc", **options):
         """A dataset made from write_graph()."""
