@@ -86,7 +86,7 @@ class MemoryTest(ProgramTest):
                                      summary["plan_predicted_bytes"])
         infer = ("ooc-infer", "x.ooc", "--run", "run", "--threads", 2, "--quiet")
         self.succeed(*infer, "--io", "threads", "-o", "threads.npy")
-        for memory in ("auto", "64MiB"):
+        for memory in ("auto", "76MiB"):
             self.succeed(*infer, "--io", "mapped", "-o", "mapped.npy", "--host-memory", memory,
                          "--force")
             results = [np.load(self.path / f"{name}.npy") for name in ("threads", "mapped")]
