@@ -317,7 +317,7 @@ class AbsentGraphTest(ProgramTest):
         self.fail_with(3, "no rate is called speed, .*rates.json", *command, *rates)
         rates[1].write_text("fast")
         self.fail_with(3, "not a file of rates, .*rates.json", *command, *rates)
-        self.fail_with(1, "absent.json", *command, "--rates", "absent.json")
+        self.fail_with(3, "absent.json", *command, "--rates", "absent.json")
 
     def test_what_is_no_count_is_refused(self):
         for counts in ("vertices=50M", self.COUNTS + ",edges=-1", self.COUNTS + ",colour=3"):

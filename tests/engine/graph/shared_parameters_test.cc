@@ -77,7 +77,7 @@ TEST_CASE("shared parameters: a program sums them, the same on every reading") {
   ParameterStore parameters(*backend, DType::kF64, program.model().parameters);
   parameters.initialise(3);
   const Plan plan = make_plan({&program.program()}, counts_of(dataset));
-  ProgramRun run(*backend, io, dataset, {&program}, plan, inputs, parameters, {"/", 1});
+  ProgramRun run({*backend, io, dataset, "/", 1}, {&program}, plan, inputs, parameters);
   const auto loss = [&] {
     REQUIRE(run.run(0, {}, nullptr));
     return run.losses(0, program.model().loss)[0].loss;
