@@ -17,7 +17,7 @@ constexpr int kSecondLevel = 2;  // of caches, as __builtin_prefetch counts
 // Rows of sources are read at random, and in sparse tiles those of accumulators nearly so: the rows
 // of so many edges to come are asked for, 4 KiB on either side; 8 KiB where accumulators are near.
 // They are asked into the second-level cache, which can wait for more lines at once than the first:
-// twice as fast on Zen 4 (README.md).
+// twice as fast on Zen 4 (bench/notes/kernels.md).
 template <class T, int Width>
 constexpr std::uint32_t kEdgesAhead = 4096 / std::max<std::int64_t>(Width* std::int64_t{sizeof(T)},
                                                                     kCacheLineBytes);

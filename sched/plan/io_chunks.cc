@@ -37,7 +37,7 @@ std::int64_t io_chunk_rows(const PlannedTensor& tensor, std::int64_t io_chunk) {
   return std::min(rows, tensor.layout.rows - io_chunk * rows);
 }
 
-// Units [first, end) of a slice; only the tensor's last one is smaller.
+// I/O chunks [first, end) of a slice; only the tensor's last one is smaller.
 std::int64_t io_chunks_bytes(const PlannedTensor& tensor, std::int64_t first, std::int64_t end,
                              std::int64_t slice) {
   if (first >= end) return 0;

@@ -53,7 +53,7 @@ struct StoredRows {
 
 // A vertex tensor that lies in storage, or would: an input, or one that passes make for later ones.
 // Inputs of one name are one tensor, whichever programs read them. Its blocks are the graph's, or,
-// where these would be large, equal destination ranges of them (blocks_in()); of one that is kept
+// where these would be large, equal pieces of them (blocks_in()); of one that is kept
 // in part, of the rows that are.
 struct PlannedTensor {
   std::string name;

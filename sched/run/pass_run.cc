@@ -195,7 +195,7 @@ void PassRun::open_uses() {
         }
         break;
       case UseRole::kResident:
-        break;  // part by part
+        break;  // by destination ranges
     }
   }
   if (pass_.kind == PassKind::kPropagate) open_edges();

@@ -73,7 +73,7 @@ class PassRun {
   // after block.
   static constexpr std::size_t kMostDstRanges = 2;
 
-  // Of every other part: what its kResident or kAccumulator use holds.
+  // Of every other destination range: what its kResident or kAccumulator use holds.
   struct DstRangeRows {
     RowsPlace rows;
     std::unique_ptr<ItemStream> stream;  // kResident
@@ -98,7 +98,7 @@ class PassRun {
     std::int64_t first_block = 0, end_block = 0;
     std::int64_t first_slice = 0, end_slice = 0;
     std::int64_t sweep = 0;        // destination ranges before it, in all groups of slices
-    std::size_t place = 0;         // in Use::destination ranges
+    std::size_t place = 0;         // in Use::dst_ranges
     std::int64_t begun_spans = 0;  // that some group of blocks has taken
     // Items of the edges, by panel and span.
     std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> chunks;
@@ -124,7 +124,7 @@ class PassRun {
   std::int64_t slice_begin(const DstRange& dst_range, const Use& use) const;
   bool is_sliced(const Use& use) const;
 
-  // Parts.
+  // Destination ranges.
   bool run_dst_range(const std::shared_ptr<DstRange>& dst_range);
   void take_up_rows(const std::shared_ptr<DstRange>& dst_range);
   bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);

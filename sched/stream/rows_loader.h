@@ -66,7 +66,7 @@ struct TensorAccess {
 
 class RowsLoader final : public ItemLoader {
  public:
-  // `part`: where items that no resident range holds lie; without data they take slots.
+  // `dst_range`: where items that no resident range holds lie; without data they take slots.
   RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace dst_range = {});
   // Mapped rows of its part needn't stay in memory any more.
   ~RowsLoader() override;

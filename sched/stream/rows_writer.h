@@ -17,10 +17,10 @@ namespace ooc {
 // on until its writes are done.
 class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  public:
-  // Units that no resident range holds take slots, one a slice.
+  // I/O chunks that no resident range holds take slots, one a slice.
   RowsWriter(Driver& driver, const TensorAccess& access, Slots slots);
-  // They lie in `part`, of these slices; the next destination range only when idle(). Whether the
-  // memory is free is the caller's to know.
+  // They lie in `dst_range`, of these slices; the next destination range only when idle(). Whether
+  // the memory is free is the caller's to know.
   RowsWriter(Driver& driver, const TensorAccess& access);
   void set_dst_range(const RowsPlace& dst_range, std::int64_t end_slice);
 

@@ -16,11 +16,11 @@ struct Access {
   bool writes = false;      // written here; read otherwise
   bool pins = false;        // all of it lies in memory meanwhile, whatever is kept
   std::int64_t sweeps = 0;  // times that every I/O chunk is needed
-  // In sweeps part by part, an I/O chunk across the border of two destination ranges is needed for
-  // both.
+  // In sweeps by destination ranges, an I/O chunk across the border of two destination ranges is
+  // needed for both.
   bool crosses_tiles = false;
   // Of the sweeps: those as kResident, which are the first, and those as kStreamed after them; all
-  // but these go part by part.
+  // but these go by destination ranges.
   std::int64_t resident = 0, streamed = 0;
 
   bool operator==(const Access&) const = default;

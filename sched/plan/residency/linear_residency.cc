@@ -158,7 +158,7 @@ ResidentSet ResidencyLp::residency() const {
   return out;
 }
 
-// Units are alike but for the tensor's last one.
+// I/O chunks are alike but for the tensor's last one.
 double ResidencyLp::share_of(const Timeline& line, std::int64_t level) const {
   if (level >= line.end_block) return 1;
   return static_cast<double>(memory_of(problem_, line, level)) /

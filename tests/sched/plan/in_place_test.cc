@@ -74,7 +74,7 @@ TEST_CASE("reuse: a place is taken by rows that are made behind the last step th
     CHECK(found[0].pass == (options.slices_at_once > 0 ? 2 : 1));
   }
   CHECK(
-      aliases_of(hops.program, graph, {.dst_range_blocks = 1}).empty());  // b is there part by part
+      aliases_of(hops.program, graph, {.dst_range_blocks = 1}).empty());  // b is never there whole
   std::vector<RowStep>& steps = hops.program.stages[1].steps;
   const std::vector<RowStep> good = steps;
   steps.push_back({"dot_sum", {hops.b, hops.b}, {hops.squares}, {}});  // reads b again

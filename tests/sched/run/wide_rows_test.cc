@@ -1,4 +1,4 @@
-// Tensors with rows so wide that their blocks are destination ranges of the graph's: the executor's
+// Tensors with rows so wide that their blocks are pieces of the graph's: the executor's
 // results and bytes, on the CPU and on a device below which host memory keeps some of it.
 #include <catch2/catch.hpp>
 
