@@ -244,7 +244,7 @@ void with_stride(std::int64_t stride, Add&& add) {
     case 32:
       return add(std::integral_constant<int, 32>());
     default:
-      check_failed("a chunk's stride is below 8 or a multiple of 8 up to 32", __FILE__, __LINE__);
+      check_failed("a slice's stride is below 8 or a multiple of 8 up to 32", __FILE__, __LINE__);
   }
 }
 

@@ -125,7 +125,7 @@ bool PassRun::may_begin(const DstRange& dst_range) const {
          (pass_.dst_ranges_at_once > 1 || follows || is_free(1 - dst_range.place));
 }
 
-// Whether nothing is left there of the last part that had this place.
+// Whether nothing is left there of the last destination range that had this place.
 bool PassRun::is_free(std::size_t place) const {
   const bool used = std::any_of(rows_.begin(), rows_.end(),
                                 [&](const auto& dst_range) { return dst_range->place == place; });

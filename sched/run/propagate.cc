@@ -95,7 +95,7 @@ bool PassRun::load_resident(const DstRange& dst_range) {
     items.add({dst_range.first_block * a_block / io_chunk * io_chunk, end,
                slice_begin(dst_range, use), slice_end(dst_range, use)});
     DstRangeRows& rows = use.dst_ranges[dst_range.place];
-    // The part before is done with its rows, whose memory this one takes.
+    // The destination range before is done with its rows, whose memory this one takes.
     if (pass_.dst_ranges_at_once == 1) use.dst_ranges[1 - dst_range.place].stream.reset();
     auto loader = std::make_unique<RowsLoader>(use.access, std::move(items), rows.rows);
     rows.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader), Slots());

@@ -68,7 +68,7 @@ class RowsLoader final : public ItemLoader {
  public:
   // `dst_range`: where items that no resident range holds lie; without data they take slots.
   RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace dst_range = {});
-  // Mapped rows of its part needn't stay in memory any more.
+  // Mapped rows of its destination range needn't stay in memory any more.
   ~RowsLoader() override;
 
   // Where an item's rows lie that is at `data`.

@@ -9,7 +9,7 @@ namespace ooc {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Bytes that one more part must save: it also costs time.
+// Bytes that one more destination range must save: it also costs time.
 constexpr double kDstRangeCost = 64 << 10;
 
 // Groups of slices from all of them down to one.
