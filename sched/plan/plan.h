@@ -135,7 +135,7 @@ struct TensorUse {
   // kAccumulator: for each of Pass::dst_ranges_at_once the rows of a destination range from its
   // first block on that is in no resident range (rounded down to an I/O chunk), of the slices at
   // hand, laid out as a resident range is. Without a tensor: as one of I/O chunks of a block
-  // (part_tensor()).
+  // (dst_range_tensor()).
   Region memory;
   std::int64_t slots = 0;  // where there are slots; 0: all of it is in resident ranges
 };

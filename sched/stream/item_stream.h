@@ -22,8 +22,8 @@ class ComingItem {
  public:
   ComingItem(ItemStream& stream, std::int64_t item) : stream_(stream), item_(item) {}
 
-  // The completion of a read. A worker then calls `settle`, unless it is empty, while other reads
-  // of the item are still under way.
+  // The completion of a read. A worker then calls `verify_and_decode`, unless it is empty, while
+  // other reads of the item are still under way.
   BlockCompletion read(std::function<void()> verify_and_decode);
   // By a worker, of what needs no read.
   void verify_and_decode(std::function<void()> verify_and_decode);

@@ -16,14 +16,14 @@
 
 namespace ooc {
 
-// begin_pass(), forget() and find() by the driving thread, while nothing is under way.
+// begin_pass(), reset() and find() by the driving thread, while nothing is under way.
 class HostStore {
  public:
-  // A plan with a HostTier; all of it outlives the cache.
+  // A plan with a HostTier; all of it outlives the store.
   HostStore(Backend& backend, Driver& driver, const Plan& plan);
 
   // What to read a tensor's rows from and to write them to, with memory of the device. What comes
-  // from storage has been verified. `stored` (null: the plan stores none of it) and the cache
+  // from storage has been verified. `stored` (null: the plan stores none of it) and the store
   // outlive it.
   std::unique_ptr<TensorStore> tensor(int index, TensorStore* stored);
   // The same for a direction's edge chunks.

@@ -36,7 +36,7 @@ void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* 
     link_.copy(device, place.data, item.bytes, CopyKind::kHostToDevice, std::move(done));
   } else if (found == Presence::kAbsent) {
     load(item, place.data,
-         [this, place](std::exception_ptr error) { verify_and_decode(place, std::move(error)); });
+         [this, place](std::exception_ptr error) { notify_waiters(place, std::move(error)); });
   }
 }
 
@@ -66,7 +66,7 @@ void HostTransfers::from_device(HostItem item, const HostPlace& place, const std
   }
   link_.copy(place.data, device, bytes, CopyKind::kDeviceToHost,
              [this, item = std::move(item), place, done](std::exception_ptr error) {
-               verify_and_decode(place, error);
+               notify_waiters(place, error);
                if (error || !item.write) return done(std::move(error));
                store(item, place.data, done);
              });
@@ -99,7 +99,7 @@ void HostTransfers::store(const HostItem& item, std::byte* data, BlockCompletion
 }
 
 // What came to its place is handed on to those who wait for it.
-void HostTransfers::verify_and_decode(const HostPlace& place, std::exception_ptr error) {
+void HostTransfers::notify_waiters(const HostPlace& place, std::exception_ptr error) {
   std::vector<Waiting> waiting;
   {
     const std::lock_guard lock(mutex_);

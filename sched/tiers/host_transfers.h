@@ -1,7 +1,7 @@
 // Items on their way between a device and storage, through the host's memory: I/O chunks of tensors
 // and edge chunks alike. An item has a place of its own there, where it stays, or takes a slot.
 //
-//   to the device: storage -> host memory -> settled, by a worker -> device
+//   to the device: storage -> host memory -> verified and decoded, by a worker -> device
 //   from it:       device -> host memory -> storage, where the plan stores it
 #pragma once
 
@@ -61,7 +61,7 @@ class HostTransfers {
   };
   void load(const HostItem& item, std::byte* data, BlockCompletion then);
   void store(const HostItem& item, std::byte* data, BlockCompletion then);
-  void verify_and_decode(const HostPlace& place, std::exception_ptr error);
+  void notify_waiters(const HostPlace& place, std::exception_ptr error);
 
   Driver& driver_;
   Link& link_;

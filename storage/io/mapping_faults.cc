@@ -1,5 +1,6 @@
 #include "storage/io/mapping_faults.h"
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,8 +26,14 @@ std::array<Watched, kSlots> watched;
 std::mutex slots_mutex;
 std::once_flag installed;
 
-void put(const char* text) {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+// In one call, so that the line stays whole beside those of others.
+template <std::size_t n>
+void put(const std::array<const char*, n>& texts) {
+  std::array<iovec, n> parts;
+  for (std::size_t i = 0; i < n; ++i) {
+    parts[i] = {const_cast<char*>(texts[i]), std::strlen(texts[i])};
+  }
+  [[maybe_unused]] const auto written = ::writev(STDERR_FILENO, parts.data(), n);
 }
 
 void on_bus_error(int signal, siginfo_t* info, void*) {
@@ -39,10 +46,10 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
   for (const Watched& slot : watched) {
     const char* const path = slot.path.load();
     if (path == nullptr || address < slot.begin.load() || address >= slot.end.load()) continue;
-    put(program_invocation_short_name);
-    put(": error: cannot read a mapped file: its disk failed or it was cut short, ");
-    put(path);
-    put("; check it with ooc-prep verify\n");
+    put(std::array<const char*, 4>{
+        program_invocation_short_name,
+        ": error: cannot read a mapped file: its disk failed or it was cut short, ", path,
+        "; check it with ooc-prep verify\n"});
     ::_exit(1);
   }
   std::signal(signal, SIG_DFL);  // the access is made again, and ends the process

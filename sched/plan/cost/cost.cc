@@ -17,7 +17,7 @@ double step_seconds(const PassBuilder& builder, const StageShape& stage,
 }
 
 // Of a processor, while storage's bytes move: what the system takes, the threads that hand on, and
-// the memory's bandwidth (sched/README.md).
+// the memory's bandwidth (bench/notes/planning.md).
 constexpr double kBusyMoving = 0.3;
 
 double overlapped(double transfers, double compute, double depth) {

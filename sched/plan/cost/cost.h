@@ -53,10 +53,10 @@ std::vector<std::int64_t> windows_of(const Plan& plan);  // Pass::span_group
 // Of transfers between three memories, which go on at once.
 PhaseSeconds slower(const PhaseSeconds& a, const PhaseSeconds& b);
 
-// Of a pass. A slots of depth d lets one share in 2 d - 1 of a phase's transfers or compute,
-// whichever is less, not overlap (beside what was measured: sched/README.md). While sums leave, a
-// window of the next destination range's spans is folded. `pipelined`: of so many destination
-// ranges each is folded while the one before it goes through the steps.
+// Of a pass. Slots of depth d let one share in 2 d - 1 of a phase's transfers or compute,
+// whichever is less, not overlap (beside what was measured: bench/notes/planning.md). While sums
+// leave, a window of the next destination range's spans is folded. `pipelined`: of so many
+// destination ranges each is folded while the one before it goes through the steps.
 double overlapped_seconds(const PhaseSeconds& transfers, const PhaseSeconds& compute,
                           const SlotDepth& depth, std::int64_t pipelined = 1);
 // By how many destination ranges at most that is so: 1 where phases follow each other.

@@ -60,7 +60,7 @@ struct UseMemory {
   std::int64_t slots = 0;
 };
 
-// A slots of edge chunks, the largest of so many bytes. Of a span that a destination range folds it
+// Slots of edge chunks, the largest of so many bytes. Of a span that a destination range folds it
 // holds all of them, or, of many, those that are as long on their way as a span's rows.
 struct EdgeSlots {
   // Of a pass with destination ranges of so many blocks.

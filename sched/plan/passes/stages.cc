@@ -18,7 +18,7 @@ constexpr std::int64_t kTensorAlignment = 4096;
 // than it saves, also in tiles that are dense (bench/gather_bench.cc).
 constexpr double kMostTrainShare = 0.125;
 // Edges of a row in a task. Of more, in dense tiles or many spans at once, it gains little
-// (sched/README.md).
+// (bench/notes/planning.md).
 constexpr double kMostGained = 2;
 
 const Value& value_of(const Program& program, ValueId id) {

@@ -31,8 +31,9 @@ class ResidencyLp {
   bool solve(const Bounds& bounds);
   double cost() const { return constant_cost_ + program_.cost(values_); }
 
-  // A slots is there or it isn't, and where it is, something is left to pass through it; solutions
-  // have shares of slots. Of the one with most memory missing, the bounds without it and with it.
+  // Slots are all or nothing, and where there are some, something is left to pass through it;
+  // solutions have shares of slots. Of the one with most memory missing, the bounds without it and
+  // with it.
   struct Branch {
     Bounds without, with;
   };
