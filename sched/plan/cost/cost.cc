@@ -25,7 +25,7 @@ double overlapped(double transfers, double compute, double depth) {
   return std::max(transfers, compute) + std::min(transfers, compute) / (2 * depth - 1);
 }
 
-// Of a pass, of what it writes: sums that leave behind each destination range.
+// Of a pass, of what it writes: sums that leave after each destination range.
 std::int64_t leaving_bytes(const PassDraft& pass, const Traffic& traffic) {
   return !pass.rows && pass.dst_range_count() > 1 ? traffic.written : 0;
 }

@@ -227,7 +227,7 @@ TEST_CASE("cost: transfers overlap the compute of their own phase, but for a sha
   CHECK(transfer_seconds(pass, {0, 0, 10, 200}, rates).rows == Approx(4));
   CHECK(overlapped_seconds(transfers, {0, 6, 1}, {2, 4}) ==
         Approx(1 + 6 + 4.0 / 3 + 2.5 + 1.0 / 7));
-  // Without steps sums leave behind each destination range.
+  // Without steps sums leave after each destination range.
   pass.rows = false;
   CHECK(transfer_seconds(pass, {0, 400, 0, 100}, rates).edges == Approx(4));  // there are none
   CHECK(transfer_seconds(pass, {0, 400, 0, 100}, rates).rows == Approx(2));
