@@ -5,9 +5,23 @@
 #include <random>
 #include <vector>
 
+#include "kernels/spec/random.h"
 #include "storage/format/edge_file.h"
 
 namespace ooc::test {
+
+// A generator of the standard library's kind that costs nothing to seed.
+class SplitMix {
+ public:
+  using result_type = std::uint64_t;
+  explicit SplitMix(std::uint64_t seed) : state_(seed) {}
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return ~result_type{0}; }
+  result_type operator()() { return mix64(state_ += 0x9E3779B97F4A7C15); }
+
+ private:
+  std::uint64_t state_;
+};
 
 // `count` edges with ends drawn uniformly; parallel edges and self loops occur.
 inline std::vector<Edge> random_edges(std::int64_t vertices, std::int64_t count,

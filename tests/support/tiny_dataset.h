@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <tbb/global_control.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -45,7 +46,7 @@ struct TinyEdge {
 };
 
 inline TinyEdge tiny_edge(const TinyDataset& spec, std::size_t edge) {
-  std::mt19937_64 random(spec.seed * 104729 + edge);
+  SplitMix random(mix64(spec.seed * 104729 + edge));
   std::normal_distribution<float> normal;
   TinyEdge carried{normal(random), 0, {}};
   if (spec.edge_types > 0) {
@@ -60,7 +61,7 @@ inline TinyEdge tiny_edge(const TinyDataset& spec, std::size_t edge) {
 
 // The feature of a vertex in the natural order: the same whatever the order.
 inline float tiny_feature(const TinyDataset& spec, std::int64_t vertex, std::int64_t col) {
-  std::mt19937_64 random(spec.seed * 7919 + static_cast<std::uint64_t>(vertex * 1000 + col));
+  SplitMix random(mix64(spec.seed * 7919 + static_cast<std::uint64_t>(vertex * 1000 + col)));
   return std::normal_distribution<float>()(random);
 }
 
@@ -105,9 +106,11 @@ inline void write_tiny_edges(FileSystem& files, const TinyDataset& spec,
   writer.manifest().edge_types = spec.edge_types;
 }
 
-// Every vertex has a label; 40 % train, 20 % valid, 20 % test, 20 % in no split.
+// Every vertex has a label; 40 % train, 20 % valid, 20 % test, 20 % in no split. One thread writes
+// it.
 inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
                                   const std::string& path = "/tiny.ooc") {
+  const tbb::global_control one_thread(tbb::global_control::max_allowed_parallelism, 1);
   std::vector<std::uint32_t> ids(static_cast<std::size_t>(spec.vertices));
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(i);
   if (spec.permute) std::shuffle(ids.begin(), ids.end(), std::mt19937_64(spec.seed + 17));

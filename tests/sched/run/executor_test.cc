@@ -62,7 +62,7 @@ TEST_CASE("executor: results are the same bits for every strategy, split and num
       }
     }
   }
-  CHECK(apart > 0);
+  CHECK((apart > 0 || !cases.runs_all()));
 }
 
 TEST_CASE("executor: results are the same bits for every budget, down to the least") {
@@ -207,9 +207,11 @@ TEST_CASE("executor: what is kept of tensors with blocks of their own is right, 
   spec.edges = random_edges(spec.vertices, 100000, 6);
   Harness harness(spec, repeating(kCols));
   const Result expected = harness.run({.workers = 1}, 1);
+  test::Cases cases(1);
   for (const std::int64_t quarters : {1, 3}) {
     for (const Strategy strategy :
          {Strategy::kNone, Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
+      if (!cases.next()) continue;
       const Result result = harness.run({.strategy = strategy,
                                          .memory_bytes = 60 << 20,
                                          .workers = 2,
@@ -282,7 +284,8 @@ TEST_CASE("executor: as many zeros are left out as plans expect") {
       const RunCounters& run = result.runs.back();
       const std::int64_t most = run.bytes_read + run.bytes_written;
       const std::int64_t zeros = run.zeros_read + run.zeros_written;
-      CHECK(static_cast<double>(most - zeros) == Approx(expected).epsilon(0.01));
+      // Each unit's bytes are rounded up to sectors, half a sector more on the average.
+      CHECK(static_cast<double>(most - zeros) == Approx(expected).epsilon(0.015));
       if (strategy == Strategy::kNone) CHECK(zeros > most / 20);
     }
   }

@@ -103,8 +103,10 @@ TEST_CASE("wide rows: a device keeps parts of them, and the host's memory the re
   Harness harness(wide_rows(), with_late_reader());
   const Result expected = harness.run({.workers = 1});
   int partly = 0, in_host = 0;
+  test::Cases cases(1);
   for (const Strategy strategy : {Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
     for (std::int64_t mib = 36; mib <= 66; mib += 6) {
+      if (!cases.next()) continue;
       INFO("strategy " << static_cast<int>(strategy) << ", device of " << mib << " MiB");
       const PlanOptions options{.strategy = strategy,
                                 .memory_bytes = 24 << 20,
@@ -123,8 +125,8 @@ TEST_CASE("wide rows: a device keeps parts of them, and the host's memory the re
       }
     }
   }
-  CHECK(partly > 0);
-  CHECK(in_host > 0);
+  CHECK((partly > 0 || !cases.runs_all()));
+  CHECK((in_host > 0 || !cases.runs_all()));
 }
 
 }  // namespace ooc::test
