@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <latch>
 #include <random>
 #include <thread>
 #include <vector>
@@ -58,12 +59,15 @@ TEST_CASE("reduction_tree: the sum is the fixed tree's, whatever order leaves co
 
 TEST_CASE("reduction_tree: the sum is the same from many threads") {
   const auto backend = make_cpu_backend();
-  ReductionTree tree(*backend, DType::kF32, 1, 200);
+  constexpr std::int64_t kLeaves = 2000;
+  ReductionTree tree(*backend, DType::kF32, 1, kLeaves);
   std::atomic<std::int64_t> next{0};
+  std::latch all_threads(4);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (std::int64_t leaf; (leaf = next++) < 200;) {
+      all_threads.arrive_and_wait();
+      for (std::int64_t leaf; (leaf = next++) < kLeaves;) {
         ReductionTree::Partial partial = tree.take();
         reinterpret_cast<float*>(partial->data())[0] = leaf_value(leaf);
         tree.add(leaf, std::move(partial));
@@ -71,7 +75,7 @@ TEST_CASE("reduction_tree: the sum is the same from many threads") {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(result_of(tree) == tree_sum(0, 200));
+  CHECK(result_of(tree) == tree_sum(0, kLeaves));
 }
 
 TEST_CASE("reduction_tree: reset forgets an unfinished round") {
