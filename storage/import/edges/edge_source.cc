@@ -60,7 +60,10 @@ void TableEdgeSource::rewind() {
 }
 
 bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
-  if (const auto known = known_edges()) max_edges = std::min(max_edges, *known - row_);
+  // One row is asked for after the last one, so that the reader looks for what shouldn't be there.
+  if (const auto known = known_edges()) {
+    max_edges = std::clamp<std::int64_t>(*known - row_, 1, max_edges);
+  }
   block.edges.resize(static_cast<std::size_t>(max_edges));
   static_assert(sizeof(Edge) == 2 * sizeof(std::int64_t));
   const std::span<std::int64_t> ids(reinterpret_cast<std::int64_t*>(block.edges.data()),

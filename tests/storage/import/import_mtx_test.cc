@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "storage/base/errors.h"
@@ -67,6 +70,30 @@ TEST_CASE("mtx: a symmetric entry is followed by its mirror image, in every buff
   CHECK(table->where(4) == "a.mtx, line 5");
   CHECK_THAT(error_of<DataError>([&] { test::read_edges(std::move(table), 3); }),
              Contains("vertex id 3 is not below the vertex count 3, a.mtx, line 5"));
+}
+
+TEST_CASE("mtx: what follows the last entry that the header says is refused, with its line") {
+  const auto refusal = [](const std::string& text, const std::string& name) {
+    MemoryFileSystem files;
+    put_file(files, name, name.ends_with(".gz") ? test::gzip(text) : text);
+    return error_of<DataError>([&] { test::read_edges(open_table(files, name), 4); });
+  };
+  for (const std::string name : {"a.mtx", "a.mtx.gz"}) {
+    for (const std::string last : {"2 1 3\n", "not an entry\n", "x"}) {
+      for (const std::string& text : {kGeneral, kSymmetric, kGeneral + "\n% a comment\n"}) {
+        INFO(name << " " << text << last);
+        const auto line = 1 + std::count(text.begin(), text.end(), '\n');
+        CHECK_THAT(refusal(text + last, name),
+                   Contains("more entries than the 3 that the header says") &&
+                       Contains(fmt::format("{}, line {}", name, line)));
+      }
+    }
+    std::string crlf = "%%MatrixMarket matrix coordinate pattern general\n4 4 1\n1 2\n4 1\n";
+    for (std::size_t at = 0; (at = crlf.find('\n', at)) != std::string::npos; at += 2) {
+      crlf.insert(at, 1, '\r');
+    }
+    CHECK_THAT(refusal(crlf, name), Contains("more entries than the 1") && Contains("line 4"));
+  }
 }
 
 TEST_CASE("mtx: a dense array streams in rows though it lies in columns") {
