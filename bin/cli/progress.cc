@@ -1,12 +1,12 @@
 #include "bin/cli/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
+#include "bin/cli/terminal.h"
 #include "bin/cli/text.h"
 #include "storage/base/byte_size.h"
 
@@ -15,13 +15,16 @@ namespace {
 
 constexpr double kBarSeconds = 0.1;   // between two drawings of a bar
 constexpr double kLineSeconds = 5.0;  // between two lines where there is no terminal
-constexpr int kBarColumns = 24;
-constexpr const char* kClearLine = "\r\x1b[K";
+constexpr std::size_t kBarColumns = 24, kLeastBarColumns = 4;
 
-std::string bar(const ProgressUpdate& update) {
+// ` [====    ]` in at most so many columns; empty where it would be too short to tell anything.
+std::string bar(const ProgressUpdate& update, std::size_t columns) {
+  constexpr std::size_t kFrame = 3;
+  if (update.total <= 0 || columns < kFrame + kLeastBarColumns) return "";
+  const std::size_t width = std::min(kBarColumns, columns - kFrame);
   const double share = std::clamp(update.done / update.total, 0.0, 1.0);
-  const auto filled = static_cast<std::size_t>(share * kBarColumns);
-  return " [" + std::string(filled, '=') + std::string(kBarColumns - filled, ' ') + "]";
+  const auto filled = static_cast<std::size_t>(share * static_cast<double>(width));
+  return " [" + std::string(filled, '=') + std::string(width - filled, ' ') + "]";
 }
 
 std::string format_count(double count) {
@@ -39,15 +42,14 @@ std::string amount(const ProgressUpdate& update) {
   return fmt::format(" {:.0f} {}", update.done, update.unit);
 }
 
-std::string text_of(const ProgressUpdate& update, const ProgressUpdate& first, double elapsed,
-                    bool with_bar) {
-  std::string text = update.activity;
-  if (with_bar && update.total > 0) text += bar(update);
-  text += amount(update);
+// What follows the activity and its bar; the bytes are what can be left out first.
+std::string rest_of(const ProgressUpdate& update, const ProgressUpdate& first, double elapsed,
+                    bool with_bytes) {
+  std::string text = amount(update);
   if (elapsed > 0) {
     const double rate = (update.done - first.done) / elapsed;
     if (!update.unit.empty()) text += fmt::format(", {}/s", format_count(rate));
-    if (update.bytes > 0) {
+    if (with_bytes && update.bytes > 0) {
       const double byte_rate = static_cast<double>(update.bytes - first.bytes) / elapsed;
       text += fmt::format(", {} at {}/s", format_byte_size(update.bytes),
                           format_byte_size(static_cast<std::int64_t>(byte_rate)));
@@ -57,6 +59,18 @@ std::string text_of(const ProgressUpdate& update, const ProgressUpdate& first, d
     }
   }
   if (!update.note.empty()) text += ", " + update.note;
+  return text;
+}
+
+// One line of a terminal with so many columns.
+std::string line_of(const ProgressUpdate& update, const ProgressUpdate& first, double elapsed,
+                    std::size_t columns) {
+  const std::size_t most = std::max<std::size_t>(columns, 1) - 1;
+  std::string rest = rest_of(update, first, elapsed, true);
+  if (update.activity.size() + rest.size() > most) rest = rest_of(update, first, elapsed, false);
+  const std::size_t taken = update.activity.size() + rest.size();
+  std::string text = update.activity + bar(update, most - std::min(most, taken)) + rest;
+  text.resize(std::min(most, text.size()));
   return text;
 }
 
@@ -72,7 +86,8 @@ Progress::Output Progress::standard_output(bool quiet) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   };
-  output.terminal = ::isatty(STDERR_FILENO) != 0;
+  output.terminal = stderr_renews_lines();
+  output.columns = stderr_columns;
   output.silent = quiet;
   return output;
 }
@@ -91,8 +106,9 @@ void Progress::update(const ProgressUpdate& update) {
   }
   if (now - shown_ < (output_.terminal ? kBarSeconds : kLineSeconds)) return;
   shown_ = now;
-  const std::string text = text_of(update, first_, now - started_, output_.terminal);
-  output_.write(output_.terminal ? kClearLine + text : text + "\n");
+  const double elapsed = now - started_;
+  output_.write(output_.terminal ? kClearLine + line_of(update, first_, elapsed, output_.columns())
+                                 : update.activity + rest_of(update, first_, elapsed, true) + "\n");
   bar_visible_ = output_.terminal;
 }
 

@@ -28,6 +28,8 @@ class Progress {
     std::function<void(std::string_view)> write;
     std::function<double()> seconds;
     bool terminal = false;
+    // Of the terminal, as it is now. A line is shorter: one that wraps can't be written anew.
+    std::function<std::size_t()> columns;
     bool silent = false;
   };
   static Output standard_output(bool quiet);

@@ -13,12 +13,14 @@ namespace {
 struct Fixture {
   std::vector<std::string> written;
   double now = 100;
+  std::size_t columns = 120;
 
   Progress::Output output(bool terminal, bool silent = false) {
     Progress::Output result;
     result.write = [this](std::string_view text) { written.emplace_back(text); };
     result.seconds = [this] { return now; };
     result.terminal = terminal;
+    result.columns = [this] { return columns; };
     result.silent = silent;
     return result;
   }
@@ -58,6 +60,28 @@ TEST_CASE("progress: on a terminal a bar is drawn in place and taken away") {
   progress.finish();
   REQUIRE(fixture.written.size() == 11);
   CHECK(fixture.written.back() == "\r\x1b[K");
+}
+
+TEST_CASE("progress: a line is shorter than the terminal is wide") {
+  Fixture fixture;
+  Progress progress(fixture.output(true));
+  progress.update(epochs(0));
+  const auto drawn = [&](std::size_t columns) {
+    fixture.columns = columns;
+    fixture.now += 1;
+    progress.update(epochs(100));
+    const std::string line = fixture.written.back().substr(4);
+    CHECK(line.size() < columns);
+    return line;
+  };
+  CHECK(drawn(200).size() < 100);
+  CHECK(drawn(80).starts_with("training ["));  // the bar takes what is left
+  CHECK(drawn(80).ends_with("left, loss 0.5"));
+  CHECK(drawn(80).find(" at ") != std::string::npos);
+  CHECK(drawn(60).find(" at ") == std::string::npos);  // then bytes go
+  CHECK(drawn(60).ends_with("left, loss 0.5"));
+  CHECK(drawn(20) == "training 100/200 ep");
+  CHECK(drawn(1).empty());
 }
 
 TEST_CASE("progress: silent means silent") {
