@@ -76,6 +76,12 @@ std::string best_of(const RunDirectory& run) {
         fmt::format("{} runs of different seeds", run.config().runs), run.path(),
         fmt::format("name one of them, such as {}/seed-{}", run.path(), run.config().seed));
   }
+  if (!posix_file_system().exists(run.best_path())) {
+    throw DataError("the run has no model yet", run.path(),
+                    fmt::format("train until the first evaluation and checkpoint, with "
+                                "ooc-train --resume {}",
+                                run.path()));
+  }
   return run.best_path();
 }
 

@@ -28,7 +28,7 @@ void add_model_options(cli::Command& command, InspectedModel& inspected) {
 
 void print_model(InspectedModel& inspected, bool json) {
   ModelOptions& options = inspected.options;
-  options.model = inspected.model;
+  options.model = known_model(inspected.model);
   options.program = read_program(posix_file_system(), options.model);
   options.heads =
       inspected.heads ? *inspected.heads : default_heads(options.program, options.model);

@@ -210,10 +210,30 @@ void refuse_fewer_epochs(const TrainOptions& options, const RunConfig& config,
       options.resume, "leave it out or give more");
 }
 
+// The run's dataset, which may have another name than it had.
+Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
+  FileSystem& files = posix_file_system();
+  const bool moved = config.dataset != run.config().dataset;
+  if (!moved && !files.exists(config.dataset)) {
+    throw DataError("the run's dataset is not there any more", config.dataset,
+                    fmt::format("bring it back, or name it where it is now: "
+                                "ooc-train NAME.ooc --resume {}",
+                                run.path()));
+  }
+  Dataset dataset = Dataset::open(files, config.dataset, config.verify);
+  const std::string trained_on = moved ? trained_dataset(files, run) : "";
+  if (!trained_on.empty() && dataset.manifest().checksum != trained_on) {
+    throw UsageError(fmt::format("{} is not the dataset that the run was started with ({})",
+                                 config.dataset, run.config().dataset),
+                     run.path(), "name that one, where it is now, or start a new run");
+  }
+  return dataset;
+}
+
 void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
-  const Dataset dataset = Dataset::open(posix_file_system(), config.dataset, config.verify);
+  const Dataset dataset = resumed_dataset(run, config);
   Machine machine(config, run.path(), options.rates);
   const TrainerOptions trainer = planned(options, machine, config, dataset);
   if (options.plan) return;

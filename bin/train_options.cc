@@ -61,6 +61,19 @@ void add_model_options(cli::Command& command, TrainOptions& options) {
                "Dropout on the weights of attention");
 }
 
+// Other words for the same, in other libraries.
+constexpr Words<Task, 2> kTaskSynonyms{
+    {{"multiclass", Task::kSingle}, {"multilabel", Task::kMultiLabel}}};
+constexpr Words<Metric, 9> kMetricSynonyms{{{"acc", Metric::kAccuracy},
+                                            {"f1_micro", Metric::kMicroF1},
+                                            {"f1_macro", Metric::kMacroF1},
+                                            {"auc", Metric::kRocAuc},
+                                            {"roc_auc", Metric::kRocAuc},
+                                            {"auroc", Metric::kRocAuc},
+                                            {"prauc", Metric::kAveragePrecision},
+                                            {"pr_auc", Metric::kAveragePrecision},
+                                            {"average_precision", Metric::kAveragePrecision}}};
+
 // Without a default of its own: what holds without it depends on the dataset.
 template <class T, std::size_t n>
 std::vector<std::pair<std::string, std::optional<T>>> optional_choices(const Words<T, n>& words) {
@@ -70,10 +83,12 @@ std::vector<std::pair<std::string, std::optional<T>>> optional_choices(const Wor
 void add_task_options(cli::Command& command, TrainOptions& options) {
   command.choice("--task", options.task, optional_choices(kTasks),
                  "What to learn; if absent what the labels are, single or multi-label. binary: two "
-                 "classes with one logit");
+                 "classes with one logit",
+                 optional_choices(kTaskSynonyms));
   command.choice("--metric", options.metric, optional_choices(kMetrics),
                  "What picks the best epoch and is reported; if absent accuracy for single, "
-                 "micro_f1 for multi-label, rocauc for binary");
+                 "micro_f1 for multi-label, rocauc for binary",
+                 optional_choices(kMetricSynonyms));
   command.choice("--class-weights", options.config.model.class_weights, choices(kClassWeights),
                  "balanced: in the loss every class counts as much as any other");
 }
@@ -161,8 +176,10 @@ void add_examples(cli::Command& command) {
 }
 
 // What no result depends on, and the number of epochs.
-const std::set<std::string> kMayChange{"epochs",  "verify",  "host-memory",   "cache-policy",
-                                       "scratch", "devices", "device-memory", "io"};
+// The dataset's name may, its contents may not.
+const std::set<std::string> kMayChange{"dataset", "epochs",        "verify",
+                                       "scratch", "host-memory",   "cache-policy",
+                                       "devices", "device-memory", "io"};
 
 // config.toml's lines by option name: what an option's value is, as text.
 std::map<std::string, std::string> values_of(const RunConfig& config) {
@@ -217,6 +234,7 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   if (!config.scratch.empty()) config.scratch = absolute(config.scratch);
   parse_rewrites(config.rewrites);
   apply_recipe(command, options.recipe, model, config.weight_decay);
+  model.model = known_model(model.model);
   choose_pooling(model);
   model.program = read_program(posix_file_system(), model.model);
   model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
@@ -233,6 +251,7 @@ void set_task(RunConfig& config, const TrainOptions& options, Task of_labels) {
 RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,
                          const RunConfig& stored) {
   RunConfig given = options.config;
+  given.model.model = known_model(given.model.model);
   choose_pooling(given.model);
   if (options.heads) given.model.heads = *options.heads;
   if (options.task) given.model.task = *options.task;
@@ -259,6 +278,7 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
                                  word_of(kLrSchedules, stored.lr_schedule)),
                      options.resume, "its rates depend on the epochs: start a new run");
   }
+  if (command.given("dataset")) config.dataset = given.dataset;
   if (command.given("epochs")) config.epochs = given.epochs;
   if (command.given("verify")) config.verify = given.verify;
   if (command.given("devices")) config.devices = given.devices;

@@ -4,13 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 
 #include "bin/cli/config_file.h"
-#include "storage/base/byte_size.h"
+#include "bin/cli/numbers.h"
 #include "storage/base/closest.h"
 #include "storage/base/errors.h"
 #include "storage/io/file.h"
@@ -19,22 +18,6 @@ namespace ooc::cli {
 namespace {
 
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
-
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> parse_real(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
-}
 
 std::string integers_taken(std::int64_t least, std::int64_t most) {
   if (most != kUnbounded) return fmt::format("a whole number from {} to {}", least, most);
@@ -99,7 +82,7 @@ void Command::add_common_options() {
        "Read options from FILE (TOML, the same names); the command line wins");
   add_choice("--log-level", {"debug", "info", "warn", "error"}, "info", "What to log to stderr",
              level);
-  flag("--quiet", quiet_, "Nothing on stderr but errors");
+  flag("--quiet", quiet_, "Nothing on stderr but warnings and errors");
 }
 
 Command::Binding& Command::add(CLI::Option* option, const std::string& takes,
@@ -174,20 +157,21 @@ void Command::real(const std::string& names, double& value, RealRange range,
 
 void Command::size(const std::string& names, std::int64_t& value, const std::string& default_text,
                    const std::string& description) {
-  add(add_option(names, "SIZE", default_text, description), "a size such as 512MiB, 4GiB or 1.5G",
+  add(add_option(names, "SIZE", default_text, description),
+      "a size such as 512MiB, 4GiB or 1.5G; a number alone is bytes",
       [&value](const std::string& text) {
-        const std::optional<std::int64_t> parsed = parse_byte_size(text);
-        if (!parsed || *parsed == 0) return false;
-        value = *parsed;
-        return true;
+        const std::int64_t size = credible_size(text);
+        if (size > 0) value = size;
+        return size > 0;
       });
 }
 
 void Command::size_or_auto(const std::string& names, std::string& value,
                            const std::string& description) {
   add(add_option(names, "SIZE|auto", value, description),
-      "a size such as 512MiB, 4GiB or 1.5G, or auto", [&value](const std::string& text) {
-        if (text != "auto" && parse_byte_size(text).value_or(0) == 0) return false;
+      "a size such as 512MiB, 4GiB or 1.5G, or auto; a number alone is bytes",
+      [&value](const std::string& text) {
+        if (text != "auto" && credible_size(text) == 0) return false;
         value = text;
         return true;
       });

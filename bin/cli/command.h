@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bin/cli/text.h"
+#include "storage/base/closest.h"
 
 namespace CLI {
 class App;
@@ -61,10 +62,11 @@ class Command {
   // Any text, none too; `placeholder` in --help.
   void text(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& description);
-  // One of several words.
+  // One of several words, in letters of either case, or another word that people have for one.
   template <class T>
   void choice(const std::string& names, T& value,
-              const std::vector<std::pair<std::string, T>>& words, const std::string& description) {
+              const std::vector<std::pair<std::string, T>>& words, const std::string& description,
+              const std::vector<std::pair<std::string, T>>& also = {}) {
     std::vector<std::string> names_of_words;
     std::string default_word;
     for (const auto& [word, meaning] : words) {
@@ -72,9 +74,10 @@ class Command {
       if (meaning == value) default_word = word;
     }
     add_choice(names, names_of_words, default_word, description,
-               [&value, words](const std::string& given) {
-                 for (const auto& [word, meaning] : words) {
-                   if (word == given) {
+               [&value, words, also](const std::string& given) {
+                 for (const auto& known : {words, also}) {
+                   for (const auto& [word, meaning] : known) {
+                     if (!is_word(given, word)) continue;
                      value = meaning;
                      return true;
                    }

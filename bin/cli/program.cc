@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <boost/core/demangle.hpp>
 #include <cerrno>
 #include <csignal>
@@ -15,6 +15,7 @@
 #include <typeinfo>
 
 #include "bin/cli/required_vectors.h"
+#include "bin/cli/terminal.h"
 #include "storage/base/errors.h"
 #include "storage/io/file.h"
 
@@ -40,9 +41,10 @@ bool debugging() {
 }
 
 void start_logging(const std::string& name) {
-  auto logger = spdlog::stderr_color_mt(name);
+  auto logger = spdlog::stderr_color_mt(
+      name, no_color() ? spdlog::color_mode::never : spdlog::color_mode::automatic);
   // On a terminal a log line takes the place of the progress bar, which is drawn again below it.
-  const std::string clear = ::isatty(STDERR_FILENO) ? "\r\x1b[K" : "";
+  const std::string clear = stderr_renews_lines() ? kClearLine : "";
   logger->set_pattern(clear + "%n: %^%l%$: %v");
   spdlog::set_default_logger(std::move(logger));
 }
@@ -50,15 +52,14 @@ void start_logging(const std::string& name) {
 void set_log_level(const Command& command) {
   spdlog::level::level_enum level = spdlog::level::from_str(command.log_level());
   if (debugging()) level = spdlog::level::debug;
-  if (command.quiet()) level = spdlog::level::off;
+  if (command.quiet()) level = std::max(level, spdlog::level::warn);
   spdlog::set_level(level);
 }
 
 // One line, whatever the message holds.
 void print_error(const std::string& name, const char* label, const std::exception& error) {
   const std::string message = printable(error.what());
-  fmt::print(stderr, "{}{}: {}{}\n", ::isatty(STDERR_FILENO) ? "\r\x1b[K" : "", name, label,
-             message);
+  fmt::print(stderr, "{}{}: {}{}\n", stderr_renews_lines() ? kClearLine : "", name, label, message);
   if (debugging()) {
     fmt::print(stderr, "{}: debug: {}, ooc {}\n", name, boost::core::demangle(typeid(error).name()),
                OOC_VERSION);
@@ -124,8 +125,7 @@ const std::atomic<bool>& stop_flag() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   ::sigemptyset(&action.sa_mask);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
   return g_stop;
 }
 

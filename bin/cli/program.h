@@ -16,8 +16,8 @@ namespace ooc::cli {
 int run_program(const std::string& name, const std::string& description, int argc,
                 const char* const* argv, const std::function<void(Command&)>& setup);
 
-// A flag that the first SIGINT or SIGTERM after this call sets, for work that stops by itself; the
-// second one ends the process.
+// A flag that the first SIGINT, SIGTERM or SIGHUP after this call sets, for work that stops by
+// itself; the second one ends the process.
 const std::atomic<bool>& stop_flag();
 
 }  // namespace ooc::cli

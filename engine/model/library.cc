@@ -15,6 +15,14 @@ constexpr const char* kSuffix = ".saga";
 
 }  // namespace
 
+std::string known_model(const std::string& name) {
+  if (is_word(name, "graphsage")) return "sage";
+  for (const EmbeddedModel& embedded : embedded_models()) {
+    if (is_word(name, embedded.name)) return embedded.name;
+  }
+  return name;
+}
+
 std::string embedded_program(const std::string& model) {
   std::vector<std::string> names;
   for (const EmbeddedModel& embedded : embedded_models()) {

@@ -15,6 +15,9 @@ struct EmbeddedModel {
 };
 const std::vector<EmbeddedModel>& embedded_models();  // by name
 
+// The name of the embedded model that is meant: "gcn" for GCN, "sage" for GraphSAGE. Others, such
+// as files, as they are.
+std::string known_model(const std::string& name);
 // UsageError if there is none of that name.
 std::string embedded_program(const std::string& model);
 // The program that `model` names: an embedded one's, or that of a file FILE.saga. UsageError if

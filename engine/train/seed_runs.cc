@@ -35,6 +35,16 @@ RunDirectory open_run(FileSystem& files, const RunDirectory& outer, std::int64_t
   return run;
 }
 
+std::vector<RunDirectory> begun_seeds(FileSystem& files, const RunDirectory& outer) {
+  std::vector<RunDirectory> runs;
+  if (outer.config().runs == 1) return runs;
+  for (std::int64_t i = 0; i < outer.config().runs; ++i) {
+    const std::string path = path_of(outer, outer.config().seed + i);
+    if (is_there(files, path)) runs.push_back(RunDirectory::open(files, path));
+  }
+  return runs;
+}
+
 // Mean and sample standard deviation of a figure of all runs; null where one is.
 std::pair<Json, Json> spread(const std::vector<Json>& runs, const char* key) {
   double sum = 0, squares = 0;
@@ -91,13 +101,21 @@ RunResult run_seeds(FileSystem& files, RunDirectory& outer,
 
 std::int64_t epochs_done(FileSystem& files, const RunDirectory& run) {
   std::int64_t done = run.latest_checkpoint_epoch().value_or(0);
-  if (run.config().runs == 1) return done;
-  for (std::int64_t i = 0; i < run.config().runs; ++i) {
-    const std::string path = path_of(run, run.config().seed + i);
-    if (!is_there(files, path)) continue;
-    done = std::max(done, epochs_done(files, RunDirectory::open(files, path)));
+  for (const RunDirectory& seed : begun_seeds(files, run)) {
+    done = std::max(done, epochs_done(files, seed));
   }
   return done;
+}
+
+std::string trained_dataset(FileSystem& files, const RunDirectory& run) {
+  if (const auto epoch = run.latest_checkpoint_epoch()) {
+    return read_model(files, run.checkpoint_path(*epoch), DType::kF32).dataset_checksum;
+  }
+  for (const RunDirectory& seed : begun_seeds(files, run)) {
+    std::string checksum = trained_dataset(files, seed);
+    if (!checksum.empty()) return checksum;
+  }
+  return "";
 }
 
 }  // namespace ooc

@@ -19,4 +19,7 @@ RunResult run_seeds(FileSystem& files, RunDirectory& outer,
 // Whole epochs that a run directory's checkpoints hold; of several runs the most.
 std::int64_t epochs_done(FileSystem& files, const RunDirectory& run);
 
+// The checksum of the manifest of the dataset that they were trained on; empty while there is none.
+std::string trained_dataset(FileSystem& files, const RunDirectory& run);
+
 }  // namespace ooc

@@ -39,4 +39,12 @@ std::string closest(std::string_view text, const std::vector<std::string>& candi
   return best;
 }
 
+bool is_word(std::string_view text, std::string_view word) {
+  const auto plain = [](char c) {
+    return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [&](char a, char b) { return plain(a) == plain(b); });
+}
+
 }  // namespace ooc

@@ -53,7 +53,7 @@ class BudgetError : public Error {
   std::int64_t least_bytes = 0;  // the least budget that would do, if it is known
 };
 
-// The user stopped the work (SIGINT, SIGTERM); nothing is lost. Exit code 130.
+// The user stopped the work (SIGINT, SIGTERM, SIGHUP); nothing is lost. Exit code 130.
 class Interrupted : public Error {
  public:
   using Error::Error;

@@ -118,9 +118,12 @@ TEST_CASE("command: a wrong value names the option and what it takes") {
         "--dropout cannot be 'nan', command line; it takes a number from 0 up to but below 1");
   CHECK(refused("--norm", "bach") ==
         "--norm cannot be 'bach', command line; it takes none or batch");
-  CHECK(refused("--host-memory", "lots") ==
-        "--host-memory cannot be 'lots', command line; it takes a size such as 512MiB, 4GiB or "
-        "1.5G");
+  for (const char* const size : {"lots", "8", "4096", "8X"}) {
+    CHECK(refused("--host-memory", size) ==
+          std::string("--host-memory cannot be '") + size +
+              "', command line; it takes a size such as 512MiB, 4GiB or 1.5G; a number alone is "
+              "bytes");
+  }
   CHECK(Fixture().error({"a.ooc", "--output", ""}) ==
         "--output cannot be '', command line; it takes a path");
   CHECK(Fixture().error({"a.ooc", "--epochs"}) ==

@@ -58,6 +58,13 @@ class InferTest(ProgramTest):
                 self.infer(dataset=f"{order}.ooc"), logits, rtol=1e-4, atol=1e-4
             )
 
+    def test_a_run_without_a_model_says_so(self):
+        failed = self.run_program("ooc-train", "x.ooc", "--run-dir", "none", "--optimizer", "sgd",
+                                  "--lr", 1e30)
+        self.assertEqual(failed.returncode, 1, failed.stderr)
+        self.fail_with(3, "the run has no model yet, none; .*ooc-train --resume none",
+                       "ooc-infer", "x.ooc", "--run", "none", "-o", "none.npy")
+
     def test_a_graph_the_model_has_not_seen(self):
         write_graph(self.path / "other", vertices=33, seed=5)
         self.succeed("ooc-prep", "import", "other", "-o", "other.ooc", "--undirected", "--quiet")

@@ -4,6 +4,7 @@ resumed run is the uninterrupted one."""
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -179,7 +180,7 @@ class ResumeTest(ProgramTest):
         stops = sorted(randomness.sample(range(1, self.EPOCHS - 15), 3))
         arguments = self.options("run")
         interrupted = 0
-        for stop, number in zip(stops, (signal.SIGTERM, signal.SIGINT, signal.SIGTERM)):
+        for stop, number in zip(stops, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)):
             process = self.start(*arguments)
             if self.wait_for_epoch(process, "run", stop):
                 process.send_signal(number)
@@ -280,14 +281,35 @@ class ResumeTest(ProgramTest):
     def test_what_may_not_change_is_refused(self):
         self.succeed("ooc-train", *self.options("run", 2))
         self.succeed("ooc-train", "--resume", "run", "--hidden", 32)
-        self.succeed("ooc-train", "x.ooc", "--resume", "run")
         self.fail_with(
             *(2, r"hidden 64 is not what the run was started with \(32\), run; "),
             *("ooc-train", "--resume", "run", "--hidden", 64),
         )
-        self.fail_with(2, "dataset", "ooc-train", "y.ooc", "--resume", "run")
         self.fail_with(2, "--force beside --resume", "ooc-train", "--resume", "run", "--force")
         self.fail_with(3, "not a run directory.*, x.ooc; ", "ooc-train", "--resume", "x.ooc")
+
+    def test_a_dataset_that_was_moved_is_named_anew(self):
+        self.succeed("ooc-train", *self.options("whole", 4))
+        for runs in (1, 2):
+            run = f"run-{runs}"
+            self.succeed("ooc-train", *self.options(run, 2), "--runs", runs)
+            self.succeed("ooc-train", "x.ooc", "--resume", run)
+            os.rename(self.path / "x.ooc", self.path / "moved.ooc")
+            self.fail_with(
+                3, r"dataset is not there any more, \S+x.ooc; .*ooc-train NAME.ooc --resume run",
+                *("ooc-train", "--resume", run),
+            )
+            self.prepare("other.ooc", seed=5)
+            self.fail_with(
+                2, r"other.ooc is not the dataset that the run was started with \(\S+/x.ooc\), run",
+                *("ooc-train", "other.ooc", "--resume", run),
+            )
+            self.succeed("ooc-train", "moved.ooc", "--resume", run, "--epochs", 3)
+            self.succeed("ooc-train", "--resume", run, "--epochs", 4)  # it is known from now on
+            first = run if runs == 1 else f"{run}/seed-0"
+            self.assertEqual(curve(self.path / first), curve(self.path / "whole"))
+            os.rename(self.path / "moved.ooc", self.path / "x.ooc")
+            shutil.rmtree(self.path / "other.ooc")
 
     def test_a_damaged_checkpoint_is_an_error(self):
         self.succeed("ooc-train", *self.options("run", 2))

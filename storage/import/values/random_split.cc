@@ -38,7 +38,11 @@ SplitShares parse_split_shares(const std::string& text) {
     at = last ? stop : stop + 1;
     if (!(shares[i] >= 0 && shares[i] <= 100)) refuse_shares(text, "has a share that is none");
   }
-  const double sum = shares[0] + shares[1] + shares[2];
+  double sum = shares[0] + shares[1] + shares[2];
+  if (sum <= 1 + 1e-9 && text.find('.') != std::string::npos) {  // 0.6/0.2/0.2
+    for (double& share : shares) share *= 100;
+    sum *= 100;
+  }
   if (sum > 100 + 1e-9) refuse_shares(text, fmt::format("is {} percent", sum));
   if (shares[0] == 0) refuse_shares(text, "leaves nothing to train on");
   if (sum <= 1 + 1e-9) refuse_shares(text, "is a percent in all");

@@ -15,8 +15,8 @@ struct SplitShares {
   double test = 0;
 };
 
-// "60/20/20": three numbers, none negative, the first positive, together at most 100. Throws
-// UsageError.
+// "60/20/20": three numbers, none negative, the first positive, together at most 100; or shares of
+// one, as 0.6/0.2/0.2. Throws UsageError.
 SplitShares parse_split_shares(const std::string& text);
 
 // One byte a vertex, a value of enum Split. Vertices with a label of 0 or more are dealt by

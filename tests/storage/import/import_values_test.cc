@@ -128,6 +128,8 @@ TEST_CASE("split: shares are percent and say what is wrong with them") {
   const SplitShares shares = parse_split_shares("60/20.5/10");
   CHECK((shares.train == 60 && shares.valid == 20.5 && shares.test == 10));
   CHECK(parse_split_shares("100/0/0").valid == 0);
+  const SplitShares of_one = parse_split_shares("0.6/0.25/.15");
+  CHECK((of_one.train == Approx(60) && of_one.valid == Approx(25) && of_one.test == Approx(15)));
   const auto message = [](const char* text) {
     return error_of<UsageError>([&] { parse_split_shares(text); });
   };
@@ -138,7 +140,7 @@ TEST_CASE("split: shares are percent and say what is wrong with them") {
   CHECK_THAT(message("60/-1/20"), Contains("share"));
   CHECK_THAT(message("nan/1/20"), Contains("share"));
   CHECK_THAT(message("0/50/50"), Contains("nothing to train on"));
-  CHECK_THAT(message("0.6/0.2/0.2"), Contains("is a percent in all"));
+  CHECK_THAT(message("1/0/0"), Contains("is a percent in all"));
 }
 
 std::array<std::int64_t, 4> counts_of(const std::vector<std::uint8_t>& splits) {
