@@ -177,24 +177,6 @@ ResidentSet make_full_residency(const std::vector<Timeline>& timelines, const Gr
   return residency;
 }
 
-void drop_idle(const std::vector<Timeline>& timelines, ResidentSet& residency) {
-  for (std::size_t t = 0; t < timelines.size(); ++t) {
-    const Timeline& timeline = timelines[t];
-    ResidentPrefix& levels = residency.tensors[t];
-    for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
-      const Access& access = timeline.accesses[i];
-      if (access.pins || access.sweeps > 1 || access.crosses_tiles) continue;
-      std::int64_t level = timeline.first_block;
-      for (int interval = 0; interval < timeline.interval_count(); ++interval) {
-        const auto at = static_cast<std::size_t>(interval);
-        if (at != i && timeline.end_of(interval) != static_cast<int>(i)) continue;
-        level = std::max(level, levels.keep[at]);
-      }
-      levels.during[i] = level;
-    }
-  }
-}
-
 namespace {
 
 std::int64_t stored_from(const Timeline& timeline, const ResidentPrefix& levels) {
@@ -260,20 +242,6 @@ std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Time
     }
   }
   return out;
-}
-
-void join_neighbours(const std::vector<Timeline>& timelines, int pass_count,
-                     ResidentSet& residency) {
-  for (std::size_t t = 0; t < timelines.size(); ++t) {
-    ResidentPrefix& levels = residency.tensors[t];
-    for (int i = 0; i < timelines[t].interval_count(); ++i) {
-      if (!passes_between(timelines[t], i, pass_count).empty()) continue;
-      const int next = timelines[t].end_of(i);
-      std::int64_t level = levels.during[static_cast<std::size_t>(i)];
-      if (next >= 0) level = std::min(level, levels.during[static_cast<std::size_t>(next)]);
-      levels.keep[static_cast<std::size_t>(i)] = level;
-    }
-  }
 }
 
 std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,

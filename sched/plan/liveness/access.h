@@ -74,12 +74,6 @@ ResidentSet make_full_residency(const std::vector<Timeline>& timelines, const Gr
 // timeline for each run of blocks that it keeps alike.
 std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
                                       const ResidentSet& residency);
-// Raises what is free: what both neighbouring passes hold stays between them.
-void join_neighbours(const std::vector<Timeline>& timelines, int pass_count,
-                     ResidentSet& residency);
-// Lowers what spares no access anything: blocks that are there for one sweep and stay on neither
-// side.
-void drop_idle(const std::vector<Timeline>& timelines, ResidentSet& residency);
 // By tensor: where it begins to be stored, if passes make it.
 std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
                                       const ResidentSet& residency);

@@ -51,7 +51,6 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
   if (options.memory_bytes != 0) {  // 1: nothing fits
     arena_.bytes = std::max<std::int64_t>(options.memory_bytes - arena_.reduction_bytes, 1);
   }
-  arena_.reserves.resize(draft_.passes.size());
   for (int pass = 0; pass < draft_.pass_count(); ++pass)
     slot_rows_.push_back(choose_slots(pass, most_slots));
 }
@@ -63,7 +62,7 @@ PlanProblem::PlanProblem(const PlanProblem& above, const ResidentSet& kept, std:
       timelines_(timelines_below(draft_, above.timelines_, kept)),
       memory_(builder_, edges_, draft_, timelines_, aliases_, false, kept.edge_chunks),
       empty_residency_(make_empty_residency(timelines_, kept.edge_chunks)),
-      arena_{limit, std::vector<std::int64_t>(draft_.passes.size()), 0},
+      arena_{limit, 0},
       slot_rows_(draft_.passes.size()) {}
 
 std::int64_t PlanProblem::least(int pass) const {
@@ -120,7 +119,7 @@ std::vector<std::int64_t> PlanProblem::free(const ResidentSet& residency) const 
   for (std::size_t pass = 0; pass < free.size(); ++pass) {
     const auto index = static_cast<int>(pass);
     free[pass] =
-        arena_.room(index) - free[pass] - memory_.working_set(index, residency, slot_counts(index));
+        arena_.bytes - free[pass] - memory_.working_set(index, residency, slot_counts(index));
   }
   return free;
 }

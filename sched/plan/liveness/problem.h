@@ -11,11 +11,7 @@ namespace ooc {
 // What there is of an arena for the passes of a problem.
 struct ArenaLimit {
   std::int64_t bytes = 0;  // 0: no limit
-  // Of that, by pass, so much is to stay free: places in the arena take more than sizes tell.
-  std::vector<std::int64_t> reserves;
   std::int64_t reduction_bytes = 0;  // beside the arena: of partial sums
-
-  std::int64_t room(int pass) const { return bytes - reserves[static_cast<std::size_t>(pass)]; }
 };
 
 // Passes with their splits, and the memory there is for them: the one in which they work, or the

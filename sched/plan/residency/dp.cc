@@ -138,7 +138,7 @@ class DpSearch {
                       .edge_slot_memory(p, edge_chunks_[side], problem_.slot_counts(p))
                       .bytes;
       }
-      capacity_.push_back(problem_.arena().room(p) - memory);
+      capacity_.push_back(problem_.arena().bytes - memory);
     }
   }
 

@@ -48,9 +48,8 @@ ResidencyLp::ResidencyLp(const PlanProblem& problem, Slots all_slot_counts, Zero
   if (problem.arena().bytes == 0) return;
   for (int p = 0; p < problem.draft().pass_count(); ++p) {
     const auto at = static_cast<std::size_t>(p);
-    const double room = all_slot_counts == Slots::kLeast
-                            ? scaled(problem.arena().bytes + kPadding)
-                            : scaled(problem.arena().room(p) - kPadding);
+    const double room = all_slot_counts == Slots::kLeast ? scaled(problem.arena().bytes + kPadding)
+                                                         : scaled(problem.arena().bytes - kPadding);
     program_.at_most(memory_[at], room - used_[at]);
   }
 }

@@ -49,47 +49,18 @@ class TierPlanner {
       : problem_(problem), builder_(problem.builder()), options_(builder_.options()) {}
 
   TierPlan run() {
-    constexpr int kRounds = 4;
-    std::vector<std::int64_t> reserve(problem_.draft().passes.size());
-    // Where ranges find no place, memory is left free: first in their passes, then in all of them.
-    bool done = false;
-    for (int round = 0; round < kRounds && !done; ++round) done = take(reserve);
-    for (const std::int64_t percent : {2, 4, 7, 11, 16}) {
-      if (done) break;
-      reserve.assign(reserve.size(), problem_.arena().bytes * percent / 100);
-      done = take(reserve);
+    std::string remark;
+    std::optional<TierPlan> best;
+    for (ResidentSet& residency : decide(remark)) {
+      TierPlan tier = place_all(std::move(residency));
+      tier.plan.remark = remark;
+      if (!best || moved_bytes(tier) < moved_bytes(*best)) best = std::move(tier);
     }
-    widen_slots(*best_);
-    return std::move(*best_);
+    widen_slots(*best);
+    return std::move(*best);
   }
 
  private:
-  // Plans with so much free, and adds what then found no place, by pass. True: no more of it will
-  // help, for all found a place, or what was lost by that is little.
-  bool take(std::vector<std::int64_t>& reserve) {
-    constexpr double kGood = 1.002;
-    problem_.arena().reserves = reserve;
-    std::string remark;
-    const std::vector<ResidentSet> choices = decide(remark);
-    problem_.arena().reserves = std::vector<std::int64_t>(reserve.size());
-    bool done = false;
-    for (const ResidentSet& residency : choices) {
-      std::vector<ResidentRange> left;
-      TierPlan tier = place_all(residency, left);
-      tier.plan.remark = remark;
-      done = left.empty();
-      for (const ResidentRange& range : left) {
-        for (std::size_t pass = 0; pass < reserve.size(); ++pass) {
-          if (is_alive(range, static_cast<int>(pass))) reserve[pass] += range.memory.bytes;
-        }
-      }
-      const std::int64_t bytes = epoch_bytes(problem_, residency);
-      if (least_ < 0 || bytes < least_) least_ = bytes;
-      if (!best_ || moved_bytes(tier) < moved_bytes(*best_)) best_ = std::move(tier);
-    }
-    return done || static_cast<double>(moved_bytes(*best_)) <= kGood * static_cast<double>(least_);
-  }
-
   // What the strategy keeps; several, where what is better depends on the places that are found.
   std::vector<ResidentSet> decide(std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return {problem_.empty_residency()};
@@ -110,22 +81,16 @@ class TierPlanner {
     return place(problem_.timelines(), problem_.aliases(), problem_.arena().bytes, plan);
   }
 
-  // Gives up what finds no place; `lost` is what found none at first.
-  TierPlan place_all(ResidentSet residency, std::vector<ResidentRange>& lost) {
+  // Gives up what finds no place.
+  TierPlan place_all(ResidentSet residency) {
     trim(problem_, residency);
     while (true) {
-      if (options_.strategy != Strategy::kNone) {
-        join_neighbours(problem_.timelines(), problem_.draft().pass_count(), residency);
-      }
-      if (!problem_.memory().works())
-        drop_idle(problem_.timelines(), residency);  // no slots to save
       Plan plan = lay_out(residency);
       const std::vector<ResidentRange> left = find_places(plan);
       if (left.empty()) {
         count_bytes(residency, plan);
         return {std::move(plan), std::move(residency)};
       }
-      if (lost.empty()) lost = left;
       give_up(left, residency);
     }
   }
@@ -306,8 +271,6 @@ class TierPlanner {
   PlanProblem& problem_;
   const PassBuilder& builder_;
   const PlanOptions& options_;
-  std::optional<TierPlan> best_;
-  std::int64_t least_ = -1;  // bytes that were decided on, before places
 };
 
 }  // namespace

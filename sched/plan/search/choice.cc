@@ -60,7 +60,7 @@ class WorkingTierChoice {
   std::optional<WorkingTier> run() {
     const PlanOptions& options = builder_.options();
     for (const bool kept : {false, true}) {
-      if (kept && options.strategy == Strategy::kNone) break;
+      if (kept && options.strategy != Strategy::kLp) break;
       const auto splits = choose_splits(builder_, edges_, kept, Zeros::kMoved);
       if (!splits || (best_ && best_->splits == *splits)) break;
       std::optional<WorkingTier> other = std::exchange(best_, std::nullopt);

@@ -159,25 +159,19 @@ class SplitSearch {
   }
 
   void descend() {
-    constexpr int kRounds = 3;
     double best = cost(splits_);
     std::int64_t judged = 0;
-    for (int round = 0; round < kRounds; ++round) {
-      bool better = false;
-      for (const std::vector<std::size_t>& stages : decisions()) {
-        for (const Choice& choice : choices_[stages.front()]) {
-          if (splits_[stages.front()] == choice.split) continue;
-          if (kept_ && ++judged > most_judged()) return;
-          std::vector<PassSplit> other = splits_;
-          for (const std::size_t stage : stages) other[stage] = choice.split;
-          const double bytes = cost(other);
-          if (bytes >= best) continue;
-          best = bytes;
-          splits_ = std::move(other);
-          better = true;
-        }
+    for (const std::vector<std::size_t>& stages : decisions()) {
+      for (const Choice& choice : choices_[stages.front()]) {
+        if (splits_[stages.front()] == choice.split) continue;
+        if (kept_ && ++judged > most_judged()) return;
+        std::vector<PassSplit> other = splits_;
+        for (const std::size_t stage : stages) other[stage] = choice.split;
+        const double bytes = cost(other);
+        if (bytes >= best) continue;
+        best = bytes;
+        splits_ = std::move(other);
       }
-      if (!better) return;
     }
   }
 

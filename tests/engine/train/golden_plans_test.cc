@@ -44,6 +44,12 @@ std::vector<Case> cases() {
   }
   for (const std::int64_t mib : {256, 384, 512, 768, 864, 896}) {
     all.push_back({fmt::format("device {} MiB", mib), reddit, "gcn", 2, 1 << 16, mib});
+    all.push_back(
+        {fmt::format("device {} MiB, lp", mib), reddit, "gcn", 2, 1 << 16, mib, Strategy::kLp});
+  }
+  for (const char* model : {"gcn", "sage"}) {
+    all.push_back(
+        {fmt::format("{}-3 1024 MiB, lp", model), large, model, 3, 1024, 0, Strategy::kLp});
   }
   all.push_back({"50 M vertices 8 GiB", walk, "gcn", 2, 8192});
   const std::size_t count = all.size();
@@ -52,6 +58,11 @@ std::vector<Case> cases() {
     fast.name += ", compute x 10";
     fast.compute = 10;
     all.push_back(fast);
+  }
+  // Where compute takes about as long as the disk, some rows are stored and others made again.
+  for (const std::int64_t mib : {1024, 256}) {
+    all.push_back({fmt::format("sage-2 {} MiB, compute x 1.7", mib), large, "sage", 2, mib, 0,
+                   Strategy::kDp, 1.7});
   }
   return all;
 }
