@@ -42,7 +42,7 @@ void add_options(cli::Command& command, Options& options) {
   command.required();
   command.path("--run", options.run, "RUN_DIR", "Take the best model of a run");
   command.path("--checkpoint", options.checkpoint, "FILE", "Take the model of a checkpoint");
-  command.path("-o,--output", options.output, "FILE", "Where to write: .npy or .h5");
+  command.output("-o,--output", options.output, "FILE", "Where to write: .npy or .h5");
   command.required();
   command.choice<Output>("--what", options.what,
                          {{"logits", Output::kLogits},

@@ -135,7 +135,15 @@ Facts inspect_path(const std::string& path) {
   if (!files.exists(path)) {
     throw DataError("not found", path, "name a dataset, a run directory or a checkpoint");
   }
-  if (!files.is_directory(path)) return checkpoint_facts(path);
+  if (!files.is_directory(path)) {
+    if (path.ends_with(".h5")) return checkpoint_facts(path);
+    const std::string directory = parent_path(path);
+    const bool known = files.exists(join_path(directory, "config.toml")) ||
+                       files.exists(join_path(directory, kManifestFile));
+    throw DataError("not a checkpoint", path,
+                    known ? fmt::format("name the directory that it is in, {}", directory)
+                          : "name a dataset, a run directory or a checkpoint NAME.h5");
+  }
   if (files.exists(join_path(path, kManifestFile))) return dataset_facts(path);
   if (files.exists(join_path(path, "config.toml"))) return run_facts(path);
   throw DataError("neither a dataset nor a run directory", path,

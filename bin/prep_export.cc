@@ -34,7 +34,7 @@ void add_export(cli::Command& program) {
       program.subcommand("export", "Writes the arrays of a dataset as .npy, in your vertex order");
   command.positional("NAME.ooc", "dataset", options->dataset, "the dataset to export");
   command.required();
-  command.path("-o,--output", options->exporting.output, "DIR", "The directory to make");
+  command.output("-o,--output", options->exporting.output, "DIR", "The directory to make");
   command.required();
   options->exporting.memory_bytes = default_import_memory();
   command.size("--memory", options->exporting.memory_bytes, "a quarter of the machine's",

@@ -33,7 +33,7 @@ void add_generate(cli::Command& program) {
   generate.memory_bytes = default_import_memory();
   command.size("--memory", generate.memory_bytes, "a quarter of the machine's",
                "Memory to work in; the graph is the same");
-  command.path("-o,--output", options->output, "NAME.ooc", "The dataset to write");
+  command.output("-o,--output", options->output, "NAME.ooc", "The dataset to write");
   command.required();
   command.flag("--force", generate.force, "Replace a dataset of this name");
   command.example("A graph whose classes a GNN can learn",

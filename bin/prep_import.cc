@@ -119,7 +119,7 @@ void add_import(cli::Command& program) {
   cli::Command& command =
       program.subcommand("import", "Makes a dataset from arrays: edges, features, labels, splits");
   add_inputs(command, *options);
-  command.path("-o,--output", options->output, "NAME.ooc", "The dataset to write");
+  command.output("-o,--output", options->output, "NAME.ooc", "The dataset to write");
   command.required();
   command.flag("--undirected", import.edges.undirected, "Add each missing reverse edge");
   command.choice("--self-loops", import.edges.self_loops,

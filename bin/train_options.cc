@@ -131,8 +131,8 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
   command.directory("--scratch", options.config.scratch,
                     "Where tensors go that don't fit memory; the run directory if absent");
   cli::add_io_option(command, options.config.io);
-  command.path("--run-dir", options.run_dir, "DIR",
-               "Where the run goes; runs/<dataset>-<model>-<time> if absent");
+  command.output("--run-dir", options.run_dir, "DIR",
+                 "Where the run goes; runs/<dataset>-<model>-<time> if absent");
   command.integer("--checkpoint-every", options.config.checkpoint_every, 1,
                   "Epochs from one checkpoint to the next");
   command.path("--resume", options.resume, "RUN_DIR", "Continue the run in RUN_DIR");

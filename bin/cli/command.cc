@@ -10,9 +10,9 @@
 
 #include "bin/cli/config_file.h"
 #include "bin/cli/numbers.h"
+#include "bin/cli/paths.h"
 #include "storage/base/closest.h"
 #include "storage/base/errors.h"
-#include "storage/io/file.h"
 
 namespace ooc::cli {
 namespace {
@@ -51,17 +51,6 @@ class HelpFormatter final : public CLI::Formatter {
 };
 
 // Sets `path` without the slashes at its end.
-bool assign_path(std::string& path, const std::string& text) {
-  path = text;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return !path.empty();
-}
-
-// The last part of the path that is there is a directory.
-bool may_be_directory(std::string path) {
-  while (!posix_file_system().exists(path)) path = parent_path(path);
-  return posix_file_system().is_directory(path);
-}
 
 }  // namespace
 
@@ -181,6 +170,16 @@ void Command::path(const std::string& names, std::string& value, const std::stri
                    const std::string& description) {
   add(add_option(names, placeholder, value, description), "a path",
       [&value](const std::string& text) { return assign_path(value, text); });
+}
+
+void Command::output(const std::string& names, std::string& value, const std::string& placeholder,
+                     const std::string& description) {
+  add(add_option(names, placeholder, value, description), "a path",
+      [&value](const std::string& text) {
+        if (!assign_path(value, text)) return false;
+        value = follow_links(value);
+        return true;
+      });
 }
 
 void Command::directory(const std::string& names, std::string& value,

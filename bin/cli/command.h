@@ -57,6 +57,9 @@ class Command {
   // A file or directory, `placeholder` in --help; slashes at its end are dropped.
   void path(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& description);
+  // A path to write to: of a symbolic link what it leads to, so that the link stays.
+  void output(const std::string& names, std::string& value, const std::string& placeholder,
+              const std::string& description);
   // No file, nor what is below one; empty: none.
   void directory(const std::string& names, std::string& value, const std::string& description);
   // Any text, none too; `placeholder` in --help.

@@ -1,5 +1,6 @@
 #include "storage/base/errors.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,6 +11,7 @@ std::string join(std::string_view what, std::string_view where, std::string_view
   std::string message(what);
   if (!where.empty()) message.append(", ").append(where);
   if (!remedy.empty()) message.append("; ").append(remedy);
+  std::replace(message.begin(), message.end(), '\0', '?');  // what() would end there
   return message;
 }
 

@@ -187,9 +187,8 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     }
     check_counts(manifest, path);
     return manifest;
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError(fmt::format("unreadable manifest ({})", error.what()), path,
-                    "import the dataset again");
+  } catch (const nlohmann::json::exception&) {
+    throw DataError("damaged manifest", path, "import the dataset again");
   } catch (const std::logic_error&) {  // stoull
     throw DataError("unreadable manifest (an index_checksum is no hexadecimal number)", path,
                     "import the dataset again");

@@ -19,17 +19,22 @@ void orient(TableReader& table) {
   if (table.cols() == 2) return;
   if (table.cols() == 0 && table.rows() == 0) return;  // an empty text file
   if (table.rows() == 2 && table.transpose()) return;
+  const bool text = is_text_name(table.name());
   const std::string_view remedy =
-      !is_text_name(table.name()) ? "save them as [E, 2] or [2, E]"
-      : table.cols() > 2 ? "keep the first two columns; weights go into a file of their own"
-                         : "write a source and a destination in every line";
+      !text ? "save them as [E, 2] or [2, E]"
+      : table.cols() > 2
+          ? "keep source and destination here; what else an edge has goes into files of their own: "
+            "--edge-weights, --edge-types, --edge-features"
+          : "write a source and a destination in every line";
   throw DataError(
       fmt::format("edges need two columns, source and destination, not {}", table.cols()),
-      fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()), remedy);
+      text ? fmt::format("{}: {}", table.where(0), table.row_text(0))
+           : fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
+      remedy);
 }
 
-[[noreturn]] void refuse_rows(const TableReader& table, const TableReader& edges) {
-  throw DataError("not as many rows as there are edges", table.name(),
+[[noreturn]] void refuse_rows(TableReader& table, TableReader& edges) {
+  throw DataError(fmt::format("{} rows but {} edges", table.rows(), edges.rows()), table.name(),
                   fmt::format("give one row for each of the edges in {}", edges.name()));
 }
 

@@ -4,6 +4,8 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include "storage/base/errors.h"
@@ -132,11 +134,22 @@ class GzipSource final : public ByteSource {
   bool after_member_ = false;  // at least one is behind us
 };
 
+// Text never begins as gzip does: only the end of the name was lost.
+bool is_compressed_text(ReadableFile& file) {
+  constexpr std::array<std::string_view, 4> kEnds = {".csv", ".tsv", ".txt", ".mtx"};
+  const bool text = std::any_of(kEnds.begin(), kEnds.end(),
+                                [&](std::string_view end) { return file.path().ends_with(end); });
+  std::array<std::byte, 2> start{};
+  return text && file.read_at(0, start) == start.size() && start[0] == std::byte{0x1F} &&
+         start[1] == std::byte{0x8B};
+}
+
 }  // namespace
 
 std::unique_ptr<ByteSource> open_byte_source(FileSystem& files, const std::string& path) {
   std::shared_ptr<ReadableFile> file = files.open(path);
-  if (path.ends_with(".gz")) return std::make_unique<GzipSource>(std::move(file));
+  if (path.ends_with(".gz") || is_compressed_text(*file))
+    return std::make_unique<GzipSource>(std::move(file));
   return std::make_unique<PlainSource>(std::move(file));
 }
 

@@ -35,7 +35,8 @@ class ByteSource {
   virtual std::unique_ptr<ByteSource> reopen() const = 0;
 };
 
-// The file as it is, or inflated if its name ends in ".gz".
+// The file as it is, or inflated if its name ends in ".gz", or is that of text and its first bytes
+// are gzip's.
 std::unique_ptr<ByteSource> open_byte_source(FileSystem& files, const std::string& path);
 
 // Fills `out`. Throws DataError ("truncated") where the bytes end before.

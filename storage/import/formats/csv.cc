@@ -117,6 +117,13 @@ class TextTable final : public TableReader {
     return fmt::format("{}, line {}", name(), again.line_number());
   }
 
+  std::string row_text(std::int64_t row) override {
+    LineReader again(lines_.source().reopen());
+    std::string_view line;
+    for (std::int64_t i = 0; i <= row + lines_before_; ++i) again.next(line);
+    return shortened(line);
+  }
+
  private:
   bool is_header(std::string_view line) const {
     FieldSplitter fields(line, separator_);

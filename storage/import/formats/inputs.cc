@@ -79,6 +79,10 @@ ImportInputs discover_inputs(FileSystem& files, const std::string& directory, Im
   };
   fill(named.edges, {"edges", "edge_index"});
   if (named.edges.empty()) {
+    if (files.is_directory(join_path(directory, "raw"))) {
+      throw DataError("there are no edges, but a directory raw/", directory,
+                      fmt::format("if this is a dataset of OGB, give --ogb {}", directory));
+    }
     throw DataError(
         "there are no edges", directory,
         "put edges.npy there, or another edges.* or edge_index.*, or give --edges FILE");

@@ -40,9 +40,7 @@ void LineReader::seek(std::uint64_t offset, std::int64_t line_number) {
 bool LineReader::next(std::string_view& line) {
   while (next_raw(line)) {
     ++line_number_;
-    if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
-      line.remove_prefix(kByteOrderMark.size());
-    }
+    if (line_number_ == 1) check_encoding(line);
     if (comments_ == Comments::kAnywhere) line = without_comment(line);
     line = trim(line);
     const bool comment = comments_ == Comments::kWholeLines && line.starts_with('#') &&
@@ -50,6 +48,14 @@ bool LineReader::next(std::string_view& line) {
     if (!line.empty() && !comment) return true;
   }
   return false;
+}
+
+// Of the first line; takes a mark that says UTF-8 away.
+void LineReader::check_encoding(std::string_view& line) const {
+  if (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")) {
+    throw DataError("the text is UTF-16", source_->name(), "save it as UTF-8");
+  }
+  if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
 }
 
 // One search serves all lines up to the next '#': most files have none.
@@ -105,6 +111,14 @@ bool LineReader::refill() {
   end_ += got;
   source_offset_ += got;
   return got > 0;
+}
+
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kMostShown = 60;
+  if (text.size() <= kMostShown) return std::string(text);
+  std::size_t end = kMostShown;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return fmt::format("{}…", text.substr(0, end));
 }
 
 }  // namespace ooc

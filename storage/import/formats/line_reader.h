@@ -34,6 +34,7 @@ class LineReader {
 
  private:
   bool next_raw(std::string_view& line);
+  void check_encoding(std::string_view& line) const;
   std::string_view without_comment(std::string_view line);
   bool refill();
 
@@ -47,5 +48,8 @@ class LineReader {
   std::uint64_t source_offset_ = 0;  // bytes of the source read so far
   std::int64_t line_number_ = 0;
 };
+
+// What a message quotes: cut after 60 bytes of UTF-8.
+std::string shortened(std::string_view text);
 
 }  // namespace ooc

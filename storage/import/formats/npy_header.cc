@@ -168,7 +168,9 @@ NpyHeader read_npy_header(ByteSource& source) {
   const auto bytes = std::as_writable_bytes(std::span(start));
   const std::size_t got = source.read(bytes.first(10));
   if (got < 10 || std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) {
-    throw DataError("not a .npy file: its first bytes are not NumPy's", source.name(), kSaveAgain);
+    throw DataError("not a .npy file: its first bytes are not NumPy's", source.name(),
+                    "save the array again with numpy.save, or say with --raw-dtype and "
+                    "--raw-columns what a headerless file holds");
   }
   const int version = start[6];
   if (version < 1 || version > 3) {

@@ -94,6 +94,12 @@ OgbInputs find_ogb_inputs(FileSystem& files, const std::string& directory,
     throw DataError("there is no directory raw/", directory,
                     "name the directory that holds OGB's raw/ and split/");
   }
+  for (const char* const of_types :
+       {"relations", "nodetype-has-label.csv.gz", "triplet-type-list.csv.gz"}) {
+    if (!files.exists(join_path(raw, of_types))) continue;
+    throw DataError("a heterogeneous dataset of OGB: vertices of several types", raw,
+                    "import one type of vertices and edges, with --edges, --features and so on");
+  }
   OgbInputs found{std::move(named), std::nullopt};
   found.vertices = files.exists(join_path(raw, "data.npz"))
                        ? find_in_archive(files, raw, found.inputs)

@@ -92,7 +92,9 @@ std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& in
         fmt::format("say it: {}:float32x128, or --raw-dtype and --raw-columns", base_name(input)));
   }
   throw DataError("the kind of file is not known from its name", input,
-                  fmt::format("give one that ends in {}", fmt::join(kExtensions, ", ")));
+                  fmt::format("give one that ends in {}; of a headerless array say --raw-dtype and "
+                              "--raw-columns",
+                              fmt::join(kExtensions, ", ")));
 }
 
 }  // namespace ooc

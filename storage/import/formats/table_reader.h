@@ -52,6 +52,8 @@ class TableReader {
 
   // "edges.npy, row 17" or "edges.csv, line 18": where row `row` lies. Slow for text.
   virtual std::string where(std::int64_t row) = 0;
+  // That line of text, shortened; empty where rows are no text. Slow.
+  virtual std::string row_text(std::int64_t) { return {}; }
 };
 
 // Opens "path", "path.npz:member", "path.h5:/dataset", "path.mtx:values", or "path:float32x128" for

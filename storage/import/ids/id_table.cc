@@ -189,6 +189,13 @@ class IdTable final : public TableReader {
     return fmt::format("{}, line {}", name(), again.line_number());
   }
 
+  std::string row_text(std::int64_t row) override {
+    LineReader again = reopen();
+    std::string_view line;
+    for (std::int64_t i = 0; i <= row + lines_before_; ++i) again.next(line);
+    return shortened(line);
+  }
+
  private:
   LineReader reopen() const {
     return LineReader(lines_.source().reopen(), LineReader::kBufferBytes,
@@ -279,12 +286,6 @@ std::unique_ptr<TableReader> open_id_table(std::unique_ptr<ByteSource> source, S
   return std::make_unique<IdTable>(std::move(source), ids);
 }
 
-std::string quoted_id(std::string_view id) {
-  constexpr std::size_t kMostShown = 60;
-  if (id.size() <= kMostShown) return fmt::format("'{}'", id);
-  std::size_t end = kMostShown;
-  while (end > 0 && (static_cast<unsigned char>(id[end]) & 0xc0) == 0x80) --end;
-  return fmt::format("'{}…'", id.substr(0, end));
-}
+std::string quoted_id(std::string_view id) { return fmt::format("'{}'", shortened(id)); }
 
 }  // namespace ooc

@@ -175,7 +175,7 @@ TEST_CASE("dataset: what is no dataset, or another version's, says so") {
   rewrite("\"symmetric\": false", "\"symmetric\": true");
   CHECK_THROWS_WITH(open(files), Contains("manifest has the wrong checksum"));
   rewrite("{", "");
-  CHECK_THROWS_WITH(open(files), Contains("unreadable manifest"));
+  CHECK_THROWS_WITH(open(files), Contains("damaged manifest, /g.ooc/manifest.json; "));
   rewrite("\"format\"", "\"format\"");
   CHECK_NOTHROW(open(files));
   files.remove_all("/g.ooc/labels");
