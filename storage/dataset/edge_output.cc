@@ -50,6 +50,7 @@ void DegreeCollector::end_span() {
   const auto span = std::span<const Degrees>(degrees_).first(rows);
   for (std::size_t i = 0; i < rows; ++i) {
     if (!had_in_edge_[i]) ++counts_.given_without_in_edges;
+    if (!had_in_edge_[i] && span[i].out == 0) ++counts_.given_without_edges;
     if (span[i].in == 0 && span[i].loops == 0) ++counts_.stored_without_in_edges;
     counts_.stored += std::int64_t{span[i].out} + span[i].loops;
   }

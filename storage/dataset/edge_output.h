@@ -18,6 +18,7 @@ namespace ooc {
 struct EdgeCounts {
   EdgeFindings given;
   std::int64_t given_without_in_edges = 0;  // vertices; a self loop is an in-edge
+  std::int64_t given_without_edges = 0;     // vertices
   std::int64_t stored = 0;
   std::int64_t stored_without_in_edges = 0;
 };

@@ -17,6 +17,7 @@
 #include "storage/import/formats/table_reader.h"
 #include "storage/import/ids/id_table.h"
 #include "storage/import/import_memory.h"
+#include "storage/import/import_warnings.h"
 #include "storage/import/values/feature_writer.h"
 #include "storage/import/values/vertex_values.h"
 
@@ -70,6 +71,7 @@ class Import {
       throw DataError("there are no edges", "command line",
                       "give --edges FILE, or a directory with edges.npy");
     }
+    warn_of_unused(inputs, findings_);
     edge_table_ = open(inputs.edges);
     edge_data_ = open_edge_data(files_, inputs);
     feature_table_ = open(inputs.features);
@@ -102,6 +104,7 @@ class Import {
                                     findings_.vertices, findings_.vertices_from),
                         table->name(), "every vertex needs one row");
       }
+      warn_of_header(*table, findings_);
       if (rows == 0) throw DataError("there are no rows", table->name(), "a graph needs vertices");
     }
     const auto stated = edge_table_->stated_vertices();
@@ -138,7 +141,7 @@ class Import {
     const bool counted = findings_.vertices > 0;
     auto table = std::make_unique<TableEdgeSource>(
         std::move(edge_table_), std::move(edge_data_),
-        counted ? std::optional(findings_.vertices) : std::nullopt);
+        counted ? std::optional(findings_.vertices) : std::nullopt, findings_.vertices_from);
     table_edges_ = table.get();
     edges_ = std::move(table);
     if (options_.remap_ids) {
@@ -153,6 +156,7 @@ class Import {
       findings_.vertices = vertices_of_largest_id(table_edges_->largest_id(),
                                                   *edges_->known_edges(), table_edges_->name());
       findings_.vertices_from = fmt::format("the largest id in {}", table_edges_->name());
+      largest_id_counts_ = true;
     }
     if (findings_.vertices == 0) {
       throw DataError("there are neither edges nor vertices", table_edges_->name(),
@@ -299,11 +303,8 @@ class Import {
     findings_.input_without_in_edges = counts.given_without_in_edges;
     findings_.stored_edges = counts.stored;
     findings_.stored_without_in_edges = counts.stored_without_in_edges;
-    if (counts.given.edges == 0) findings_.warnings.emplace_back("there are no edges");
-    if (counts.given.distinct > 0 && counts.given.reciprocal == 0 && !options_.edges.undirected) {
-      findings_.warnings.emplace_back(
-          "no edge has its reverse: if the graph is undirected, import it with --undirected");
-    }
+    if (largest_id_counts_) warn_of_gaps(counts, table_edges_->name(), findings_);
+    warn_of_directions(counts, options_.edges.undirected, findings_);
   }
 
   void write_vertices() {
@@ -363,6 +364,7 @@ class Import {
   std::unique_ptr<EdgeSource> table_owner_;  // while edges_ is a spool
   TableEdgeSource* table_edges_ = nullptr;
   std::optional<std::int64_t> stored_edges_;  // where they were counted beforehand
+  bool largest_id_counts_ = false;            // nothing else says how many vertices there are
   std::vector<VertexIndex> order_, new_ids_;  // empty: natural
   Findings findings_;
 };

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 
 import numpy as np
 import programs
@@ -27,6 +28,47 @@ class MessagesTest(ProgramTest):
         np.save(self.raw / "edge_weights.npy", np.ones(7, np.float32))
         edges = len(np.load(self.raw / "edges.npy"))
         self.refused(f"7 rows but {edges} edges, raw/edge_weights.npy", "raw")
+
+    def test_ids_with_gaps_are_told(self):
+        (self.path / "one.tsv").write_text("1\t2\n2\t3\n3\t1\n")
+        (self.path / "big.tsv").write_text("9001\t9002\n9003\t9001\n")
+        for file, gaps, vertices in (("one.tsv", 1, 4), ("big.tsv", 9001, 9004)):
+            for more in ((), ("--undirected",), ("--self-loops", "add-remaining")):
+                result = self.succeed("ooc-prep", "import", "--edges", file, "-o", "x.ooc",
+                                      "--force", "--quiet", *more)
+                self.assertIn(f"{gaps} of the {vertices} vertices are in no edge", result.stderr)
+                self.assertIn("import with --remap-ids", result.stderr)
+            for more in (("--vertices", vertices), ("--remap-ids",)):
+                result = self.succeed("ooc-prep", "import", "--edges", file, "-o", "x.ooc",
+                                      "--force", "--quiet", *more)
+                self.assertNotIn("in no edge", result.stderr)
+        shutil.rmtree(self.path / "x.ooc")
+        np.save(self.path / "x.npy", np.ones((3, 2), np.float32))
+        self.refused(r"9001 is not below the vertex count 3 \(the rows of x.npy\), big.tsv, line 1"
+                     "; ids go from 0 .*start at 1 .*--remap-ids",
+                     "--edges", "big.tsv", "--features", "x.npy")
+        (self.path / "far.tsv").write_text("230425980\t5530458\n")
+        self.refused("does not fit 1 edges, far.tsv; give --remap-ids", "--edges", "far.tsv")
+
+    def test_files_that_play_no_part_are_named(self):
+        for part, name in (("features", "node_features"), ("labels", "label"), ("train_idx", "t")):
+            os.rename(self.raw / f"{part}.npy", self.raw / f"{name}.npy")
+        os.remove(self.raw / "valid_idx.npy")
+        os.remove(self.raw / "test_idx.npy")
+        (self.raw / "README.txt").write_text("A graph.\n")
+        result = self.succeed("ooc-prep", "import", "raw", "-o", "x.ooc", "--quiet")
+        self.assertIn("nothing was taken from label.npy, node_features.npy, t.npy: ", result.stderr)
+        result = self.succeed("ooc-prep", "import", "raw", "--features", "raw/node_features.npy",
+                              "--labels", "raw/label.npy", "--train", "raw/t.npy", "-o", "y.ooc")
+        self.assertNotIn("nothing was taken", result.stderr)
+
+    def test_a_header_of_numbers_is_told(self):
+        rows = np.load(self.raw / "features.npy")
+        os.remove(self.raw / "features.npy")
+        header = ",".join(map(str, range(rows.shape[1])))
+        np.savetxt(self.raw / "features.csv", rows[1:], delimiter=",", header=header, comments="")
+        result = self.succeed("ooc-prep", "import", "raw", "-o", "x.ooc", "--quiet")
+        self.assertRegex(result.stderr, r"first row of raw/features.csv is 0, 1, 2 .*take it out")
 
     def test_gzip_without_its_name_is_read(self):
         edges = "".join(f"{a},{b}\n" for a, b in np.load(self.raw / "edges.npy"))

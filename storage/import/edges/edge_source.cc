@@ -41,8 +41,11 @@ void orient(TableReader& table) {
 }  // namespace
 
 TableEdgeSource::TableEdgeSource(std::unique_ptr<TableReader> edges, EdgeDataTables data,
-                                 std::optional<std::int64_t> vertices)
-    : edges_(std::move(edges)), tables_(std::move(data)), vertices_(vertices) {
+                                 std::optional<std::int64_t> vertices, std::string vertices_from)
+    : edges_(std::move(edges)),
+      tables_(std::move(data)),
+      vertices_(vertices),
+      vertices_from_(std::move(vertices_from)) {
   orient(*edges_);
   OOC_CHECK(!tables_.weights || tables_.weights->cols() <= 1);
   data_.weights = tables_.weights != nullptr;
@@ -105,9 +108,12 @@ void TableEdgeSource::check_ids(std::span<const Edge> edges) {
 void TableEdgeSource::refuse_id(VertexId id, std::int64_t row) const {
   const std::string what =
       id < 0      ? fmt::format("vertex id {} is negative", id)
-      : vertices_ ? fmt::format("vertex id {} is not below the vertex count {}", id, *vertices_)
+      : vertices_ ? fmt::format("vertex id {} is not below the vertex count {}{}", id, *vertices_,
+                                vertices_from_.empty() ? "" : " (" + vertices_from_ + ")")
                   : fmt::format("vertex id {} is not below 2^32", id);
-  throw DataError(what, edges_->where(row), "ids go from 0 to the vertex count less one");
+  throw DataError(what, edges_->where(row),
+                  "ids go from 0 to the vertex count less one; if yours start at 1 or are any "
+                  "numbers, give --remap-ids");
 }
 
 // The next rows of a table into the records, `offset` bytes from their begins.
@@ -214,7 +220,9 @@ bool SpooledEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
 std::int64_t vertices_of_largest_id(VertexId largest, std::int64_t edges, const std::string& name) {
   if (largest >= std::max(kCredibleVertices, 1000 * edges)) {
     throw DataError(fmt::format("the largest vertex id {} does not fit {} edges", largest, edges),
-                    name, "give the vertex count with --vertices if that is meant");
+                    name,
+                    "give --remap-ids if ids are any numbers, or the vertex count with --vertices "
+                    "if that is meant");
   }
   return largest + 1;
 }

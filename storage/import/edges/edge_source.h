@@ -42,7 +42,7 @@ class EdgeSource {
 class TableEdgeSource final : public EdgeSource {
  public:
   TableEdgeSource(std::unique_ptr<TableReader> edges, EdgeDataTables data,
-                  std::optional<std::int64_t> vertices);
+                  std::optional<std::int64_t> vertices, std::string vertices_from = "");
 
   // From now on ids may be any 64-bit integers.
   void free_ids() { free_ids_ = true; }
@@ -68,6 +68,7 @@ class TableEdgeSource final : public EdgeSource {
   EdgeDataTables tables_;
   EdgeData data_;
   std::optional<std::int64_t> vertices_;
+  std::string vertices_from_;  // for messages: "the rows of x.npy"
   bool free_ids_ = false;
   std::int64_t row_ = 0;
   std::uint64_t number_ = 0;

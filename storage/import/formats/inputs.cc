@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "storage/base/closest.h"
 #include "storage/base/errors.h"
 #include "storage/import/formats/raw.h"
 #include "storage/import/formats/table_reader.h"
@@ -58,6 +59,23 @@ std::string find_role(const std::string& directory, const std::vector<std::strin
   return found.empty() ? found : join_path(directory, found);
 }
 
+// The files of arrays among `names` that play no part.
+std::vector<std::string> unused_arrays(const std::string& directory,
+                                       const std::vector<std::string>& names,
+                                       ImportInputs& inputs) {
+  std::vector<std::string> unused;
+  for (const std::string& name : names) {
+    if (!split_name(name).readable || is_word(name.substr(0, 6), "readme")) continue;
+    const std::string path = join_path(directory, name);
+    const auto parts = inputs.all();
+    const bool used = std::any_of(parts.begin(), parts.end(), [&](const std::string* part) {
+      return *part == path || part->starts_with(path + ":");
+    });
+    if (!used) unused.push_back(name);
+  }
+  return unused;
+}
+
 // Whether only --raw-dtype can say what the input holds.
 bool is_headerless(FileSystem& files, const std::string& input) {
   std::string_view path;
@@ -95,6 +113,7 @@ ImportInputs discover_inputs(FileSystem& files, const std::string& directory, Im
   fill(named.edge_weights, {"edge_weights"});
   fill(named.edge_types, {"edge_types"});
   fill(named.edge_features, {"edge_features"});
+  named.unused = unused_arrays(directory, names, named);
   return named;
 }
 
@@ -107,9 +126,7 @@ void apply_raw_format(FileSystem& files, ImportInputs& inputs, const std::string
                      "command line", "give bool, int8 to int64, uint8 to uint64 or float16 to 64");
   }
   std::vector<std::string*> headerless;
-  for (std::string* const input :
-       {&inputs.edges, &inputs.features, &inputs.labels, &inputs.train, &inputs.valid, &inputs.test,
-        &inputs.edge_weights, &inputs.edge_types, &inputs.edge_features}) {
+  for (std::string* const input : inputs.all()) {
     if (!input->empty() && is_headerless(files, *input)) headerless.push_back(input);
   }
   if (headerless.empty()) {

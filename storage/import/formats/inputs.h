@@ -1,6 +1,7 @@
 // Which file plays which part in an import.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,6 +22,14 @@ struct ImportInputs {
   std::string train;
   std::string valid;
   std::string test;
+  // Names of other files of arrays beside those that discover_inputs() found.
+  std::vector<std::string> unused;
+
+  // All parts, those without a file too.
+  std::array<std::string*, 9> all() {
+    return {&edges,  &edge_weights, &edge_types, &edge_features, &features,
+            &labels, &train,        &valid,      &test};
+  }
 };
 
 // Finds the inputs in a directory by the usual names: edges.* (edge_index.*),

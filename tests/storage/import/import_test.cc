@@ -172,8 +172,9 @@ TEST_CASE("import: edges alone make a graph; the count comes from where it can")
   CHECK(findings.vertices == 5);
   CHECK(findings.vertices_from == "the largest id in e.csv");
   CHECK(findings.unlabelled == 5);
-  REQUIRE(findings.warnings.size() == 1);
-  CHECK_THAT(findings.warnings[0], Contains("--undirected"));
+  REQUIRE(findings.warnings.size() == 2);
+  CHECK_THAT(findings.warnings[0], Contains("1 of the 5 vertices are in no edge"));
+  CHECK_THAT(findings.warnings[1], Contains("--undirected"));
   const Dataset dataset = Dataset::open(files, "a.ooc", VerifyPolicy::kFirst);
   CHECK(dataset.tensor("features") == nullptr);
   CHECK(dataset.tensor("labels") == nullptr);
@@ -226,7 +227,8 @@ TEST_CASE("import: inputs that disagree are refused, and nothing is left") {
   CHECK_THAT(import_error<DataError>([](FileSystem& files, ImportOptions&) {
                put_file(files, "in/edges.npy", npy<std::int64_t>({2, 2}, {0, 1, 150, 2}));
              }),
-             Contains("vertex id 150 is not below the vertex count 150, in/edges.npy, row 1"));
+             Contains("vertex id 150 is not below the vertex count 150 (the rows of "
+                      "in/features.npy), in/edges.npy, row 1"));
   CHECK_THAT(import_error<DataError>([](FileSystem& files, ImportOptions&) {
                std::vector<float> features(kVertices * kCols, 1.0f);
                features.back() = INFINITY;

@@ -1,0 +1,27 @@
+// What an import finds that was probably not meant, as warnings that say what to do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "storage/dataset/edge_output.h"
+#include "storage/import/formats/inputs.h"
+#include "storage/import/formats/table_reader.h"
+#include "storage/import/values/findings.h"
+
+namespace ooc {
+
+// Of arrays in the directory that play no part.
+void warn_of_unused(const ImportInputs& inputs, Findings& findings);
+
+// Of text whose first row is 0, 1, 2 and so on, as the names of columns without names are (pandas).
+// Reads that row.
+void warn_of_header(TableReader& table, Findings& findings);
+
+// Of no edges, and of edges that all go one way. `undirected`: reverse ones are added.
+void warn_of_directions(const EdgeCounts& counts, bool undirected, Findings& findings);
+
+// Of vertices that are there only because ids have gaps; `edges` names the input.
+void warn_of_gaps(const EdgeCounts& counts, const std::string& edges, Findings& findings);
+
+}  // namespace ooc
