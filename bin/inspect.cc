@@ -136,7 +136,7 @@ Facts inspect_path(const std::string& path) {
     throw DataError("not found", path, "name a dataset, a run directory or a checkpoint");
   }
   if (!files.is_directory(path)) {
-    if (path.ends_with(".h5")) return checkpoint_facts(path);
+    if (path.ends_with(".h5") || path.ends_with(".hdf5")) return checkpoint_facts(path);
     const std::string directory = parent_path(path);
     const bool known = files.exists(join_path(directory, "config.toml")) ||
                        files.exists(join_path(directory, kManifestFile));

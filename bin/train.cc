@@ -210,6 +210,15 @@ void refuse_fewer_epochs(const TrainOptions& options, const RunConfig& config,
       options.resume, "leave it out or give more");
 }
 
+// Of the dataset that the run was started with, as its checkpoints say, or what lies there still;
+// empty where neither is there.
+std::string checksum_before(const RunDirectory& run) {
+  FileSystem& files = posix_file_system();
+  const std::string trained_on = trained_dataset(files, run);
+  if (!trained_on.empty() || !files.exists(run.config().dataset)) return trained_on;
+  return Dataset::open(files, run.config().dataset, run.config().verify).manifest().checksum;
+}
+
 // The run's dataset, which may have another name than it had.
 Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
   FileSystem& files = posix_file_system();
@@ -221,8 +230,7 @@ Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
                                 run.path()));
   }
   Dataset dataset = Dataset::open(files, config.dataset, config.verify);
-  const std::string trained_on = moved ? trained_dataset(files, run) : "";
-  if (!trained_on.empty() && dataset.manifest().checksum != trained_on) {
+  if (moved && dataset.manifest().checksum != checksum_before(run)) {
     throw UsageError(fmt::format("{} is not the dataset that the run was started with ({})",
                                  config.dataset, run.config().dataset),
                      run.path(), "name that one, where it is now, or start a new run");

@@ -50,8 +50,6 @@ class HelpFormatter final : public CLI::Formatter {
   }
 };
 
-// Sets `path` without the slashes at its end.
-
 }  // namespace
 
 Command::Command(CLI::App& app) : app_(app) {
@@ -147,7 +145,7 @@ void Command::real(const std::string& names, double& value, RealRange range,
 void Command::size(const std::string& names, std::int64_t& value, const std::string& default_text,
                    const std::string& description) {
   add(add_option(names, "SIZE", default_text, description),
-      "a size such as 512MiB, 4GiB or 1.5G; a number alone is bytes",
+      "a size such as 512MiB, 4GiB or 1.5G; bytes where it has no unit, from 1 MiB up",
       [&value](const std::string& text) {
         const std::int64_t size = credible_size(text);
         if (size > 0) value = size;
@@ -158,7 +156,7 @@ void Command::size(const std::string& names, std::int64_t& value, const std::str
 void Command::size_or_auto(const std::string& names, std::string& value,
                            const std::string& description) {
   add(add_option(names, "SIZE|auto", value, description),
-      "a size such as 512MiB, 4GiB or 1.5G, or auto; a number alone is bytes",
+      "a size such as 512MiB, 4GiB or 1.5G, or auto; bytes where it has no unit, from 1 MiB up",
       [&value](const std::string& text) {
         if (text != "auto" && credible_size(text) == 0) return false;
         value = text;

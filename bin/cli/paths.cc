@@ -19,13 +19,13 @@ bool may_be_directory(std::string path) {
 
 std::string follow_links(const std::string& path) {
   constexpr int kMostLinks = 40;  // as Linux has it
-  std::filesystem::path at = path;
+  std::string at = path;
   std::error_code unreadable;
   for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(at, unreadable); ++i) {
     const std::filesystem::path target = std::filesystem::read_symlink(at, unreadable);
-    at = target.is_absolute() ? target : at.parent_path() / target;
+    if (!assign_path(at, (std::filesystem::path(at).parent_path() / target).string())) break;
   }
-  return at.string();
+  return at;
 }
 
 }  // namespace ooc::cli

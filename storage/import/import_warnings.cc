@@ -15,15 +15,20 @@ void warn_of_unused(const ImportInputs& inputs, Findings& findings) {
       inputs.edges, fmt::join(inputs.unused, ", ")));
 }
 
-void warn_of_header(TableReader& table, Findings& findings) {
+bool begins_with_numbers(TableReader& table) {
   constexpr std::int64_t kFew = 3;  // columns, where such a row is no surprise
-  if (!is_text_name(table.name()) || table.cols() < kFew) return;
+  if (!is_text_name(table.name()) || table.cols() < kFew) return false;
   std::vector<float> row(static_cast<std::size_t>(table.cols()));
   const bool any = table.read(std::span(row)) == 1;
   table.rewind();
   for (std::size_t col = 0; col < row.size(); ++col) {
-    if (!any || row[col] != static_cast<float>(col)) return;
+    if (!any || row[col] != static_cast<float>(col)) return false;
   }
+  return true;
+}
+
+void warn_of_header(TableReader& table, Findings& findings) {
+  if (!begins_with_numbers(table)) return;
   findings.warnings.emplace_back(fmt::format(
       "the first row of {} is 0, 1, 2 and so on: if it is a header, take it out", table.name()));
 }

@@ -14,8 +14,9 @@ namespace ooc {
 // Of arrays in the directory that play no part.
 void warn_of_unused(const ImportInputs& inputs, Findings& findings);
 
-// Of text whose first row is 0, 1, 2 and so on, as the names of columns without names are (pandas).
-// Reads that row.
+// Whether text begins with a row of 0, 1, 2 and so on, as the names of columns without names are
+// (pandas). Reads that row and rewinds.
+bool begins_with_numbers(TableReader& table);
 void warn_of_header(TableReader& table, Findings& findings);
 
 // Of no edges, and of edges that all go one way. `undirected`: reverse ones are added.

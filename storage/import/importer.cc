@@ -102,7 +102,10 @@ class Import {
       if (rows != findings_.vertices) {
         throw DataError(fmt::format("{} rows but the vertex count is {} ({})", rows,
                                     findings_.vertices, findings_.vertices_from),
-                        table->name(), "every vertex needs one row");
+                        table->name(),
+                        feature_table_ && begins_with_numbers(*feature_table_)
+                            ? "the first row of the features is 0, 1, 2 and so on: take it out"
+                            : "every vertex needs one row");
       }
       warn_of_header(*table, findings_);
       if (rows == 0) throw DataError("there are no rows", table->name(), "a graph needs vertices");

@@ -121,8 +121,8 @@ TEST_CASE("command: a wrong value names the option and what it takes") {
   for (const char* const size : {"lots", "8", "4096", "8X"}) {
     CHECK(refused("--host-memory", size) ==
           std::string("--host-memory cannot be '") + size +
-              "', command line; it takes a size such as 512MiB, 4GiB or 1.5G; a number alone is "
-              "bytes");
+              "', command line; it takes a size such as 512MiB, 4GiB or 1.5G; bytes where "
+              "it has no unit, from 1 MiB up");
   }
   CHECK(Fixture().error({"a.ooc", "--output", ""}) ==
         "--output cannot be '', command line; it takes a path");

@@ -61,6 +61,10 @@ class MessagesTest(ProgramTest):
         result = self.succeed("ooc-prep", "import", "raw", "--features", "raw/node_features.npy",
                               "--labels", "raw/label.npy", "--train", "raw/t.npy", "-o", "y.ooc")
         self.assertNotIn("nothing was taken", result.stderr)
+        result = self.succeed("ooc-prep", "import", "./raw", "--features", "raw/node_features.npy",
+                              "--labels", "raw/../raw/label.npy", "--edges", self.raw / "edges.npy",
+                              "--train", "raw/t.npy", "-o", "z.ooc")
+        self.assertNotIn("nothing was taken", result.stderr)
 
     def test_a_header_of_numbers_is_told(self):
         rows = np.load(self.raw / "features.npy")
@@ -69,6 +73,9 @@ class MessagesTest(ProgramTest):
         np.savetxt(self.raw / "features.csv", rows[1:], delimiter=",", header=header, comments="")
         result = self.succeed("ooc-prep", "import", "raw", "-o", "x.ooc", "--quiet")
         self.assertRegex(result.stderr, r"first row of raw/features.csv is 0, 1, 2 .*take it out")
+        shutil.rmtree(self.path / "x.ooc")
+        np.savetxt(self.raw / "features.csv", rows, delimiter=",", header=header, comments="")
+        self.refused("61 .*; the first row of the features is 0, 1, 2 .*take it out", "raw")
 
     def test_gzip_without_its_name_is_read(self):
         edges = "".join(f"{a},{b}\n" for a, b in np.load(self.raw / "edges.npy"))
@@ -122,7 +129,8 @@ class MessagesTest(ProgramTest):
     def test_links_stay_links(self):
         (self.path / "disk").mkdir()
         for name in ("x.ooc", "run", "classes.npy", "arrays"):
-            os.symlink(f"disk/{name}", self.path / name)
+            slash = "/" if name == "x.ooc" else ""  # as a shell completes names
+            os.symlink(f"disk/{name}{slash}", self.path / name)
         for _ in range(2):
             self.succeed("ooc-prep", "import", "raw", "-o", "x.ooc", "--force")
             self.succeed("ooc-train", "x.ooc", "--run-dir", "run", "--epochs", 1, "--hidden", 4,

@@ -319,6 +319,19 @@ class ResumeTest(ProgramTest):
             3, "checkpoint-2.h5", "ooc-train", "--resume", "run", "--epochs", 4
         )
 
+    def test_nohup_keeps_it_going(self):
+        command = [programs.BIN / "ooc-train", *map(str, self.options("run", 100000))]
+        process = subprocess.Popen(
+            command, cwd=self.path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        )
+        self.assertTrue(self.wait_for_epoch(process, "run", 1))
+        process.send_signal(signal.SIGHUP)
+        done = len(metrics(self.path / "run"))
+        self.assertTrue(self.wait_for_epoch(process, "run", done + 5))
+        process.kill()
+        process.communicate()
+
     def test_a_second_signal_ends_it_at_once(self):
         process = self.start(*self.options("run", 100000))
         self.assertTrue(self.wait_for_epoch(process, "run", 1))

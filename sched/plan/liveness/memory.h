@@ -83,7 +83,6 @@ class MemoryModel {
               const std::vector<Timeline>& timelines, const std::vector<InPlaceAlias>& aliases,
               bool works = true, const std::array<std::int64_t, 2>& first_chunks = {});
 
-  bool works() const { return works_; }
   // `during`: blocks of the use's tensor in resident ranges.
   UseMemory use(int pass, const UseDraft& use, std::int64_t during,
                 const SlotCounts& slot_counts) const;

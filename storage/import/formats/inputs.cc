@@ -59,19 +59,21 @@ std::string find_role(const std::string& directory, const std::vector<std::strin
   return found.empty() ? found : join_path(directory, found);
 }
 
-// The files of arrays among `names` that play no part.
-std::vector<std::string> unused_arrays(const std::string& directory,
-                                       const std::vector<std::string>& names,
-                                       ImportInputs& inputs) {
+// The files of arrays among `names` that play no part, but for those of usual names: others were
+// named in their place.
+std::vector<std::string> unused_arrays(const std::vector<std::string>& names, ImportInputs& inputs,
+                                       const std::vector<std::string_view>& usual) {
   std::vector<std::string> unused;
   for (const std::string& name : names) {
-    if (!split_name(name).readable || is_word(name.substr(0, 6), "readme")) continue;
-    const std::string path = join_path(directory, name);
+    const Candidate candidate = split_name(name);
+    if (!candidate.readable || is_word(name.substr(0, 6), "readme")) continue;
     const auto parts = inputs.all();
     const bool used = std::any_of(parts.begin(), parts.end(), [&](const std::string* part) {
-      return *part == path || part->starts_with(path + ":");
+      const std::string file = base_name(part->substr(0, part->rfind(':')));
+      return file == name || base_name(*part) == name;
     });
-    if (!used) unused.push_back(name);
+    const bool replaced = std::find(usual.begin(), usual.end(), candidate.stem) != usual.end();
+    if (!used && !replaced) unused.push_back(name);
   }
   return unused;
 }
@@ -92,7 +94,9 @@ ImportInputs discover_inputs(FileSystem& files, const std::string& directory, Im
   }
   const std::vector<std::string> names = files.list(directory);
   using Stems = std::vector<std::string_view>;
+  Stems usual;
   const auto fill = [&](std::string& role, const Stems& stems) {
+    usual.insert(usual.end(), stems.begin(), stems.end());
     if (role.empty()) role = find_role(directory, names, stems);
   };
   fill(named.edges, {"edges", "edge_index"});
@@ -113,7 +117,7 @@ ImportInputs discover_inputs(FileSystem& files, const std::string& directory, Im
   fill(named.edge_weights, {"edge_weights"});
   fill(named.edge_types, {"edge_types"});
   fill(named.edge_features, {"edge_features"});
-  named.unused = unused_arrays(directory, names, named);
+  named.unused = unused_arrays(names, named, usual);
   return named;
 }
 

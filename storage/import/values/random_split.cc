@@ -39,6 +39,8 @@ SplitShares parse_split_shares(const std::string& text) {
     if (!(shares[i] >= 0 && shares[i] <= 100)) refuse_shares(text, "has a share that is none");
   }
   double sum = shares[0] + shares[1] + shares[2];
+  const bool of_one = *std::max_element(shares.begin(), shares.end()) < 1;
+  if (of_one && sum > 1 + 1e-9) refuse_shares(text, fmt::format("adds up to {:.4g}", sum));
   if (sum <= 1 + 1e-9 && text.find('.') != std::string::npos) {  // 0.6/0.2/0.2
     for (double& share : shares) share *= 100;
     sum *= 100;

@@ -137,6 +137,7 @@ TEST_CASE("split: shares are percent and say what is wrong with them") {
     CHECK_THAT(message(text), Contains("is not three numbers") && Contains("as 60/20/20"));
   }
   CHECK_THAT(message("60/30/20"), Contains("--split 60/30/20 is 110 percent"));
+  CHECK_THAT(message("0.7/0.2/0.15"), Contains("adds up to 1.05"));
   CHECK_THAT(message("60/-1/20"), Contains("share"));
   CHECK_THAT(message("nan/1/20"), Contains("share"));
   CHECK_THAT(message("0/50/50"), Contains("nothing to train on"));
