@@ -106,8 +106,8 @@ void parse(benchmark::State& state, Row row, bool matrix) {
     lines = std::min(lines, seconds_to_find_lines(text));
     auto source = std::make_unique<TextSource>(text);
     const auto start = std::chrono::steady_clock::now();
-    const auto table =
-        matrix ? open_mtx_table(std::move(source), "") : open_text_table(std::move(source));
+    const auto table = matrix ? open_mtx_table(std::move(source), "")
+                              : open_text_table(std::move(source), "text", {});
     std::int64_t found = 0;
     while (const std::int64_t count = table->read(std::span<T>(block))) found += count;
     const double seconds =

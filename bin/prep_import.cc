@@ -55,8 +55,16 @@ void add_inputs(cli::Command& command, Options& options) {
   command.integer("--vertices,--num-nodes", options.import.vertices, 1,
                   "Vertices, where no file says");
   command.flag("--remap-ids", options.import.remap_ids,
-               "Ids are any 64-bit integers, or strings in text; rows of the other files are in "
-               "their ascending order");
+               "Ids are any 64-bit integers, or strings in text; say whose the rows of features, "
+               "labels and masks are: --ids, --id or --rows-sorted");
+  RowIds& rows = options.import.rows;
+  command.path("--ids", inputs.ids, "FILE",
+               "The id of each row of features, labels and masks, in any order");
+  command.path("--id", rows.column, "COLUMN",
+               "The column of ids in features and labels that are text: its name, or its number "
+               "from 1");
+  command.flag("--rows-sorted", rows.sorted,
+               "Rows follow the ascending order of the ids in the edges");
 }
 
 [[noreturn]] void refuse_usage(std::string_view what, std::string_view remedy) {
@@ -85,6 +93,18 @@ void find_inputs(Options& options) {
   if (options.raw_columns) {
     apply_raw_format(files, import.inputs, options.raw_dtype, *options.raw_columns);
   }
+}
+
+// What says whose rows are whose says that ids are none of 0 to V - 1, too; ids.* in a directory
+// alone doesn't.
+void choose_ids(ImportOptions& import, bool ids_given) {
+  ImportInputs& inputs = import.inputs;
+  const int ways = ids_given + !import.rows.column.empty() + import.rows.sorted;
+  if (ways > 1) refuse_usage("several of --ids, --id and --rows-sorted", "give one of them");
+  import.remap_ids = import.remap_ids || ways > 0;
+  if (inputs.ids.empty() || ids_given || (import.remap_ids && ways == 0)) return;
+  if (!import.remap_ids) inputs.unused.push_back(base_name(inputs.ids));
+  inputs.ids.clear();
 }
 
 void choose_split(const Options& options, bool seed_given, ImportOptions& import) {
@@ -157,9 +177,14 @@ void add_import(cli::Command& program) {
                   "ooc-prep import --edges web.mtx --features x.npy -o web.ooc");
   command.example("Ids that are not 0 to V - 1, such as numbers or names of accounts",
                   "ooc-prep import --edges payments.csv --remap-ids -o payments.ooc");
+  command.example("The same with tables of accounts, in any order",
+                  "ooc-prep import --edges payments.csv:payer,payee --edge-weights "
+                  "payments.csv:amount --features accounts.csv:3-20 --labels accounts.csv:fraud "
+                  "--id account -o payments.ooc");
   command.example("A dataset that has changed", "ooc-prep import data/cora -o cora.ooc --force");
   command.action([options, &command] {
     find_inputs(*options);
+    choose_ids(options->import, command.given("ids"));
     choose_split(*options, command.given("split-seed"), options->import);
     cli::Progress progress(cli::Progress::standard_output(command.quiet()));
     const Control control{progress.callback(), &cli::stop_flag()};

@@ -13,11 +13,10 @@
 #include "storage/dataset/dataset_writer.h"
 #include "storage/import/edges/edge_import.h"
 #include "storage/import/edges/edge_source.h"
-#include "storage/import/edges/remap.h"
 #include "storage/import/formats/table_reader.h"
-#include "storage/import/ids/id_table.h"
 #include "storage/import/import_memory.h"
 #include "storage/import/import_warnings.h"
+#include "storage/import/remapped_vertices.h"
 #include "storage/import/values/feature_writer.h"
 #include "storage/import/values/vertex_values.h"
 
@@ -28,8 +27,6 @@ template <class Enum, std::size_t N>
 std::string_view name_of(const std::array<std::string_view, N>& names, Enum value) {
   return names[static_cast<std::size_t>(value)];
 }
-
-constexpr std::int64_t kPieceEdges = 256 << 10;  // read at once
 
 // One import. The members fill in the order of the methods.
 class Import {
@@ -50,7 +47,7 @@ class Import {
                                               options_.block_rows);
     open_edges();
     values_->read(findings_.vertices, {options_.split_shares, options_.split_seed},
-                  {ids_.get(), names_.get()}, findings_, control_);
+                  remapped_ ? remapped_->listed() : ListedIds(), findings_, control_);
     choose_order();
     write_edges();
     write_vertices();
@@ -61,10 +58,6 @@ class Import {
   }
 
  private:
-  std::unique_ptr<TableReader> open(const std::string& input) {
-    return input.empty() ? nullptr : open_table(files_, input);
-  }
-
   void open_tables() {
     const ImportInputs& inputs = options_.inputs;
     if (inputs.edges.empty()) {
@@ -72,13 +65,22 @@ class Import {
                       "give --edges FILE, or a directory with edges.npy");
     }
     warn_of_unused(inputs, findings_);
-    edge_table_ = open(inputs.edges);
-    edge_data_ = open_edge_data(files_, inputs);
-    feature_table_ = open(inputs.features);
+    if (options_.remap_ids) {
+      remapped_ =
+          std::make_unique<RemappedVertices>(files_, inputs, options_.rows, memory_, control_);
+    }
+    const auto open = [&](const std::string& input, bool split) -> std::unique_ptr<TableReader> {
+      if (input.empty()) return nullptr;
+      if (!remapped_) return open_table(files_, input);
+      return split ? remapped_->open_split(input) : remapped_->open_rows(input);
+    };
+    feature_table_ = open(inputs.features, false);
     if (feature_table_) check_feature_cols(*feature_table_);
     values_ = std::make_unique<VertexValues>(
-        open(inputs.labels),
-        SplitTables{open(inputs.train), open(inputs.valid), open(inputs.test)});
+        open(inputs.labels, false),
+        SplitTables{open(inputs.train, true), open(inputs.valid, true), open(inputs.test, true)});
+    edge_table_ = remapped_ ? remapped_->open_edges(findings_) : open_table(files_, inputs.edges);
+    edge_data_ = open_edge_data(files_, inputs);
   }
 
   // Leaves the count at 0 where only the edges tell.
@@ -91,8 +93,10 @@ class Import {
       findings_.vertices = *options_.vertices;
       findings_.vertices_from = "--vertices";
     }
-    for (TableReader* const table : {feature_table_.get(), values_->label_table()}) {
+    TableReader* const list = remapped_ ? remapped_->list() : nullptr;
+    for (TableReader* const table : {list, feature_table_.get(), values_->label_table()}) {
       if (table == nullptr) continue;
+      if (list != nullptr && remapped_->may_lack_rows(*table)) continue;
       table->count_rows(control_);
       const std::int64_t rows = table->rows();
       if (findings_.vertices_from.empty()) {
@@ -111,32 +115,9 @@ class Import {
       if (rows == 0) throw DataError("there are no rows", table->name(), "a graph needs vertices");
     }
     const auto stated = edge_table_->stated_vertices();
-    if (options_.remap_ids) check_remappable();
     if (!stated || !findings_.vertices_from.empty()) return;
     findings_.vertices = *stated;
     findings_.vertices_from = fmt::format("the size of the matrix in {}", edge_table_->name());
-  }
-
-  void check_remappable() {
-    if (edge_table_->stated_vertices()) {
-      throw DataError("--remap-ids, but a matrix numbers its rows already", edge_table_->name(),
-                      "leave out --remap-ids");
-    }
-    if (is_text_name(edge_table_->name())) look_for_names();
-  }
-
-  // Ids are strings as soon as one of them is no integer.
-  void look_for_names() {
-    const std::string name = edge_table_->name();
-    const auto found = find_string_id(open_byte_source(files_, name), control_);
-    if (!found) return;
-    if (found->after_integers) {
-      findings_.warnings.emplace_back(
-          fmt::format("{} in line {} of {} is no integer, so all ids are taken as strings",
-                      quoted_id(found->field), found->line, name));
-    }
-    names_ = std::make_unique<StringIds>(memory_.most());
-    edge_table_ = open_id_table(open_byte_source(files_, name), *names_);
   }
 
   // Edges of unknown number, or that alone tell the number of vertices, are read once beforehand.
@@ -147,7 +128,7 @@ class Import {
         counted ? std::optional(findings_.vertices) : std::nullopt, findings_.vertices_from);
     table_edges_ = table.get();
     edges_ = std::move(table);
-    if (options_.remap_ids) {
+    if (remapped_) {
       remap(counted);
     } else if (!counted || !edges_->known_edges()) {
       table_owner_ = std::move(edges_);
@@ -155,7 +136,7 @@ class Import {
           std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), *table_owner_,
                                               table_edges_->data().bytes(), control_);
     }
-    if (!counted && !options_.remap_ids) {
+    if (!counted && !remapped_) {
       findings_.vertices = vertices_of_largest_id(table_edges_->largest_id(),
                                                   *edges_->known_edges(), table_edges_->name());
       findings_.vertices_from = fmt::format("the largest id in {}", table_edges_->name());
@@ -173,53 +154,22 @@ class Import {
     memory_.take(5 * findings_.vertices, "a label and a split for each vertex");
   }
 
-  // Reads the edges twice: for their ids, and to give them dense ones.
   void remap(bool counted) {
-    table_edges_->free_ids();
-    const std::int64_t ids = names_ ? collect_names() : collect_ids();
+    remapped_->collect(*table_edges_, writer_->scratch_path(""), findings_);
+    const std::int64_t ids = remapped_->size();
     if (counted && ids != findings_.vertices) {
       throw DataError(fmt::format("{} ids in the edges but the vertex count is {} ({})", ids,
                                   findings_.vertices, findings_.vertices_from),
                       table_edges_->name(),
-                      "with --remap-ids the vertices are those that the edges name");
+                      "with --remap-ids the vertices are those that the edges name, or that --ids "
+                      "lists");
     }
     findings_.vertices = ids;
     findings_.vertices_from = fmt::format("the ids in {}", table_edges_->name());
-    edges_->rewind();
     table_owner_ = std::move(edges_);
-    const auto spool = [&](EdgeSource& dense) {
-      edges_ = std::make_unique<SpooledEdgeSource>(files_, writer_->scratch_path("edges"), dense,
-                                                   table_edges_->data().bytes(), control_);
-    };
-    if (names_) return spool(*table_owner_);
-    RemappedEdgeSource remapped(*table_owner_, *ids_, table_edges_->data().bytes(), memory_.free(),
-                                control_);
-    spool(remapped);
-  }
-
-  std::int64_t collect_ids() {
-    ids_ = std::make_unique<OriginalIds>(files_, writer_->scratch_path("ids"), *edges_,
-                                         memory_.free(), control_);
-    memory_.take(OriginalIds::memory_for(ids_->size()), "the index of the ids");
-    return ids_->size();
-  }
-
-  std::int64_t collect_names() {
-    EdgeBlock block;
-    for (double read = 0; edges_->next(kPieceEdges, block);) {
-      read += static_cast<double>(block.edges.size());
-      control_.step("collecting ids", read, 0);
-    }
-    memory_.take(names_->memory_bytes(), "the table of the ids");
-    names_->finish();
-    // A header of unusual names looks like an edge.
-    if (names_->first_uses() == 2 && names_->size() > 2) {
-      findings_.warnings.emplace_back(fmt::format(
-          "the ids of the first edge in {} occur in no other: if it is a header, take it out",
-          table_edges_->name()));
-    }
-    values_->name_lists(files_, *names_);
-    return names_->size();
+    edges_ = remapped_->spool(*table_edges_);
+    remapped_->sort_rows(feature_table_, "features");
+    remapped_->sort_values(*values_);
   }
 
   void choose_order() {
@@ -324,12 +274,7 @@ class Import {
     }
     values_->write(files_, *writer_, order_, new_ids_, memory_.free(), control_);
     writer_->write_ids(order_);
-    if (ids_) write_original_ids(files_, *writer_, *ids_, new_ids_, memory_.free(), control_);
-    if (names_) {
-      writer_->write_original_names(names_->text_bytes(), [&](std::int64_t row) {
-        return (*names_)[order_.empty() ? row : order_[static_cast<std::size_t>(row)]];
-      });
-    }
+    if (remapped_) remapped_->write(*writer_, order_, new_ids_);
   }
 
   void describe(Manifest& manifest) const {
@@ -361,8 +306,7 @@ class Import {
   EdgeDataTables edge_data_;
   std::unique_ptr<VertexValues> values_;
   std::unique_ptr<DatasetWriter> writer_;
-  std::unique_ptr<OriginalIds> ids_;  // where they are remapped
-  std::unique_ptr<StringIds> names_;  // where they are strings, instead
+  std::unique_ptr<RemappedVertices> remapped_;  // null: ids are dense
   std::unique_ptr<EdgeSource> edges_;
   std::unique_ptr<EdgeSource> table_owner_;  // while edges_ is a spool
   TableEdgeSource* table_edges_ = nullptr;

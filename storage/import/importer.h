@@ -16,6 +16,7 @@
 #include "storage/edges/edge_transforms.h"
 #include "storage/format/tensor_layout.h"
 #include "storage/import/formats/inputs.h"
+#include "storage/import/remapped_vertices.h"
 #include "storage/import/rows/features_input.h"
 #include "storage/import/rows/vertex_order.h"
 #include "storage/import/values/findings.h"
@@ -38,9 +39,9 @@ struct ImportOptions {
   // Empty: the rows of the features, else of the labels, else the largest id in the edges + 1.
   std::optional<std::int64_t> vertices;
   // The ids in edges and lists of splits are any 64-bit integers or, in text, strings: the vertices
-  // are those that the edges name, and rows of features, labels and masks belong to them in
-  // ascending order.
+  // are those that the edges name, or that `rows` lists.
   bool remap_ids = false;
+  RowIds rows;
   EdgeTransforms edges;
   // Splits made here; not together with split files.
   std::optional<SplitShares> split_shares;

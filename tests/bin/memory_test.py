@@ -188,7 +188,7 @@ class MemoryTest(ProgramTest):
         np.save(raw / "features.npy", np.zeros((len(names), 8), np.float32))
         np.save(raw / "labels.npy", np.arange(len(names)) % 3)
         self.succeed(
-            *("ooc-prep", "import", raw, "--remap-ids", "--order", "random", "--undirected"),
+            *("ooc-prep", "import", raw, "--rows-sorted", "--order", "random", "--undirected"),
             *("-o", "names.ooc", "--quiet"),
         )
         self.succeed("ooc-train", "names.ooc", "--epochs", 1, "--run-dir", "run", "--quiet")

@@ -12,8 +12,9 @@ ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 # Includes go one way: a folder may include itself and what stands before it, and so may a folder
 # in it.
 ROOMS = {
-    "storage": ["base", "io", "format", "stores", "edges", "dataset", "import/formats",
-                "import/ids", "import/rows", "import/edges", "import/values", "import"],
+    "storage": ["base", "io", "format", "stores", "edges", "dataset", "import/decode",
+                "import/formats", "import/ids", "import/rows", "import/edges", "import/values",
+                "import"],
     "kernels": ["spec", "rows", "edges", "dense", "norms", "loss", "optimizer", "device"],
     "sched": ["workers", "plan", "plan/passes", "plan/liveness", "plan/cost", "plan/residency",
               "plan/search", "tiers", "stream", "run"],

@@ -73,10 +73,7 @@ bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
     max_edges = std::clamp<std::int64_t>(*known - row_, 1, max_edges);
   }
   block.edges.resize(static_cast<std::size_t>(max_edges));
-  static_assert(sizeof(Edge) == 2 * sizeof(std::int64_t));
-  const std::span<std::int64_t> ids(reinterpret_cast<std::int64_t*>(block.edges.data()),
-                                    block.edges.size() * 2);
-  const std::int64_t count = edges_->cols() == 0 ? 0 : edges_->read(ids);
+  const std::int64_t count = edges_->cols() == 0 ? 0 : edges_->read(ids_of(block.edges));
   block.edges.resize(static_cast<std::size_t>(count));
   block.number = number_++;
   if (count == 0) {

@@ -25,6 +25,12 @@ struct EdgeBlock {
   AlignedVector<std::byte> data;  // EdgeData::bytes() for each edge
 };
 
+// The ids of the edges' ends, source and destination in turn.
+inline std::span<std::int64_t> ids_of(std::span<Edge> edges) {
+  static_assert(sizeof(Edge) == 2 * sizeof(std::int64_t));
+  return {reinterpret_cast<std::int64_t*>(edges.data()), 2 * edges.size()};
+}
+
 // One thread at a time.
 class EdgeSource {
  public:

@@ -2,84 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <type_traits>
 
 #include "storage/base/errors.h"
-#include "storage/import/formats/line_reader.h"
-#include "storage/import/formats/number_text.h"
+#include "storage/import/decode/line_reader.h"
+#include "storage/import/decode/number_text.h"
+#include "storage/import/decode/text_fields.h"
+#include "storage/import/decode/text_layout.h"
 
 namespace ooc {
 namespace {
 
-constexpr char kBlankRuns = ' ';
 constexpr std::int64_t kStepLines = 4096;
-
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
-// Takes the first field off `line`; false once none is left. Fields are trimmed of blanks and
-// of one pair of double quotes.
-class FieldSplitter {
- public:
-  FieldSplitter(std::string_view line, char separator) : rest_(line), separator_(separator) {}
-
-  bool next(std::string_view& field) {
-    if (done_) return false;
-    const std::size_t end =
-        separator_ == kBlankRuns ? rest_.find_first_of(" \t") : rest_.find(separator_);
-    field = without_quotes(trim(rest_.substr(0, end)));
-    if (end == std::string_view::npos) {
-      done_ = true;
-      return true;
-    }
-    rest_.remove_prefix(end + 1);
-    if (separator_ == kBlankRuns) rest_ = trim(rest_);
-    return true;
-  }
-
- private:
-  static std::string_view without_quotes(std::string_view text) {
-    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return text;
-    return trim(text.substr(1, text.size() - 2));
-  }
-
-  static std::string_view trim(std::string_view text) {
-    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-    return text;
-  }
-
-  std::string_view rest_;
-  char separator_;
-  bool done_ = false;
-};
-
-char find_separator(std::string_view line) {
-  for (const char candidate : {';', ',', '\t'}) {
-    if (line.find(candidate) != std::string_view::npos) return candidate;
-  }
-  return kBlankRuns;
-}
 
 class TextTable final : public TableReader {
  public:
-  explicit TextTable(std::unique_ptr<ByteSource> source) : lines_(std::move(source)) {
+  TextTable(std::unique_ptr<ByteSource> source, std::string name, const TextColumns& columns)
+      : name_(std::move(name)),
+        comments_(columns.all() ? LineReader::Comments::kAnywhere
+                                : LineReader::Comments::kWholeLines),
+        lines_(std::move(source), LineReader::kBufferBytes, comments_),
+        layout_(read_text_layout(lines_, columns, HeaderRule::kNoNumbers)) {
+    rewind();
     std::string_view line;
-    while (lines_.next(line)) {
-      separator_ = find_separator(line);
-      if (lines_before_ == 0 && is_header(line)) {
-        lines_before_ = 1;
-        continue;
-      }
+    if (lines_.next(line)) {
       judge_first_row(line);
-      break;
+    } else {
+      layout_.cols = 0;
     }
     rewind();
   }
 
-  const std::string& name() const override { return lines_.source().name(); }
-  std::int64_t cols() const override { return cols_; }
+  const std::string& name() const override { return name_; }
+  std::int64_t cols() const override { return layout_.cols; }
   ElementKind kind() const override { return kind_; }
 
   std::int64_t rows() override {
@@ -90,13 +48,13 @@ class TextTable final : public TableReader {
 
   void count_rows(const Control& control) override {
     if (rows_) return;
-    LineReader again(lines_.source().reopen());
+    LineReader again = reopen();
     std::string_view line;
     std::int64_t count = 0;
     while (again.next(line)) {
       if (++count % kStepLines == 0) control.step("counting rows", static_cast<double>(count), 0);
     }
-    rows_ = count - lines_before_;
+    rows_ = count - lines_before();
   }
 
   std::int64_t read(std::span<std::int64_t> out) override { return read_rows(out); }
@@ -105,43 +63,39 @@ class TextTable final : public TableReader {
   void rewind() override {
     lines_.rewind();
     std::string_view header;
-    if (lines_before_ > 0) lines_.next(header);
+    if (layout_.has_header) lines_.next(header);
   }
 
   void read_nan_as(std::int64_t value) override { nan_value_ = value; }
 
   std::string where(std::int64_t row) override {
-    LineReader again(lines_.source().reopen());
+    LineReader again = reopen();
     std::string_view line;
-    for (std::int64_t i = 0; i <= row + lines_before_; ++i) again.next(line);
+    for (std::int64_t i = 0; i <= row + lines_before(); ++i) again.next(line);
     return fmt::format("{}, line {}", name(), again.line_number());
   }
 
   std::string row_text(std::int64_t row) override {
-    LineReader again(lines_.source().reopen());
+    LineReader again = reopen();
     std::string_view line;
-    for (std::int64_t i = 0; i <= row + lines_before_; ++i) again.next(line);
+    for (std::int64_t i = 0; i <= row + lines_before(); ++i) again.next(line);
     return shortened(line);
   }
 
  private:
-  bool is_header(std::string_view line) const {
-    FieldSplitter fields(line, separator_);
-    std::string_view field;
-    float value = 0;
-    while (fields.next(field)) {
-      if (field.empty() || parse_field(field, value) != Parse::kNotNumber) return false;
-    }
-    return true;
+  std::int64_t lines_before() const { return layout_.has_header ? 1 : 0; }
+  LineReader reopen() const {
+    return LineReader(lines_.source().reopen(), LineReader::kBufferBytes, comments_);
   }
 
   void judge_first_row(std::string_view line) {
-    FieldSplitter fields(line, separator_);
-    std::string_view field;
+    fields_.split(line, layout_.separator);
     std::int64_t value = 0;
     bool words = true;
     bool integers = true;
-    for (; fields.next(field); ++cols_) {
+    for (std::size_t i = 0; i < std::min(fields_.size(), layout_.targets.size()); ++i) {
+      if (layout_.targets[i] < 0) continue;
+      const std::string_view field = fields_[i];
       words = words && parse_word(field);
       integers = integers && parse_field(field, value) == Parse::kOk &&
                  field.find_first_of(".eE") == std::string_view::npos;
@@ -151,12 +105,13 @@ class TextTable final : public TableReader {
 
   template <class Out>
   std::int64_t read_rows(std::span<Out> out) {
-    if (cols_ == 0) return 0;
-    const std::int64_t wanted = static_cast<std::int64_t>(out.size()) / cols_;
+    const std::int64_t cols = layout_.cols;
+    if (cols == 0) return 0;
+    const std::int64_t wanted = static_cast<std::int64_t>(out.size()) / cols;
     std::string_view line;
     std::int64_t count = 0;
     while (count < wanted && lines_.next(line)) {
-      Out* const row = out.data() + count * cols_;
+      Out* const row = out.data() + count * cols;
       if (!scan_line(line, row)) parse_fields(line, row);
       ++count;
     }
@@ -168,14 +123,21 @@ class TextTable final : public TableReader {
   bool scan_line(std::string_view line, Out* out) const {
     const char* at = line.data();
     const char* const end = at + line.size();
-    const char tab = separator_ == kBlankRuns ? '\t' : ' ';
-    for (std::int64_t col = 0; col < cols_; ++col) {
+    const char separator = layout_.separator, tab = separator == kBlankRuns ? '\t' : ' ';
+    for (std::int64_t col = 0; col < layout_.file_cols; ++col) {
       while (at != end && (*at == ' ' || *at == tab)) ++at;
       const bool quoted = at != end && *at == '"';
-      at = scan_number(at + quoted, end, out[col]);
-      if (at == nullptr || (quoted && (at == end || *at++ != '"'))) return false;
-      if (col + 1 == cols_) return at == end;
-      if (at == end || !(*at == separator_ || (tab == '\t' && *at == tab))) return false;
+      const std::int64_t target = layout_.targets[static_cast<std::size_t>(col)];
+      if (target >= 0) {
+        at = scan_number(at + quoted, end, out[target]);
+        if (at == nullptr || (quoted && (at == end || *at++ != '"'))) return false;
+      } else if (quoted) {
+        return false;
+      } else {
+        while (at != end && *at != separator && !(tab == '\t' && *at == tab)) ++at;
+      }
+      if (col + 1 == layout_.file_cols) return at == end;
+      if (at == end || !(*at == separator || (tab == '\t' && *at == tab))) return false;
       ++at;
     }
     return false;
@@ -183,21 +145,29 @@ class TextTable final : public TableReader {
 
   template <class Out>
   void parse_fields(std::string_view line, Out* out) {
-    FieldSplitter fields(line, separator_);
-    std::string_view field;
-    std::int64_t count = 0;
-    while (fields.next(field)) {
-      if (count < cols_) {
-        const Parse status = parse_field(field, out[count]);
-        if (status != Parse::kOk && !replace_nan(field, out[count])) {
-          refuse_field(status, field, count);
-        }
-      }
-      ++count;
+    const TextFields::Status split = fields_.split(line, layout_.separator);
+    if (split != TextFields::Status::kOk) {
+      throw DataError(complaint_of(split), place(), kQuoteRemedy);
     }
-    if (count == cols_) return;
-    throw DataError(fmt::format("{} fields where the first line has {}", count, cols_), place(),
-                    "every line needs the same number of fields");
+    if (fields_.size() != layout_.targets.size()) {
+      throw DataError(
+          fmt::format("{} fields where the first line has {}", fields_.size(), layout_.file_cols),
+          place(), "every line needs the same number of fields");
+    }
+    for (std::size_t col = 0; col < fields_.size(); ++col) {
+      if (layout_.targets[col] < 0) continue;
+      Out& value = out[layout_.targets[col]];
+      // Numbers may have blanks within their quotes.
+      const std::string_view field = trimmed(fields_[col]);
+      const Parse status = parse_field(field, value);
+      if (status != Parse::kOk && !replace_nan(field, value)) refuse_field(status, field, col);
+    }
+  }
+
+  static std::string_view trimmed(std::string_view text) {
+    while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+    while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+    return text;
   }
 
   std::string place() const { return fmt::format("{}, line {}", name(), lines_.line_number()); }
@@ -215,17 +185,19 @@ class TextTable final : public TableReader {
     return false;
   }
 
-  [[noreturn]] void refuse_field(Parse status, std::string_view field, std::int64_t index) const {
-    const std::string place_in_line = cols_ > 1 ? fmt::format(", field {}", index + 1) : "";
+  [[noreturn]] void refuse_field(Parse status, std::string_view field, std::size_t index) const {
+    const std::string place_in_line =
+        layout_.file_cols > 1 ? fmt::format(", field {}", index + 1) : "";
     throw DataError(
         describe(status, field), place() + place_in_line,
         status == Parse::kNotInteger ? "whole numbers are needed here" : "correct the value");
   }
 
+  std::string name_;
+  LineReader::Comments comments_;
   LineReader lines_;
-  char separator_ = ',';
-  std::int64_t lines_before_ = 0;  // 1 where there is a header
-  std::int64_t cols_ = 0;
+  TextLayout layout_;
+  TextFields fields_;
   std::optional<std::int64_t> rows_;
   ElementKind kind_ = ElementKind::kFloat;
   std::optional<std::int64_t> nan_value_;
@@ -233,8 +205,9 @@ class TextTable final : public TableReader {
 
 }  // namespace
 
-std::unique_ptr<TableReader> open_text_table(std::unique_ptr<ByteSource> source) {
-  return std::make_unique<TextTable>(std::move(source));
+std::unique_ptr<TableReader> open_text_table(std::unique_ptr<ByteSource> source, std::string name,
+                                             const TextColumns& columns) {
+  return std::make_unique<TextTable>(std::move(source), std::move(name), columns);
 }
 
 }  // namespace ooc

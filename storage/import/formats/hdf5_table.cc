@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "storage/base/errors.h"
-#include "storage/import/formats/element.h"
+#include "storage/import/decode/element.h"
 #include "storage/io/hdf5_id.h"
 
 namespace ooc {

@@ -22,21 +22,23 @@ struct ImportInputs {
   std::string train;
   std::string valid;
   std::string test;
+  // The id of each row of features, labels and masks, where ids are remapped.
+  std::string ids;
   // Names of other files of arrays beside those that discover_inputs() found.
   std::vector<std::string> unused;
 
   // All parts, those without a file too.
-  std::array<std::string*, 9> all() {
+  std::array<std::string*, 10> all() {
     return {&edges,  &edge_weights, &edge_types, &edge_features, &features,
-            &labels, &train,        &valid,      &test};
+            &labels, &train,        &valid,      &test,          &ids};
   }
 };
 
 // Finds the inputs in a directory by the usual names: edges.* (edge_index.*),
 // features.* (x.*, feat.*, node_feat.*), labels.* (y.*), train_idx.* / train_mask.*, and so for
-// valid (val) and test, edge_weights.*, edge_types.*, edge_features.*. What `named` already has
-// wins. Throws DataError where two files could play one part, one is of a kind that cannot be read,
-// or the directory is none.
+// valid (val) and test, edge_weights.*, edge_types.*, edge_features.*, ids.*. What `named` already
+// has wins. Throws DataError where two files could play one part, one is of a kind that cannot be
+// read, or the directory is none.
 ImportInputs discover_inputs(FileSystem& files, const std::string& directory, ImportInputs named);
 
 // Says what the one headerless input holds (raw.h): a .bin, a .npy that does not start with NumPy's

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "storage/base/errors.h"
-#include "storage/import/formats/element.h"
+#include "storage/import/decode/element.h"
 #include "storage/import/formats/mtx_lines.h"
 
 namespace ooc {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "storage/import/formats/byte_source.h"
+#include "storage/import/decode/byte_source.h"
 #include "storage/import/formats/table_reader.h"
 
 namespace ooc {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "storage/import/formats/line_reader.h"
-#include "storage/import/formats/number_text.h"
+#include "storage/import/decode/line_reader.h"
+#include "storage/import/decode/number_text.h"
 
 namespace ooc {
 
@@ -26,7 +26,7 @@ class MtxLines {
  public:
   explicit MtxLines(std::unique_ptr<ByteSource> source,
                     std::size_t buffer_bytes = LineReader::kBufferBytes)
-      : lines_(std::move(source), buffer_bytes) {}
+      : lines_(std::move(source), buffer_bytes, LineReader::Comments::kNone) {}
 
   bool next();
 

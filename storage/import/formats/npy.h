@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/import/formats/byte_source.h"
+#include "storage/import/decode/byte_source.h"
 #include "storage/import/formats/table_reader.h"
 
 namespace ooc {

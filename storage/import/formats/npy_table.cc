@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "storage/base/errors.h"
-#include "storage/import/formats/element.h"
+#include "storage/import/decode/element.h"
 #include "storage/import/formats/npy.h"
 
 namespace ooc {

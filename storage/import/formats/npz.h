@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/import/formats/byte_source.h"
+#include "storage/import/decode/byte_source.h"
 #include "storage/import/formats/table_reader.h"
 #include "storage/io/file.h"
 

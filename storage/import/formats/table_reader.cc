@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "storage/base/errors.h"
+#include "storage/import/decode/text_layout.h"
 #include "storage/import/formats/csv.h"
 #include "storage/import/formats/hdf5_table.h"
 #include "storage/import/formats/mtx.h"
@@ -20,8 +21,6 @@ namespace {
 constexpr std::array<std::string_view, 13> kExtensions = {
     ".npy",    ".npz", ".csv", ".tsv", ".txt",    ".csv.gz", ".tsv.gz",
     ".txt.gz", ".mtx", ".h5",  ".bin", ".mtx.gz", ".hdf5"};
-constexpr std::array<std::string_view, 6> kText = {".csv",    ".tsv",    ".txt",
-                                                   ".csv.gz", ".tsv.gz", ".txt.gz"};
 
 bool ends_with_any(std::string_view name, std::span<const std::string_view> ends) {
   return std::any_of(ends.begin(), ends.end(),
@@ -61,15 +60,21 @@ std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const std::string
 
 std::span<const std::string_view> table_extensions() { return kExtensions; }
 
-bool is_text_name(std::string_view name) { return ends_with_any(name, kText); }
+bool is_text_name(std::string_view name) { return !parse_text_input(name).path.empty(); }
 
 bool is_known_kind(const std::string& input) {
   std::string_view path;
-  return ends_with_any(input, kExtensions) || raw_suffix(input, path) ||
+  return ends_with_any(input, kExtensions) || raw_suffix(input, path) || is_text_name(input) ||
          !split_member(input, {".npz", ".h5", ".hdf5", ".mtx", ".mtx.gz"}).path.empty();
 }
 
-std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input) {
+std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input,
+                                        const std::string& without_column) {
+  if (TextInput text = parse_text_input(input); !text.path.empty()) {
+    text.columns.left_out = without_column;
+    return open_text_table(open_byte_source(files, text.path), input, text.columns);
+  }
+  OOC_CHECK(without_column.empty());
   if (const InputName npz = split_member(input, {".npz"}); !npz.path.empty()) {
     if (npz.member.empty()) return open_npz_table(files, npz.path);
     return open_npy_table(open_npz_member(files, npz.path, npz.member));
@@ -85,7 +90,6 @@ std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& in
     return open_raw_table(files, std::string(path), *format);
   }
   if (input.ends_with(".npy")) return open_npy_table(open_byte_source(files, input));
-  if (is_text_name(input)) return open_text_table(open_byte_source(files, input));
   if (input.ends_with(".bin")) {
     throw DataError(
         "a headerless file does not say what it holds", input,

@@ -56,9 +56,11 @@ class TableReader {
   virtual std::string row_text(std::int64_t) { return {}; }
 };
 
-// Opens "path", "path.npz:member", "path.h5:/dataset", "path.mtx:values", or "path:float32x128" for
-// a headerless array (raw.h). Throws DataError where the kind of file is not known.
-std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input);
+// Opens "path", "path.npz:member", "path.h5:/dataset", "path.mtx:values", "path.csv:COLUMNS"
+// (text_layout.h), or "path:float32x128" for a headerless array (raw.h). `without_column` of text
+// is left out where none are chosen. Throws DataError where the kind of file is not known.
+std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input,
+                                        const std::string& without_column = {});
 
 // Whether `name`, as TableReader::name() gives it, is that of a text file.
 bool is_text_name(std::string_view name);

@@ -10,6 +10,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "storage/base/checksum.h"
 #include "storage/base/errors.h"
@@ -48,7 +49,8 @@ struct StringIds::Sample {
   }
 };
 
-StringIds::StringIds(std::int64_t memory_bytes) : memory_bytes_(memory_bytes) {}
+StringIds::StringIds(std::int64_t memory_bytes, std::string source)
+    : memory_bytes_(memory_bytes), source_(std::move(source)) {}
 
 // Slots, half as many more while they grow; place, order and rank of each id; blocks and the ends
 // of them that are left free.

@@ -1,4 +1,4 @@
-// Ids that are strings: the distinct ones of an edge list, in memory. Their dense ids follow their
+// Ids that are strings: the distinct ones of an input, in memory. Their dense ids follow their
 // ascending order, byte by byte. One thread.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -18,7 +19,8 @@ namespace ooc {
 // First add(), then finish(), then the rest.
 class StringIds {
  public:
-  explicit StringIds(std::int64_t memory_bytes);
+  // `source` is the file that lists them, for messages; empty where the edges do.
+  explicit StringIds(std::int64_t memory_bytes, std::string source = {});
 
   // 1 to kMaxIdBytes bytes, any number of times. Where the ids don't fit the memory, they are let
   // go, and how many there are is estimated from a sample.
@@ -33,9 +35,10 @@ class StringIds {
 
   std::int64_t size() const { return static_cast<std::int64_t>(places_.size()); }
   std::int64_t text_bytes() const { return text_bytes_; }  // of all ids together
-  // Empty where no edge has this id.
+  // Empty where no vertex has this id.
   std::optional<VertexId> find(std::string_view id) const;
   std::string_view operator[](VertexId id) const;
+  const std::string& source() const { return source_; }
   // How often the two ids that came first were added.
   std::int64_t first_uses() const { return first_uses_; }
 
@@ -55,6 +58,7 @@ class StringIds {
   void start_sample();
 
   std::int64_t memory_bytes_;
+  std::string source_;
   // Lengths (u16) and bytes; an id lies in one block.
   std::vector<std::unique_ptr<char[]>> blocks_;
   std::size_t block_end_ = 0;         // of the last block

@@ -10,25 +10,18 @@
 
 #include "storage/base/control.h"
 #include "storage/format/vertex_tensor.h"
+#include "storage/import/rows/row_buckets.h"
 #include "storage/import/rows/vertex_order.h"
 
 namespace ooc {
 
-class RowBuckets;
-
 // One thread drives it; the work runs on all of TBB's.
 class RowPlacer {
  public:
-  struct Options {
-    std::string scratch;  // the path of a file for rows on their way
-    std::int64_t rows = 0;
-    std::size_t row_bytes = 0;
-    std::int64_t memory_bytes = 0;
-  };
   // `new_ids` holds the tensor's row of each input row; empty: rows are written as they come. Else
   // they are first thrown into buckets, each a run of the tensor's rows that fits the memory.
   RowPlacer(FileSystem& files, VertexTensorWriter& tensor, std::span<const VertexIndex> new_ids,
-            const Options& options);
+            const RowBuckets::Options& options);
   ~RowPlacer();
   // The next rows, without padding.
   void add(std::span<const std::byte> rows);

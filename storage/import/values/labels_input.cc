@@ -9,6 +9,7 @@
 #include "storage/base/errors.h"
 #include "storage/dataset/dataset.h"
 #include "storage/import/ids/id_table.h"
+#include "storage/import/ids/unknown_ids.h"
 #include "storage/io/file.h"
 
 namespace ooc {
@@ -81,7 +82,8 @@ class SplitReader {
   VertexId vertex_of(std::int64_t row, std::int64_t id) const {
     if (ids_.integers != nullptr) {
       if (const auto vertex = ids_.integers->find(id)) return *vertex;
-      throw DataError(fmt::format("vertex id {} is in no edge", id), table_.where(row),
+      const std::string unknown = fmt::to_string(id);
+      throw DataError(unknown_ids({&unknown, 1}, ids_.integers->source()), table_.where(row),
                       "correct the split");
     }
     if (id >= 0 && id < static_cast<std::int64_t>(splits_.size())) return id;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "storage/base/control.h"
-#include "storage/import/edges/remap.h"
 #include "storage/import/formats/table_reader.h"
+#include "storage/import/ids/original_ids.h"
 #include "storage/import/ids/string_ids.h"
 
 namespace ooc {

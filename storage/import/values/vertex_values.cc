@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "storage/base/errors.h"
-#include "storage/import/ids/id_table.h"
 #include "storage/import/rows/row_placer.h"
 #include "storage/import/values/multi_labels_input.h"
 
@@ -15,14 +14,12 @@ namespace ooc {
 VertexValues::VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits)
     : table_(std::move(labels)), split_tables_(std::move(splits)) {}
 
-void VertexValues::name_lists(FileSystem& files, StringIds& ids) {
-  for (std::unique_ptr<TableReader>& table : split_tables_) {
-    if (!table || is_mask(*table)) continue;
-    if (!is_text_name(table->name())) {
-      throw DataError("numbers where the edges' ids are strings", table->name(),
-                      "write the ids into a text file, one in a line, or give a mask");
+void VertexValues::adapt(const Adapt& adapt) {
+  if (table_) adapt(table_, "labels", true);
+  for (std::size_t i = 0; i < split_tables_.size(); ++i) {
+    if (split_tables_[i]) {
+      adapt(split_tables_[i], fmt::format("split{}", i), is_mask(*split_tables_[i]));
     }
-    table = open_id_table(open_byte_source(files, table->name()), ids);
   }
 }
 

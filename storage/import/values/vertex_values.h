@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "storage/base/control.h"
@@ -28,8 +30,11 @@ class VertexValues {
   // Either may be without tables.
   VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits);
   TableReader* label_table() const { return table_.get(); }
-  // From now on lists hold ids that are strings. DataError where one is no text.
-  void name_lists(FileSystem& files, StringIds& ids);
+  // Lets `adapt` replace tables: labels and masks, whose rows are vertices', and lists. `part`
+  // names each for scratch files.
+  using Adapt =
+      std::function<void(std::unique_ptr<TableReader>& table, const std::string& part, bool rows)>;
+  void adapt(const Adapt& adapt);
 
   // Reads everything, and says in `findings` what was there. `ids`: of the splits' lists.
   void read(std::int64_t vertices, const SplitChoice& choice, const ListedIds& ids,

@@ -42,6 +42,7 @@ ImportOptions put_graph(FileSystem& files, std::int64_t edges, bool names) {
   options.order = VertexOrder::kRandom;
   options.force = true;
   options.remap_ids = names;
+  options.rows.sorted = names;
   return options;
 }
 

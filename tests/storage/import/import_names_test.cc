@@ -32,7 +32,7 @@ constexpr const char* kOutput = "out/g.ooc";
 std::optional<StringIdFound> look(std::string_view text) {
   MemoryFileSystem files;
   put_file(files, "e.csv", text);
-  return find_string_id(open_byte_source(files, "e.csv"), {});
+  return find_string_id(open_byte_source(files, "e.csv"), {}, {});
 }
 
 // Reads `text` for its ids, then for dense ones.
@@ -40,7 +40,8 @@ std::vector<std::int64_t> read_ids(std::string_view text, StringIds& ids,
                                    const std::string& name = "e.csv") {
   MemoryFileSystem files;
   put_file(files, name, text);
-  const auto table = open_id_table(open_byte_source(files, name), ids);
+  const auto table =
+      open_id_table(open_byte_source(files, name), name, {}, HeaderRule::kNames, ids);
   if (!ids.finished()) {
     for (const std::int64_t value : test::read_all<std::int64_t>(*table)) CHECK(value == 0);
     ids.finish();
@@ -125,6 +126,29 @@ TEST_CASE("id_table: quotes, separators, comments and headers") {
   CHECK(ids_of("\"a;\"\";\", b\n") == Names{"a;\";", "b"});
 }
 
+TEST_CASE("id_table: which first lines are headers") {
+  const auto first_of = [](std::string_view text, const std::string& columns) {
+    MemoryFileSystem files;
+    put_file(files, "e.csv", text);
+    StringIds ids(kPlenty);
+    const TextColumns chosen{columns, ""};
+    const auto table =
+        open_id_table(open_byte_source(files, "e.csv"), "e.csv", chosen, HeaderRule::kNames, ids);
+    test::read_all<std::int64_t>(*table);
+    ids.finish();
+    return std::string(ids[0]);
+  };
+  CHECK(first_of("src_account,dst_account\nx,y\n", "") == "x");
+  CHECK(first_of("fromNode toNode\nx y\n", "") == "x");
+  CHECK(first_of("dst_account,src_account\nx,y\n", "") == "dst_account");
+  CHECK(first_of("account_1,account_2\nx,y\n", "") == "account_1");
+  CHECK(first_of("accountId\nx\n", "") == "x");
+  CHECK(first_of("a,b,c\nx,1,2\n", "1") == "x");  // numbers follow
+  CHECK(first_of("a,b,c\nx,y,z\n", "1") == "a");
+  CHECK(first_of("a,b,c\nx,y,z\n", "a") == "x");  // by its name
+  CHECK(first_of("a,1,c\nx,2,z\n", "1") == "a");
+}
+
 TEST_CASE("id_table: what is no id names file, line and field") {
   CHECK_THAT(refusal_of("a,b\nc,\n"), Contains("an empty id, e.csv, line 2, field 2"));
   CHECK_THAT(refusal_of("a,b\n\"\",c\n"), Contains("an empty id, e.csv, line 2, field 1"));
@@ -195,6 +219,7 @@ ImportOptions put_inputs(FileSystem& files, std::int64_t vertices) {
   options.inputs = discover_inputs(files, "in", {});
   options.block_rows = 16;
   options.remap_ids = true;
+  options.rows.sorted = true;
   return options;
 }
 
@@ -261,7 +286,7 @@ TEST_CASE("import: messages about lists of names") {
   put_file(files, "in/t.npy", test::npy<std::int64_t>({1}, {0}));
   options.inputs.train = "in/t.npy";
   CHECK_THAT(error_of<DataError>([&] { import_dataset(files, options, kOutput, {}); }),
-             Contains("numbers where the edges' ids are strings, in/t.npy"));
+             Contains("numbers where other files' ids are strings, in/t.npy"));
 }
 
 TEST_CASE("import: strings among integers, and a first line like a header, are worth a warning") {

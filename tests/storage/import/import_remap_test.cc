@@ -9,7 +9,7 @@
 #include "storage/base/errors.h"
 #include "storage/dataset/dataset.h"
 #include "storage/dataset/dataset_verify.h"
-#include "storage/import/edges/remap.h"
+#include "storage/import/edges/remapped_edges.h"
 #include "storage/import/importer.h"
 #include "tests/support/edit_dataset.h"
 #include "tests/support/fake_file_system.h"
@@ -52,6 +52,14 @@ class VectorSource final : public EdgeSource {
   std::size_t next_edge_ = 0;
 };
 
+// The ids of its edges; `block` holds those at hand.
+IdStream stream_of(VectorSource& source, EdgeBlock& block) {
+  return [&]() -> std::span<const std::int64_t> {
+    if (!source.next(256 << 10, block)) return {};
+    return ids_of(block.edges);
+  };
+}
+
 // Place by id, as the module promises it.
 std::map<std::int64_t, VertexId> places_of(const std::vector<Edge>& edges) {
   std::set<std::int64_t> ids;
@@ -69,7 +77,8 @@ void check_remapped(const std::vector<Edge>& edges, std::int64_t max_edges) {
   VectorSource source(edges);
   const auto places = places_of(edges);
   {
-    OriginalIds ids(files, "s/ids", source, 0, {});
+    EdgeBlock block;
+    OriginalIds ids(files, {"s/ids", "", 0}, stream_of(source, block), 0, {});
     REQUIRE(ids.size() == static_cast<std::int64_t>(places.size()));
     std::vector<std::int64_t> all(places.size());
     ids.read(0, all);
@@ -77,9 +86,8 @@ void check_remapped(const std::vector<Edge>& edges, std::int64_t max_edges) {
                      [](std::int64_t id, const auto& place) { return id == place.first; }));
     source.rewind();
     const Control control;
-    RemappedEdgeSource remapped(source, ids, sizeof(std::uint64_t), 0, control);
+    RemappedEdgeSource remapped(source, "e.npy", ids, sizeof(std::uint64_t), 0, control);
     for (int round = 0; round < 2; ++round) {
-      EdgeBlock block;
       std::size_t edge = 0, wrong = 0;
       for (std::uint64_t number = 0; remapped.next(max_edges, block); ++number) {
         CHECK(block.number == number);
@@ -135,7 +143,8 @@ TEST_CASE("remap: ids are found, and no others") {
   std::vector<Edge> edges;
   for (std::int64_t i = 0; i < 2000; ++i) edges.push_back({3 * i, -3 * i});
   VectorSource source(edges);
-  OriginalIds ids(files, "ids", source, 0, {});
+  EdgeBlock block;
+  OriginalIds ids(files, {"ids", "", 0}, stream_of(source, block), 0, {});
   REQUIRE(ids.size() == 3999);
   for (const std::int64_t id : {-5997, 0, 3, 1536, 1533, -1539, 5997, -3}) {
     REQUIRE(ids.find(id).has_value());
@@ -168,6 +177,7 @@ ImportOptions put_inputs(FileSystem& files, std::int64_t vertices) {
   options.inputs = discover_inputs(files, "in", {});
   options.block_rows = 16;
   options.remap_ids = true;
+  options.rows.sorted = true;
   return options;
 }
 

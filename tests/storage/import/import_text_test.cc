@@ -46,6 +46,43 @@ TEST_CASE("text: separators, blanks, line ends, comments, headers") {
   CHECK(read_text<std::int64_t>("label\n").empty());
 }
 
+template <class T>
+std::vector<T> read_columns(const std::string& text, const std::string& columns,
+                            const std::string& left_out = "") {
+  MemoryFileSystem files;
+  put_file(files, "a.csv", text);
+  const auto table = open_table(files, columns.empty() ? "a.csv" : "a.csv:" + columns, left_out);
+  return test::read_all<T>(*table);
+}
+
+TEST_CASE("text: columns are chosen by name or number, in any order") {
+  const std::string named = "who,x 1,2-3,\"a, b\"\nann,1,2,3\n\"Lee, B\",4,5,6\n";
+  CHECK(read_columns<std::int64_t>(named, "2-4") == Integers{1, 2, 3, 4, 5, 6});
+  CHECK(read_columns<std::int64_t>(named, "4,x 1") == Integers{3, 1, 6, 4});
+  CHECK(read_columns<std::int64_t>(named, "2-3") == Integers{2, 5});  // a name before a range
+  CHECK(read_columns<std::int64_t>(named, "", "who") == Integers{1, 2, 3, 4, 5, 6});
+  CHECK(read_columns<float>("a\t1\t0.5\nb\t2\t1.5\n", "3") == Floats{0.5f, 1.5f});
+  CHECK(read_columns<float>("a  1 0.5\nb 2   1.5\n", "", "1") == Floats{1, 0.5f, 2, 1.5f});
+  CHECK(read_columns<std::int64_t>("# x\n#d,1\n% y\n%e,2\n", "2") == Integers{1, 2});
+  CHECK(read_columns<std::int64_t>(",src,dst\n0,5,7\n1,6,8\n", "src,dst") ==
+        Integers{5, 7, 6, 8});  // as pandas writes an index
+  const auto message = [&](const std::string& columns) {
+    return error_of<DataError>([&] { read_columns<std::int64_t>(named, columns); });
+  };
+  CHECK_THAT(message("y"),
+             Contains("there is no column 'y', a.csv; give a number from 1 to 4, or a "
+                      "name in the first line: who,x 1,2-3"));
+  CHECK_THAT(message("0"), Contains("no column '0'"));
+  CHECK_THAT(message("5"), Contains("no column '5'"));
+  CHECK_THAT(message("4-2"), Contains("no column '4-2'"));
+  CHECK_THAT(message("x 1,2"), Contains("column 2 is chosen twice"));
+  CHECK_THAT(message("1"), Contains("'ann' is not a number, a.csv:1, line 2, field 1"));
+}
+
+TEST_CASE("text: lines of KONECT that start with a percent sign are comments") {
+  CHECK(read_text<std::int64_t>("% sym unweighted\n% 6 5 5\n1 2\n2 3\n") == Integers{1, 2, 2, 3});
+}
+
 TEST_CASE("text: gzip, also in several members, reads like plain text") {
   std::string text;
   Integers expected;
@@ -108,7 +145,8 @@ TEST_CASE("text: errors name the line, the field and the value") {
   CHECK_THAT(message("0,1\n2,99999999999999999999\n"), Contains("is out of range, a.csv, line 2"));
   CHECK_THAT(message("0,x\n2,3\n"), Contains("'x' is not a number, a.csv, line 1"));
   CHECK_THAT(message("0,1\n2,\"\"\n"), Contains("'' is not a number, a.csv, line 2, field 2"));
-  CHECK_THAT(message("0,1\n2,\"3\n"), Contains("'\"3' is not a number, a.csv, line 2, field 2"));
+  CHECK_THAT(message("0,1\n2,\"3\n"),
+             Contains("quote that is not closed on its line, a.csv, line 2"));
   CHECK_THAT(message("0;1,5\n"), Contains("'1,5' is not a number"));
   CHECK_THAT(error_of<DataError>([&] { read_text<float>("1\n1e39\n"); }),
              Contains("'1e39' is out of range, a.csv, line 2"));

@@ -1,10 +1,10 @@
-#include "storage/import/formats/number_text.h"
+#include "storage/import/decode/number_text.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "storage/import/formats/element.h"
+#include "storage/import/decode/element.h"
 
 namespace ooc {
 namespace {

@@ -1,4 +1,4 @@
-#include "storage/import/formats/line_reader.h"
+#include "storage/import/decode/line_reader.h"
 
 #include <fmt/format.h>
 
@@ -43,11 +43,15 @@ bool LineReader::next(std::string_view& line) {
     if (line_number_ == 1) check_encoding(line);
     if (comments_ == Comments::kAnywhere) line = without_comment(line);
     line = trim(line);
-    const bool comment = comments_ == Comments::kWholeLines && line.starts_with('#') &&
-                         (line.size() == 1 || line[1] == ' ' || line[1] == '\t');
-    if (!line.empty() && !comment) return true;
+    if (!line.empty() && !is_comment(line)) return true;
   }
   return false;
+}
+
+bool LineReader::is_comment(std::string_view line) const {
+  if (comments_ != Comments::kWholeLines) return comments_ != Comments::kNone && line[0] == '%';
+  return (line[0] == '#' || line[0] == '%') &&
+         (line.size() == 1 || line[1] == ' ' || line[1] == '\t');
 }
 
 // Of the first line; takes a mark that says UTF-8 away.

@@ -6,15 +6,18 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/import/formats/byte_source.h"
+#include "storage/import/decode/byte_source.h"
 
 namespace ooc {
 
 class LineReader {
  public:
   static constexpr std::size_t kBufferBytes = 1 << 20;
-  // Where a '#' starts a comment: anywhere, or before a blank at the start of a line.
-  enum class Comments { kAnywhere, kWholeLines };
+  enum class Comments {
+    kNone,
+    kAnywhere,    // from '#' on; lines that start with '%'
+    kWholeLines,  // lines that start with '#' or '%' before a blank
+  };
 
   // The buffer grows where a line takes more.
   explicit LineReader(std::unique_ptr<ByteSource> source, std::size_t buffer_bytes = kBufferBytes,
@@ -36,6 +39,7 @@ class LineReader {
   bool next_raw(std::string_view& line);
   void check_encoding(std::string_view& line) const;
   std::string_view without_comment(std::string_view line);
+  bool is_comment(std::string_view line) const;
   bool refill();
 
   std::unique_ptr<ByteSource> source_;

@@ -1,4 +1,4 @@
-#include "storage/import/formats/byte_source.h"
+#include "storage/import/decode/byte_source.h"
 
 #include <fmt/format.h>
 #include <zlib.h>

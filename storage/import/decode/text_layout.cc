@@ -1,0 +1,216 @@
+#include "storage/import/decode/text_layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <span>
+
+#include "storage/base/errors.h"
+#include "storage/import/decode/number_text.h"
+#include "storage/import/decode/text_fields.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::array<std::string_view, 6> kEnds = {".csv",    ".tsv",    ".txt",
+                                                   ".csv.gz", ".tsv.gz", ".txt.gz"};
+constexpr int kLinesLookedAt = 16;
+
+constexpr std::array<std::string_view, 12> kUsual = {"id",     "ids",      "node",     "nodes",
+                                                     "vertex", "vertices", "label",    "labels",
+                                                     "class",  "classes",  "category", "y"};
+constexpr std::array<std::string_view, 4> kSources = {"source", "src", "from", "sender"};
+constexpr std::array<std::string_view, 6> kDestinations = {"target",      "dst", "dest",
+                                                           "destination", "to",  "receiver"};
+
+bool is_among(std::string_view word, std::span<const std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// "srcAccount" and "src_account" are "src" and "account"; empty where there are other signs.
+std::vector<std::string> words_of(std::string_view field) {
+  std::vector<std::string> words(1);
+  bool lower_before = false;
+  for (const char c : field) {
+    const bool upper = c >= 'A' && c <= 'Z', lower = c >= 'a' && c <= 'z';
+    if (!upper && !lower && c != '_' && c != ' ' && c != '-') return {};
+    if ((upper && lower_before) || (!upper && !lower)) words.emplace_back();
+    if (upper || lower) words.back() += static_cast<char>(upper ? c + 32 : c);
+    lower_before = lower;
+  }
+  std::erase(words, "");
+  return words;
+}
+
+bool is_usual_name(std::string_view field) {
+  const std::vector<std::string> words = words_of(field);
+  if (words.empty()) return false;
+  if (words.back() == "id" || words.back() == "ids") return true;
+  return words.size() == 1 && (is_among(words[0], kUsual) || is_among(words[0], kSources) ||
+                               is_among(words[0], kDestinations));
+}
+
+bool holds_one(std::string_view field, std::span<const std::string_view> names) {
+  const std::vector<std::string> words = words_of(field);
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return is_among(word, names); });
+}
+
+bool is_number(std::string_view field) {
+  float value = 0;
+  return parse_field(field, value) != Parse::kNotNumber;
+}
+
+// pandas leaves the name over its index empty.
+bool has_no_number(const TextFields& fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].empty() ? i > 0 || fields.size() == 1 : is_number(fields[i])) return false;
+  }
+  return true;
+}
+
+// The columns that `list` names, from 0.
+class ColumnList {
+ public:
+  ColumnList(std::string_view list, std::span<const std::string> names, std::int64_t file_cols,
+             const std::string& file)
+      : names_(names), file_cols_(file_cols), file_(file) {
+    while (!list.empty()) {
+      const std::size_t end = std::min(list.find(','), list.size());
+      add(list.substr(0, end));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+  }
+  const std::vector<std::int64_t>& columns() const { return columns_; }
+  bool by_name() const { return by_name_; }
+
+ private:
+  void add(std::string_view item) {
+    const auto named = std::find(names_.begin(), names_.end(), item);
+    if (named != names_.end()) {
+      by_name_ = true;
+      return take(named - names_.begin(), item);
+    }
+    const std::size_t dash = std::min(item.find('-'), item.size());
+    const auto first = number(item.substr(0, dash));
+    const auto last = dash == item.size() ? first : number(item.substr(dash + 1));
+    if (!first || !last || *first < 1 || *last > file_cols_ || *first > *last) refuse(item);
+    for (std::int64_t column = *first; column <= *last; ++column) take(column - 1, item);
+  }
+
+  void take(std::int64_t column, std::string_view item) {
+    if (std::find(columns_.begin(), columns_.end(), column) != columns_.end()) {
+      throw DataError(fmt::format("column {} is chosen twice", item), file_, "name it once");
+    }
+    columns_.push_back(column);
+  }
+
+  static std::optional<std::int64_t> number(std::string_view text) {
+    std::int64_t value = 0;
+    const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+    return value;
+  }
+
+  [[noreturn]] void refuse(std::string_view item) const {
+    throw DataError(fmt::format("there is no column '{}'", item), file_,
+                    fmt::format("give a number from 1 to {}, or a name in the first line: {}",
+                                file_cols_, shortened(fmt::format("{}", fmt::join(names_, ",")))));
+  }
+
+  std::span<const std::string> names_;
+  std::int64_t file_cols_;
+  const std::string& file_;
+  std::vector<std::int64_t> columns_;
+  bool by_name_ = false;
+};
+
+// Numbers the columns that are read, in the order of `chosen`.
+void choose_columns(TextLayout& layout, const TextColumns& columns, const ColumnList& list) {
+  layout.targets.assign(static_cast<std::size_t>(layout.file_cols), -1);
+  layout.cols = 0;
+  if (!columns.chosen.empty()) {
+    for (const std::int64_t column : list.columns()) {
+      layout.targets[static_cast<std::size_t>(column)] = layout.cols++;
+    }
+    return;
+  }
+  for (std::int64_t column = 0; column < layout.file_cols; ++column) {
+    const auto& left_out = list.columns();
+    if (std::find(left_out.begin(), left_out.end(), column) != left_out.end()) continue;
+    layout.targets[static_cast<std::size_t>(column)] = layout.cols++;
+  }
+}
+
+bool has_usual_names(const TextLayout& layout, std::span<const std::string> names) {
+  std::vector<std::string_view> read(static_cast<std::size_t>(layout.cols));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (layout.targets[i] >= 0) read[static_cast<std::size_t>(layout.targets[i])] = names[i];
+  }
+  if (read.size() == 2 && holds_one(read[0], kSources) && holds_one(read[1], kDestinations)) {
+    return true;
+  }
+  return std::all_of(read.begin(), read.end(), is_usual_name);
+}
+
+bool numbers_follow(LineReader& lines, const TextLayout& layout) {
+  TextFields fields;
+  std::string_view line;
+  for (int i = 0; i < kLinesLookedAt && lines.next(line); ++i) {
+    fields.split(line, layout.separator);
+    for (std::size_t col = 0; col < std::min(fields.size(), layout.targets.size()); ++col) {
+      if (layout.targets[col] < 0 && is_number(fields[col])) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_text_path(std::string_view path) {
+  return std::any_of(kEnds.begin(), kEnds.end(),
+                     [&](std::string_view end) { return path.ends_with(end); });
+}
+
+TextInput parse_text_input(std::string_view input) {
+  if (is_text_path(input)) return {std::string(input), {}};
+  const std::size_t colon = input.rfind(':');
+  if (colon == std::string_view::npos || !is_text_path(input.substr(0, colon))) return {};
+  return {std::string(input.substr(0, colon)), {std::string(input.substr(colon + 1)), ""}};
+}
+
+TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, HeaderRule rule) {
+  TextLayout layout;
+  TextFields fields;
+  std::string_view line;
+  if (!lines.next(line)) return layout;
+  const auto take_line = [&](std::span<const std::string> names) {
+    layout.file_cols = static_cast<std::int64_t>(fields.size());
+    const ColumnList list(columns.chosen.empty() ? columns.left_out : columns.chosen, names,
+                          layout.file_cols, lines.source().name());
+    choose_columns(layout, columns, list);
+    return list.by_name();
+  };
+  layout.separator = columns.whole_lines ? kWholeLine : find_separator(line);
+  fields.split(line, layout.separator);
+  const std::vector<std::string> names(fields.begin(), fields.end());
+  if (!has_no_number(fields)) {
+    take_line({});
+    return layout;
+  }
+  layout.has_header = take_line(names) || rule == HeaderRule::kNoNumbers ||
+                      has_usual_names(layout, names) || numbers_follow(lines, layout);
+  // A header may be written otherwise than the rows are.
+  if (layout.has_header && columns.all() && !columns.whole_lines && lines.next(line)) {
+    layout.separator = find_separator(line);
+    fields.split(line, layout.separator);
+    take_line({});
+  }
+  return layout;
+}
+
+}  // namespace ooc
