@@ -79,7 +79,8 @@ class Import {
     values_ = std::make_unique<VertexValues>(
         open(inputs.labels, false),
         SplitTables{open(inputs.train, true), open(inputs.valid, true), open(inputs.test, true)});
-    edge_table_ = remapped_ ? remapped_->open_edges(findings_) : open_table(files_, inputs.edges);
+    edge_table_ =
+        remapped_ ? remapped_->open_edges(findings_) : open_edge_table(files_, inputs.edges);
     edge_data_ = open_edge_data(files_, inputs);
   }
 

@@ -98,7 +98,7 @@ std::optional<StringIdFound> RemappedVertices::find_string(const std::string& in
 }
 
 std::unique_ptr<TableReader> RemappedVertices::open_ids(const std::string& input) {
-  if (!names_) return open_table(files_, input);
+  if (!names_) return open_edge_table(files_, input);
   const TextInput text = text_of(input);
   if (text.path.empty()) {
     throw DataError("numbers where other files' ids are strings", input,

@@ -119,6 +119,38 @@ class FormatsTest(ProgramTest):
         self.refused(3, "edges.bin:float32x128, or --raw-dtype", "--edges=edges.bin")
         self.refused(3, "holds 2 datasets, features, labels", "--edges=all.h5")
 
+    def test_entries_of_scipys_matrices_are_edges(self):
+        import scipy.sparse
+
+        edges = self.array("edges")
+        weights = np.arange(len(edges)) + 1.0
+        matrix = scipy.sparse.coo_matrix((weights, edges.T), (60, 60))
+        rest = [f"--{part}=raw/{part}_idx.npy" for part in ("train", "valid", "test")]
+        rest += ["--features=raw/features.npy", "--labels=raw/labels.npy"]
+        for style in ("csr", "csc", "coo"):
+            scipy.sparse.save_npz(self.path / f"{style}.npz", matrix.asformat(style))
+            self.same_as_by_convention(f"--edges={style}.npz", *rest)
+            self.succeed("ooc-prep", "import", f"--edges={style}.npz",
+                         f"--edge-weights={style}.npz:data", "-o", "w.ooc", "--force")  # fmt: skip
+            self.succeed("ooc-prep", "export", "w.ooc", "-o", "w", "--force")
+            back = np.load(self.path / "w/edges.npy")
+            dense = np.asarray(matrix.todense())[back[:, 0], back[:, 1]]
+            np.testing.assert_array_equal(np.load(self.path / "w/edge_weights.npy"), dense)
+        csr = matrix.tocsr()
+        np.savez(self.path / "all.npz", adj_data=csr.data, adj_indices=csr.indices,
+                 adj_indptr=csr.indptr, adj_shape=csr.shape, src=edges[:, 0], dst=edges[:, 1],
+                 short=edges[1:, 1])  # fmt: skip
+        self.same_as_by_convention("--edges=all.npz:adj", *rest)
+        self.same_as_by_convention("--edges=all.npz:src,dst", *rest)
+        (self.path / "x.ooc").rename(self.path / "y.ooc")
+        self.refused(3, f"{len(edges)} sources but {len(edges) - 1} destinations",
+                     "--edges=all.npz:src,short")  # fmt: skip
+        scipy.sparse.save_npz(self.path / "wide.npz", scipy.sparse.csr_matrix((60, 7)))
+        self.refused(3, "a matrix of 60 rows and 7 columns where edges", "--edges=wide.npz")
+        np.savez(self.path / "bad.npz", adj_indices=csr.indices, adj_shape=csr.shape,
+                 adj_indptr=csr.indptr[::-1])  # fmt: skip
+        self.refused(3, "indptr does not start at 0", "--edges=bad.npz:adj")
+
     def test_split(self):
         for part in ("train", "valid", "test"):
             (self.raw / f"{part}_idx.npy").rename(self.path / f"{part}.npy")

@@ -21,8 +21,13 @@ class MessagesTest(ProgramTest):
     def test_tables_of_too_many_columns_show_their_first_line(self):
         (self.raw / "e.txt").write_text("# from KONECT\n0 1 0.5 1199145600\n1 2 1 1199145601\n")
         self.refused(r"two columns, source and destination, not 4, raw/e.txt, line 2: 0 1 0.5 "
-                     r"1199145600; .*--edge-weights, --edge-types, --edge-features",
+                     r"1199145600; choose two, raw/e.txt:1,2; .* --edge-weights raw/e.txt:3",
                      "--edges", "raw/e.txt")
+        self.succeed("ooc-prep", "import", "--edges", "raw/e.txt:1,2", "--edge-weights",
+                     "raw/e.txt:3", "-o", "y.ooc")  # fmt: skip
+        (self.raw / "x.txt").write_text("0\t0,1,0\t2\n1\t1,1,0\t1\n")
+        self.refused("line 1, field 1; the line has tabs as well as other separators", "--edges",
+                     "raw/e.txt:1,2", "--features", "raw/x.txt")  # fmt: skip
 
     def test_counts_that_differ_are_both_named(self):
         np.save(self.raw / "edge_weights.npy", np.ones(7, np.float32))

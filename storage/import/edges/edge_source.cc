@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "storage/base/errors.h"
+#include "storage/import/decode/text_layout.h"
 
 namespace ooc {
 namespace {
@@ -20,11 +21,11 @@ void orient(TableReader& table) {
   if (table.cols() == 0 && table.rows() == 0) return;  // an empty text file
   if (table.rows() == 2 && table.transpose()) return;
   const bool text = is_text_name(table.name());
-  const std::string_view remedy =
+  const std::string file = text ? parse_text_input(table.name()).path : table.name();
+  const std::string remedy =
       !text ? "save them as [E, 2] or [2, E]"
       : table.cols() > 2
-          ? "keep source and destination here; what else an edge has goes into files of their own: "
-            "--edge-weights, --edge-types, --edge-features"
+          ? fmt::format("choose two, {}:1,2; a weight of edges is --edge-weights {}:3", file, file)
           : "write a source and a destination in every line";
   throw DataError(
       fmt::format("edges need two columns, source and destination, not {}", table.cols()),

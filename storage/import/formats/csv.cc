@@ -188,9 +188,11 @@ class TextTable final : public TableReader {
   [[noreturn]] void refuse_field(Parse status, std::string_view field, std::size_t index) const {
     const std::string place_in_line =
         layout_.file_cols > 1 ? fmt::format(", field {}", index + 1) : "";
-    throw DataError(
-        describe(status, field), place() + place_in_line,
-        status == Parse::kNotInteger ? "whole numbers are needed here" : "correct the value");
+    const bool tabs = field.find('\t') != std::string_view::npos;
+    throw DataError(describe(status, field), place() + place_in_line,
+                    status == Parse::kNotInteger ? "whole numbers are needed here"
+                    : tabs ? "the line has tabs as well as other separators: write one kind"
+                           : "correct the value");
   }
 
   std::string name_;

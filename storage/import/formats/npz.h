@@ -22,7 +22,18 @@ std::unique_ptr<ByteSource> open_npz_member(FileSystem& files, const std::string
                                             const std::string& member);
 
 // A SciPy CSR matrix, streamed into dense rows; entries given twice add up, as SciPy reads them.
-// Throws DataError for other sparse formats and for arrays that do not fit together.
-std::unique_ptr<TableReader> open_sparse_table(FileSystem& files, const std::string& path);
+// With a `prefix`, its arrays lie among others: "attr_data", "attr_indices" and so on. Throws
+// DataError for other sparse formats and for arrays that do not fit together.
+std::unique_ptr<TableReader> open_sparse_table(FileSystem& files, const std::string& path,
+                                               const std::string& prefix = {});
+
+// The entries of a square CSR, CSC or COO matrix, (i, j) an edge i -> j, in the order of its data.
+std::unique_ptr<TableReader> open_sparse_edges(FileSystem& files, const std::string& path,
+                                               const std::string& prefix = {});
+
+// Edges of two vectors.
+std::unique_ptr<TableReader> open_pairs(FileSystem& files, const std::string& path,
+                                        const std::string& sources,
+                                        const std::string& destinations);
 
 }  // namespace ooc

@@ -2,76 +2,49 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "storage/base/errors.h"
+#include "storage/import/formats/array_feed.h"
 #include "storage/import/formats/npy.h"
 #include "storage/import/formats/npz.h"
 
 namespace ooc {
 namespace {
 
-constexpr std::size_t kFeedElements = 64 << 10;
-
-// The elements of a vector, one after another, read through a buffer.
-template <class T>
-class Feed {
- public:
-  explicit Feed(std::unique_ptr<TableReader> table) : table_(std::move(table)) {
-    if (table_->cols() != 1) {
-      throw DataError("the array is not a vector", table_->name(),
-                      "save the matrix again with scipy.sparse.save_npz");
-    }
-  }
-
-  T next() {
-    if (used_ == filled_) {
-      filled_ = static_cast<std::size_t>(table_->read(std::span<T>(buffer_)));
-      used_ = 0;
-      if (filled_ == 0)
-        throw DataError("the array ends early", table_->name(),
-                        "the file is damaged: make it again");
-    }
-    ++position_;
-    return buffer_[used_++];
-  }
-
-  void rewind() {
-    table_->rewind();
-    used_ = filled_ = 0;
-    position_ = 0;
-  }
-
-  TableReader& table() const { return *table_; }
-  // Where the element that next() gave last lies.
-  std::string where() { return table_->where(position_ - 1); }
-
- private:
-  std::unique_ptr<TableReader> table_;
-  std::vector<T> buffer_ = std::vector<T>(kFeedElements);
-  std::size_t used_ = 0;
-  std::size_t filled_ = 0;
-  std::int64_t position_ = 0;
-};
+constexpr std::string_view kSaveAgain = "save the matrix again with scipy.sparse.save_npz";
 
 std::unique_ptr<TableReader> open_member(FileSystem& files, const std::string& path,
                                          const std::string& member) {
   return open_npy_table(open_npz_member(files, path, member));
 }
 
+struct Shape {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+Shape read_shape(FileSystem& files, const std::string& path, const std::string& prefix) {
+  const auto shape = open_member(files, path, prefix + "shape");
+  std::array<std::int64_t, 3> extents = {};
+  if (shape->read(std::span(extents)) != 2 || extents[0] < 0 || extents[1] < 0) {
+    throw DataError("the shape is not that of a matrix", shape->name(), kSaveAgain);
+  }
+  return {extents[0], extents[1]};
+}
+
 class CsrTable final : public TableReader {
  public:
-  CsrTable(FileSystem& files, const std::string& path)
+  CsrTable(FileSystem& files, const std::string& path, const std::string& prefix)
       : name_(path),
-        starts_(open_member(files, path, "indptr")),
-        columns_(open_member(files, path, "indices")),
-        values_(open_member(files, path, "data")) {
-    const auto shape = open_member(files, path, "shape");
-    std::array<std::int64_t, 3> extents = {};
-    if (shape->read(std::span(extents)) != 2 || extents[0] < 0 || extents[1] < 0) {
-      refuse("the shape is not that of a matrix", shape->name());
-    }
-    rows_ = extents[0];
-    cols_ = extents[1];
+        starts_(open_member(files, path, prefix + "indptr")),
+        columns_(open_member(files, path, prefix + "indices")),
+        values_(open_member(files, path, prefix + "data")) {
+    const Shape shape = read_shape(files, path, prefix);
+    rows_ = shape.rows;
+    cols_ = shape.cols;
     entries_ = columns_.table().rows();
     if (starts_.table().rows() != rows_ + 1) {
       refuse(fmt::format("indptr has {} elements where {} rows need {}", starts_.table().rows(),
@@ -135,7 +108,7 @@ class CsrTable final : public TableReader {
 
  private:
   [[noreturn]] void refuse(const std::string& what, const std::string& where) {
-    throw DataError(what, where, "save the matrix again with scipy.sparse.save_npz");
+    throw DataError(what, where, kSaveAgain);
   }
 
   std::string name_;
@@ -149,15 +122,162 @@ class CsrTable final : public TableReader {
   std::int64_t end_ = 0;
 };
 
+// What edges of a matrix have in common as a table.
+class EdgeTable : public TableReader {
+ public:
+  EdgeTable(std::string name, std::int64_t edges, std::optional<std::int64_t> vertices)
+      : name_(std::move(name)), edges_(edges), vertices_(vertices) {}
+
+  const std::string& name() const override { return name_; }
+  std::int64_t rows() override { return edges_; }
+  std::optional<std::int64_t> known_rows() const override { return edges_; }
+  std::int64_t cols() const override { return 2; }
+  ElementKind kind() const override { return ElementKind::kInteger; }
+  std::optional<std::int64_t> stated_vertices() const override { return vertices_; }
+  std::int64_t read(std::span<float>) override {
+    throw DataError("a matrix of edges where numbers are needed", name_, "give another file");
+  }
+  std::string where(std::int64_t row) override { return fmt::format("{}, entry {}", name_, row); }
+
+  std::int64_t read(std::span<std::int64_t> out) override {
+    const std::int64_t count = std::min(static_cast<std::int64_t>(out.size()) / 2, edges_ - edge_);
+    for (std::int64_t i = 0; i < count; ++i, ++edge_) take(edge_, out.data() + 2 * i);
+    return count;
+  }
+  void rewind() override { edge_ = 0; }
+
+ protected:
+  // The next edge, source and destination.
+  virtual void take(std::int64_t edge, std::int64_t* ends) = 0;
+
+ private:
+  std::string name_;
+  std::int64_t edges_;
+  std::optional<std::int64_t> vertices_;
+  std::int64_t edge_ = 0;
+};
+
+// Two vectors, of sources and of destinations.
+class PairTable final : public EdgeTable {
+ public:
+  PairTable(const std::string& name, std::unique_ptr<TableReader> sources,
+            std::unique_ptr<TableReader> destinations, std::optional<std::int64_t> vertices)
+      : EdgeTable(name, sources->rows(), vertices),
+        sources_(std::move(sources)),
+        destinations_(std::move(destinations)) {
+    const std::int64_t other = destinations_.table().rows();
+    if (other == rows()) return;
+    throw DataError(fmt::format("{} sources but {} destinations", rows(), other), name,
+                    "give one of each for every edge");
+  }
+  void rewind() override {
+    EdgeTable::rewind();
+    sources_.rewind();
+    destinations_.rewind();
+  }
+
+ private:
+  void take(std::int64_t, std::int64_t* ends) override {
+    ends[0] = sources_.next();
+    ends[1] = destinations_.next();
+  }
+
+  Feed<std::int64_t> sources_;
+  Feed<std::int64_t> destinations_;
+};
+
+// Entries of a CSR matrix, or of a CSC one.
+class CompressedEdges final : public EdgeTable {
+ public:
+  CompressedEdges(const std::string& name, std::unique_ptr<TableReader> starts,
+                  std::unique_ptr<TableReader> indices, std::int64_t vertices, bool by_rows)
+      : EdgeTable(name, indices->rows(), vertices),
+        starts_(std::move(starts)),
+        indices_(std::move(indices)),
+        by_rows_(by_rows) {
+    if (starts_.table().rows() == vertices + 1) return;
+    throw DataError(fmt::format("indptr has {} elements where {} rows need {}",
+                                starts_.table().rows(), vertices, vertices + 1),
+                    name, kSaveAgain);
+  }
+  void rewind() override {
+    EdgeTable::rewind();
+    starts_.rewind();
+    indices_.rewind();
+    row_ = -1;
+    end_ = 0;
+  }
+
+ private:
+  void take(std::int64_t edge, std::int64_t* ends) override {
+    while (row_ < 0 || edge == end_) {
+      const std::int64_t begin = end_;
+      if (++row_ == 0 && starts_.next() != 0) refuse("indptr does not start at 0");
+      if (row_ == *stated_vertices()) refuse("indptr ends before the entries");
+      end_ = starts_.next();
+      if (end_ < begin || end_ > rows())
+        refuse(fmt::format("indptr goes from {} to {}", begin, end_));
+    }
+    const std::int64_t index = indices_.next();
+    ends[0] = by_rows_ ? row_ : index;
+    ends[1] = by_rows_ ? index : row_;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) {
+    throw DataError(what, starts_.where(), kSaveAgain);
+  }
+
+  Feed<std::int64_t> starts_;
+  Feed<std::int64_t> indices_;
+  bool by_rows_;
+  std::int64_t row_ = -1;
+  std::int64_t end_ = 0;  // of the row
+};
+
+// "csr" where an archive of other arrays, too, doesn't say.
+std::string format_of(FileSystem& files, const std::string& path, const std::string& prefix) {
+  return prefix.empty() ? read_npy_string(*open_npz_member(files, path, "format")) : "csr";
+}
+
 }  // namespace
 
-std::unique_ptr<TableReader> open_sparse_table(FileSystem& files, const std::string& path) {
-  const std::string format = read_npy_string(*open_npz_member(files, path, "format"));
+std::unique_ptr<TableReader> open_sparse_table(FileSystem& files, const std::string& path,
+                                               const std::string& prefix) {
+  const std::string format = format_of(files, path, prefix);
   if (format != "csr") {
     throw DataError(fmt::format("the sparse matrix is in {} format", format), path,
                     "save it as CSR, scipy.sparse.save_npz(FILE, x.tocsr())");
   }
-  return std::make_unique<CsrTable>(files, path);
+  return std::make_unique<CsrTable>(files, path, prefix);
+}
+
+std::unique_ptr<TableReader> open_sparse_edges(FileSystem& files, const std::string& path,
+                                               const std::string& prefix) {
+  const std::string format = format_of(files, path, prefix);
+  const Shape shape = read_shape(files, path, prefix);
+  if (shape.rows != shape.cols) {
+    throw DataError(fmt::format("a matrix of {} rows and {} columns where edges are needed",
+                                shape.rows, shape.cols),
+                    path, "a graph's matrix has a row and a column for each vertex");
+  }
+  const auto member = [&](const char* name) { return open_member(files, path, prefix + name); };
+  if (format == "coo") {
+    return std::make_unique<PairTable>(path, member("row"), member("col"), shape.rows);
+  }
+  if (format != "csr" && format != "csc") {
+    throw DataError(fmt::format("the sparse matrix is in {} format", format), path,
+                    "save it as CSR, scipy.sparse.save_npz(FILE, x.tocsr())");
+  }
+  return std::make_unique<CompressedEdges>(path, member("indptr"), member("indices"), shape.rows,
+                                           format == "csr");
+}
+
+std::unique_ptr<TableReader> open_pairs(FileSystem& files, const std::string& path,
+                                        const std::string& sources,
+                                        const std::string& destinations) {
+  return std::make_unique<PairTable>(fmt::format("{}:{},{}", path, sources, destinations),
+                                     open_member(files, path, sources),
+                                     open_member(files, path, destinations), std::nullopt);
 }
 
 }  // namespace ooc

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "storage/base/errors.h"
@@ -44,12 +45,26 @@ InputName split_member(const std::string& input, std::initializer_list<const cha
   return {};
 }
 
-std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const std::string& path) {
+bool has(const std::vector<std::string>& members, const std::string& name) {
+  return std::find(members.begin(), members.end(), name) != members.end();
+}
+
+// How the names of a sparse matrix's arrays begin, where `member` is one: "" or "adj_".
+std::optional<std::string> sparse_prefix(const std::vector<std::string>& members,
+                                         const std::string& member) {
+  if (member.empty() && has(members, "format") && has(members, "shape")) return "";
+  std::string prefix = member + "_";
+  if (has(members, prefix + "indptr") && has(members, prefix + "shape")) return prefix;
+  return std::nullopt;
+}
+
+std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const InputName& input) {
+  const auto& [path, member] = input;
   const std::vector<std::string> members = npz_members(files, path);
-  const auto has = [&](const char* name) {
-    return std::find(members.begin(), members.end(), name) != members.end();
-  };
-  if (has("format") && has("shape") && has("data")) return open_sparse_table(files, path);
+  if (const auto prefix = sparse_prefix(members, member)) {
+    return open_sparse_table(files, path, *prefix);
+  }
+  if (!member.empty()) return open_npy_table(open_npz_member(files, path, member));
   if (members.size() == 1) return open_npy_table(open_npz_member(files, path, members[0]));
   throw DataError(
       fmt::format("the archive holds {} arrays ({})", members.size(), fmt::join(members, ", ")),
@@ -76,8 +91,7 @@ std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& in
   }
   OOC_CHECK(without_column.empty());
   if (const InputName npz = split_member(input, {".npz"}); !npz.path.empty()) {
-    if (npz.member.empty()) return open_npz_table(files, npz.path);
-    return open_npy_table(open_npz_member(files, npz.path, npz.member));
+    return open_npz_table(files, npz);
   }
   if (const InputName hdf5 = split_member(input, {".h5", ".hdf5"}); !hdf5.path.empty()) {
     return open_hdf5_table(files, hdf5.path, hdf5.member);
@@ -96,9 +110,21 @@ std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& in
         fmt::format("say it: {}:float32x128, or --raw-dtype and --raw-columns", base_name(input)));
   }
   throw DataError("the kind of file is not known from its name", input,
-                  fmt::format("give one that ends in {}; of a headerless array say --raw-dtype and "
-                              "--raw-columns",
+                  fmt::format("give one that ends in {}: .txt if it is text; of a headerless array "
+                              "say --raw-dtype and --raw-columns",
                               fmt::join(kExtensions, ", ")));
+}
+
+std::unique_ptr<TableReader> open_edge_table(FileSystem& files, const std::string& input) {
+  const auto [path, member] = split_member(input, {".npz"});
+  if (path.empty()) return open_table(files, input);
+  const std::vector<std::string> members = npz_members(files, path);
+  if (const auto prefix = sparse_prefix(members, member)) {
+    return open_sparse_edges(files, path, *prefix);
+  }
+  const std::size_t comma = member.find(',');
+  if (comma == std::string::npos || has(members, member)) return open_table(files, input);
+  return open_pairs(files, path, member.substr(0, comma), member.substr(comma + 1));
 }
 
 }  // namespace ooc

@@ -1,4 +1,4 @@
-// A table of numbers, whatever file it lies in: .npy, a member of an .npz, a SciPy CSR matrix,
+// A table of numbers, whatever file it lies in: .npy, a member of an .npz, a SciPy matrix,
 // text, Matrix Market, HDF5, a headerless array. It is streamed in rows, in bounded memory, and may
 // be read again from the start.
 //
@@ -43,7 +43,7 @@ class TableReader {
 
   // From now on integers read NaN, in whatever it is stored, as `value` instead of refusing it.
   virtual void read_nan_as(std::int64_t) {}
-  // Matrix Market edges only: the vertex count that the file itself states. A table that has one
+  // Edges of a matrix only: the vertex count that the file itself states. A table that has one
   // holds edges and is neither features nor labels.
   virtual std::optional<std::int64_t> stated_vertices() const { return std::nullopt; }
 
@@ -61,6 +61,10 @@ class TableReader {
 // is left out where none are chosen. Throws DataError where the kind of file is not known.
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input,
                                         const std::string& without_column = {});
+
+// The same for edges: also the entries of a sparse matrix in an archive, and two vectors,
+// "path.npz:SOURCES,DESTINATIONS".
+std::unique_ptr<TableReader> open_edge_table(FileSystem& files, const std::string& input);
 
 // Whether `name`, as TableReader::name() gives it, is that of a text file.
 bool is_text_name(std::string_view name);
