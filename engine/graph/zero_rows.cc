@@ -83,7 +83,8 @@ ValueId splits_of_edges(const Program& program, const Propagation& work,
   }
   ValueId splits = -1;
   for (const EdgeFold& fold : work.folds) {
-    const ValueId folded = of(fold.inputs[0]);
+    const ZeroRows rule = fold.inputs.size() > 1 ? ZeroRows::kEither : ZeroRows::kFirst;
+    const ValueId folded = made_of(rule, {}, known(fold.inputs, zero));
     const bool first = &fold == work.folds.data();
     if (fold.fold != Fold::kSum || folded < 0 || (!first && folded != splits)) return -1;
     splits = folded;

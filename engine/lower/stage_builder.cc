@@ -121,18 +121,21 @@ class StageBuilder {
   // The first stage from `earliest` that takes the edges this operation needs; a new one if none.
   int propagation_from(int earliest, const Operation& operation) {
     const bool loops = graph_.shape(operation.inputs[0]).loops;
-    const bool beside = !inside_.contains(&operation);
+    // Sums of what edges carry read no rows, and with them no other gather could go slice by slice.
+    const bool carried = std::all_of(operation.inputs.begin(), operation.inputs.end(),
+                                     [&](TensorId input) { return from_outside(input); });
+    const std::pair company{!inside_.contains(&operation), carried};
     auto& stages = staged_.program.stages;
     for (int at = earliest; options_.share && at < static_cast<int>(stages.size()); ++at) {
       const auto& there = stage_at(at).propagation;
       if (there && there->direction == operation.direction && there->loops == loops &&
-          beside_.contains(at) == beside) {
+          company_.at(at) == company) {
         return at;
       }
     }
     stages.emplace_back().propagation = Propagation{operation.direction, loops, {}, {}, {}};
     const int made = static_cast<int>(stages.size()) - 1;
-    if (beside) beside_.insert(made);
+    company_[made] = company;
     return made;
   }
 
@@ -285,18 +288,25 @@ class StageBuilder {
                              value_of(operation.inputs[0]), value});
       return value;
     }
-    RowStep step = edge_step(operation, stage);
-    step.outputs = {value};
-    stage_at(stage).propagation->steps.push_back(std::move(step));
+    std::vector<ValueId> inputs = edge_values_in(operation.inputs, stage);
+    stage_at(stage).propagation->steps.push_back(
+        {operation.def->name, std::move(inputs), {value}, operation.attributes});
     return value;
   }
 
-  RowStep edge_step(const Operation& operation, int stage) {
-    RowStep step{operation.def->name, {}, {}, operation.attributes};
-    for (const TensorId input : operation.inputs) {
-      step.inputs.push_back(edge_value_in(input, stage));
-    }
-    return step;
+  std::vector<ValueId> edge_values_in(const std::vector<TensorId>& ids, int stage) {
+    std::vector<ValueId> values;
+    for (const TensorId id : ids) values.push_back(edge_value_in(id, stage));
+    return values;
+  }
+
+  // What a gather folds. A sum of products with a number of the edge takes both: the products, as
+  // wide as what is summed, are never there.
+  const std::vector<TensorId>& folded(const Operation& gather) const {
+    const TensorId edges = gather.inputs[0];
+    const bool fuses = options_.share && gather.def->fold == Fold::kSum && !from_outside(edges) &&
+                       producer(edges).def->name == "scale_rows";
+    return fuses ? producer(edges).inputs : gather.inputs;
   }
 
   void add_step(const Operation& operation, int stage, ValueId output) {
@@ -320,13 +330,17 @@ class StageBuilder {
     Stage& stage = stage_at(index);
     if (!stage.propagation->folds.empty() || !stage.propagation->steps.empty()) stage.name += ", ";
     stage.name += tensor(operation.output).name;
-    RowStep step = edge_step(operation, index);
     if (operation.def->dependence == Dependence::kReduction) {
-      step.outputs = {value_of(operation.output)};
-      stage.propagation->steps.push_back(std::move(step));
+      std::vector<ValueId> inputs = edge_values_in(operation.inputs, index);
+      stage.propagation->steps.push_back({operation.def->name,
+                                          std::move(inputs),
+                                          {value_of(operation.output)},
+                                          operation.attributes});
       return;
     }
-    EdgeFold fold{operation.def->fold, std::move(step.inputs), {value_of(operation.output)}};
+    EdgeFold fold{operation.def->fold,
+                  edge_values_in(folded(operation), index),
+                  {value_of(operation.output)}};
     for (const TensorId state : operation.states) fold.accumulators.push_back(value_of(state));
     stage.propagation->folds.push_back(std::move(fold));
   }
@@ -361,7 +375,9 @@ class StageBuilder {
   const std::map<TensorId, int>& not_before_;
   const std::set<TensorId>& kept_by_request_;
   std::set<const Operation*> inside_;  // for the roots that aren't `beside`
-  std::set<int> beside_;               // stages whose gathers are for the others alone
+  // Of a propagation's stage, whether its gathers are for the others alone, and are sums of what
+  // edges carry.
+  std::map<int, std::pair<bool, bool>> company_;
   // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;

@@ -1,9 +1,9 @@
 // From a tensor graph to the stages that sched/ runs: operators nothing asks for are dropped;
-// gathers over the same edges whose inputs are there share a stage; row-wise work and reductions
-// join the earliest stage in which their inputs are there, or sink into a later one that reads what
-// they make, or the rows they sum up, where fewer bytes then move; cheap operators are computed
-// again where a later stage needs them rather than kept, and edge tensors in every propagation that
-// needs them.
+// gathers over the same edges whose inputs are there share a stage, sums of what edges carry one of
+// their own; row-wise work and reductions join the earliest stage in which their inputs are there,
+// or sink into a later one that reads what they make, or the rows they sum up, where fewer bytes
+// then move; cheap operators are computed again where a later stage needs them rather than kept,
+// and edge tensors in every propagation that needs them.
 #pragma once
 
 #include <string>

@@ -53,8 +53,13 @@ std::vector<std::string> stage_lines(const Program& program) {
                          work.loops ? " and loops" : "");
       if (!work.steps.empty()) line += fmt::format(" [{} ]", steps_text(work.steps));
       for (const EdgeFold& fold : work.folds) {
-        const auto output = static_cast<std::size_t>(fold.accumulators[0]);
-        line += " -> " + program.values[output].name;
+        const auto name = [&](ValueId id) {
+          return program.values[static_cast<std::size_t>(id)].name;
+        };
+        if (fold.fold == Fold::kSum && fold.inputs.size() > 1) {
+          line += " times " + name(fold.inputs[1]);
+        }
+        line += " -> " + name(fold.accumulators[0]);
       }
       if (!stage.steps.empty()) line += "; rows:";
     }

@@ -16,21 +16,6 @@
 
 namespace ooc::cpu {
 
-template <class T>
-void fold_sum(const EdgeBatch& batch, const MatrixView& x, const MatrixView& y) {
-  for_each_strip(x, [&](const Strip& strip) {
-    const StripRows<T> values(x, strip);
-    const StripRows<T> sums(y, strip);
-    with_columns(strip.cols, [&](auto cols) {
-      for (std::int64_t i = 0; i < batch.count; ++i) {
-        const T* __restrict value = values.row(i);
-        T* __restrict row = sums.row(batch.rows[i]);
-        for (std::int64_t c = 0; c < cols; ++c) row[c] += value[c];
-      }
-    });
-  });
-}
-
 namespace {
 
 // The edges of a batch, each row's in the order of their keys, so that of equal values the first
@@ -213,7 +198,6 @@ void fold_softmax(const EdgeBatch& batch, const MatrixView& score, const MatrixV
 }
 
 #define OOC_INSTANTIATE(T)                                                              \
-  template void fold_sum<T>(const EdgeBatch&, const MatrixView&, const MatrixView&);    \
   template void fold_max<T>(const EdgeBatch&, const MatrixView&, const MatrixView&,     \
                             const MatrixView&, const MatrixView&);                      \
   template void fold_softmax<T>(const EdgeBatch&, const MatrixView&, const MatrixView&, \

@@ -278,8 +278,11 @@ class Run {
     const auto& in = step.inputs;
     const auto& out = step.accumulators;
     switch (step.fold) {
-      case Fold::kSum:
-        return fold_sum<T>(batch_, value(in[0]), accumulator(out[0]));
+      case Fold::kSum: {
+        const MatrixView factors = in.size() > 1 ? value(in[1]) : MatrixView{};
+        return fold_sum<T>(batch_, value(in[0]), in.size() > 1 ? &factors : nullptr,
+                           accumulator(out[0]));
+      }
       case Fold::kMax:
         return fold_max<T>(batch_, value(in[0]), value(in[1]), accumulator(out[0]),
                            accumulator(out[1]));
@@ -300,8 +303,14 @@ class Run {
   std::vector<std::size_t> first_streamed_, first_resident_, first_accumulator_;
 };
 
-// Sums of neighbours' rows, straight from where they lie. Calls visit(from, to, stride) for each
-// slice of each fold: which streamed pointer, which accumulator.
+// A slice of a fold that sums neighbours' rows, straight from where they lie.
+struct PlainSum {
+  std::size_t from = 0;  // streamed pointer
+  void* to = nullptr;    // accumulator
+  std::int64_t stride = 0;
+  bool weighted = false;
+};
+
 template <class Visit>
 void for_each_sum(const EdgeProgram& program, const TileGroup& group, Visit&& visit) {
   const std::vector<std::size_t> streamed = first_pointers(program.streamed);
@@ -318,8 +327,8 @@ void for_each_sum(const EdgeProgram& program, const TileGroup& group, Visit&& vi
     const std::int64_t end = sliced ? group.slice + 1 : layout.slice_count();
     for (std::int64_t slice = begin; slice < end; ++slice) {
       const auto at = static_cast<std::size_t>(slice);
-      visit(from + at, group.accumulators[accumulators[accumulator] + at],
-            layout.slice_stride(slice));
+      visit(PlainSum{from + at, group.accumulators[accumulators[accumulator] + at],
+                     layout.slice_stride(slice), fold.inputs.size() > 1});
     }
   }
 }
@@ -327,11 +336,11 @@ void for_each_sum(const EdgeProgram& program, const TileGroup& group, Visit&& vi
 template <class T>
 void run_plain_sum(const EdgeProgram& program, const TileGroup& group) {
   std::vector<SumGroup::Entry> entries(group.entries.size());
-  for_each_sum(program, group, [&](std::size_t from, void* to, std::int64_t stride) {
+  for_each_sum(program, group, [&](const PlainSum& sum) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      entries[i] = {group.entries[i].tile, group.entries[i].streamed[from]};
+      entries[i] = {group.entries[i].tile, group.entries[i].streamed[sum.from]};
     }
-    gather_sum<T>(SumGroup{entries, to, stride});
+    gather_sum<T>(SumGroup{entries, sum.to, sum.stride, sum.weighted});
   });
 }
 
@@ -343,8 +352,9 @@ void run_train_sum(const EdgeProgram& program, const TileGroup& group) {
   for (const TileGroup::Entry& entry : group.entries) {
     TileCursor cursor(entry.tile, splits_of(program, entry));
     while (cursor.next(program.batch_edges, batch)) {
-      for_each_sum(program, group, [&](std::size_t from, void* to, std::int64_t stride) {
-        gather_sum<T>(SumEdges{batch, entry.streamed[from], to, stride});
+      for_each_sum(program, group, [&](const PlainSum& sum) {
+        gather_sum<T>(SumEdges{batch, entry.streamed[sum.from], sum.to, sum.stride,
+                               sum.weighted ? entry.tile.weights : nullptr});
       });
     }
   }

@@ -12,11 +12,9 @@ namespace ooc::cpu {
 
 std::unique_ptr<EdgeKernel> make_edge_kernel(const EdgeProgram& program);
 
-// Folds of a batch into accumulators, edge after edge; a maximum, which no order changes, row after
-// row. Views of values have a row an edge, views of accumulators a row a vertex of the block
-// (kernels/spec/edge_program.h says what they hold).
-template <class T>
-void fold_sum(const EdgeBatch& batch, const MatrixView& x, const MatrixView& y);
+// Folds of a batch into accumulators (sums: kernels/edges/gather_cpu.h), edge after edge; a
+// maximum, which no order changes, row after row. Views of values have a row an edge, views of
+// accumulators a row a vertex of the block (kernels/spec/edge_program.h says what they hold).
 template <class T>
 void fold_max(const EdgeBatch& batch, const MatrixView& x, const MatrixView& keys,
               const MatrixView& y, const MatrixView& winner);

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/rows/cpu_traversal.h"
 #include "storage/base/errors.h"
 #include "storage/format/tensor_layout.h"
 
@@ -30,9 +31,9 @@ void prefetch_row(const T* row) {
   }
 }
 
-// row += x, in vectors: of loops with few turns the compiler makes scalars.
-template <class T, int Width>
-void add_row(const T* x, T* row) {
+// row += x or factor x, in vectors: of loops with few turns the compiler makes scalars.
+template <bool Weighted, class T, int Width>
+void add_row(const T* x, T factor, T* row) {
   constexpr int kLanes = 32 / sizeof(T);
   if constexpr (Width % kLanes == 0) {
     typedef T Vector __attribute__((vector_size(32)));
@@ -40,36 +41,42 @@ void add_row(const T* x, T* row) {
       Vector sum, addend;
       std::memcpy(&sum, row + c, sizeof sum);
       std::memcpy(&addend, x + c, sizeof addend);
-      sum += addend;
+      sum += Weighted ? factor * addend : addend;
       std::memcpy(row + c, &sum, sizeof sum);
     }
   } else {
-    for (int c = 0; c < Width; ++c) row[c] += x[c];
+    for (int c = 0; c < Width; ++c) row[c] += Weighted ? factor * x[c] : x[c];
   }
 }
 
-template <class T, int Width>
+template <bool Weighted, class T, int Width>
 class SourceRows {
  public:
   SourceRows(const TileView& tile, const T* rows, std::uint32_t ahead)
-      : locals_(tile.sources), last_(tile.edge_count - 1), ahead_(ahead), rows_(rows) {}
+      : locals_(tile.sources),
+        weights_(tile.weights),
+        last_(tile.edge_count - 1),
+        ahead_(ahead),
+        rows_(rows) {}
 
   // The row of an edge's source; asks for the one of a later edge.
   const T* operator[](std::uint32_t edge) const {
     prefetch_row<T, Width>(row(std::min(edge + ahead_, last_)));
     return row(edge);
   }
+  T factor(std::uint32_t edge) const { return Weighted ? static_cast<T>(weights_[edge]) : T{1}; }
 
  private:
   const T* row(std::uint32_t edge) const { return rows_ + std::int64_t{locals_[edge]} * Width; }
 
   const std::uint16_t* locals_;
+  const float* weights_;
   std::uint32_t last_, ahead_;
   const T* rows_;
 };
 
 // Adds a tile's edges to the rows of its block, in order, and stops where it is told to.
-template <class T, int Width>
+template <bool Weighted, class T, int Width>
 class RunsSum {
  public:
   RunsSum(const TileView& tile, const T* sources, std::uint32_t ahead)
@@ -79,7 +86,7 @@ class RunsSum {
 
   // Of rows below `end` that are left.
   void add_below(std::int64_t end, T* accumulator) {
-    const SourceRows<T, Width> source = source_;
+    const SourceRows<Weighted, T, Width> source = source_;
     std::uint32_t run = next_, edge = edge_;
     for (; run < count_ && rows_[run] < end; ++run) {
       T* row = accumulator + std::int64_t{rows_[run]} * Width;
@@ -87,7 +94,8 @@ class RunsSum {
       for (int c = 0; c < Width; ++c) sum[c] = row[c];
       for (const std::uint32_t last = ends_[run]; edge < last; ++edge) {
         const T* x = source[edge];
-        for (int c = 0; c < Width; ++c) sum[c] += x[c];
+        const T factor = source.factor(edge);
+        for (int c = 0; c < Width; ++c) sum[c] += Weighted ? factor * x[c] : x[c];
       }
       for (int c = 0; c < Width; ++c) row[c] = sum[c];
     }
@@ -99,7 +107,7 @@ class RunsSum {
   const std::uint16_t* rows_;
   const std::uint32_t* ends_;
   std::uint32_t count_;
-  SourceRows<T, Width> source_;
+  SourceRows<Weighted, T, Width> source_;
   std::uint32_t next_ = 0;  // run
   std::uint32_t edge_ = 0;
 };
@@ -120,7 +128,7 @@ class PairRows {
   std::int64_t row_ = 0;
 };
 
-template <class T, int Width>
+template <bool Weighted, class T, int Width>
 class PairsSum {
  public:
   PairsSum(const TileView& tile, const T* sources, std::uint32_t ahead)
@@ -142,7 +150,8 @@ class PairsSum {
     while (at.later_ < std::min(at.edge_ + ahead_, count_)) prefetch();
     while (at.edge_ < count_ && at.row_ < end) {
       if (at.later_ < count_) prefetch();
-      add_row<T, Width>(at.source_[at.edge_], accumulator + at.row_ * Width);
+      add_row<Weighted, T, Width>(at.source_[at.edge_], at.source_.factor(at.edge_),
+                                  accumulator + at.row_ * Width);
       if (++at.edge_ < count_) at.row_ = at.rows_.next();
     }
     *this = at;
@@ -150,7 +159,7 @@ class PairsSum {
 
  private:
   std::uint32_t count_, ahead_;
-  SourceRows<T, Width> source_;
+  SourceRows<Weighted, T, Width> source_;
   PairRows rows_, later_rows_;
   std::int64_t row_;  // of edge_
   std::uint32_t edge_ = 0, later_ = 0;
@@ -170,18 +179,20 @@ std::int64_t strip_rows(const SumGroup& group) {
   return std::max(kRows, kMaxBlockRows * kEdgesOfTile * tiles / edges);
 }
 
-template <class T, int Width>
+template <bool Weighted, class T, int Width>
 void add_group(const SumGroup& group) {
   const std::uint32_t ahead = kEdgesAhead<T, Width> * (group.entries.size() > 1 ? 2 : 1);
-  std::vector<std::variant<RunsSum<T, Width>, PairsSum<T, Width>>> tiles;
+  using Runs = RunsSum<Weighted, T, Width>;
+  using Pairs = PairsSum<Weighted, T, Width>;
+  std::vector<std::variant<Runs, Pairs>> tiles;
   tiles.reserve(group.entries.size());
   for (const SumGroup::Entry& entry : group.entries) {
     const auto* sources = static_cast<const T*>(entry.sources);
     if (entry.tile.edge_count == 0) continue;
     if (entry.tile.encoding == TileEncoding::kRuns) {
-      tiles.emplace_back(RunsSum<T, Width>(entry.tile, sources, ahead));
+      tiles.emplace_back(Runs(entry.tile, sources, ahead));
     } else {
-      tiles.emplace_back(PairsSum<T, Width>(entry.tile, sources, ahead));
+      tiles.emplace_back(Pairs(entry.tile, sources, ahead));
     }
   }
   auto* accumulator = static_cast<T*>(group.accumulator);
@@ -199,7 +210,7 @@ void add_group(const SumGroup& group) {
   }
 }
 
-template <class T, int Width>
+template <bool Weighted, class T, int Width>
 void add_edges(const SumEdges& group) {
   const auto* sources = static_cast<const T*>(group.sources);
   auto* accumulator = static_cast<T*>(group.accumulator);
@@ -212,8 +223,9 @@ void add_edges(const SumEdges& group) {
   for (std::int64_t edge = 0; edge < ahead; ++edge) prefetch(edge);
   for (std::int64_t edge = 0; edge < edges.count; ++edge) {
     if (edge + ahead < edges.count) prefetch(edge + ahead);
-    add_row<T, Width>(sources + std::int64_t{edges.neighbours[edge]} * Width,
-                      accumulator + std::int64_t{edges.rows[edge]} * Width);
+    const T factor = Weighted ? static_cast<T>(group.weights[edges.edge(edge)]) : T{1};
+    add_row<Weighted, T, Width>(sources + std::int64_t{edges.neighbours[edge]} * Width, factor,
+                                accumulator + std::int64_t{edges.rows[edge]} * Width);
   }
 }
 
@@ -252,17 +264,54 @@ void with_stride(std::int64_t stride, Add&& add) {
 
 template <class T>
 void gather_sum(const SumGroup& group) {
-  with_stride(group.stride, [&](auto width) { add_group<T, width()>(group); });
+  with_stride(group.stride, [&](auto width) {
+    group.weighted ? add_group<true, T, width()>(group) : add_group<false, T, width()>(group);
+  });
 }
 
 template <class T>
 void gather_sum(const SumEdges& edges) {
-  with_stride(edges.stride, [&](auto width) { add_edges<T, width()>(edges); });
+  with_stride(edges.stride, [&](auto width) {
+    edges.weights != nullptr ? add_edges<true, T, width()>(edges)
+                             : add_edges<false, T, width()>(edges);
+  });
 }
 
-template void gather_sum<float>(const SumGroup&);
-template void gather_sum<double>(const SumGroup&);
-template void gather_sum<float>(const SumEdges&);
-template void gather_sum<double>(const SumEdges&);
+namespace {
+
+template <bool Weighted, class T>
+void fold_edges(const EdgeBatch& batch, const MatrixView& x, const MatrixView* factors,
+                const MatrixView& y) {
+  for_each_strip(x, [&](const Strip& strip) {
+    const StripRows<T> values(x, strip);
+    const StripRows<T> sums(y, strip);
+    with_columns(strip.cols, [&](auto cols) {
+      for (std::int64_t i = 0; i < batch.count; ++i) {
+        const T factor = Weighted ? factors->data<T>(0)[i * factors->stride(0)] : T{1};
+        const T* __restrict value = values.row(i);
+        T* __restrict row = sums.row(batch.rows[i]);
+        for (std::int64_t c = 0; c < cols; ++c) row[c] += Weighted ? factor * value[c] : value[c];
+      }
+    });
+  });
+}
+
+}  // namespace
+
+template <class T>
+void fold_sum(const EdgeBatch& batch, const MatrixView& x, const MatrixView* factors,
+              const MatrixView& y) {
+  factors != nullptr ? fold_edges<true, T>(batch, x, factors, y)
+                     : fold_edges<false, T>(batch, x, factors, y);
+}
+
+#define OOC_INSTANTIATE(T)                                                          \
+  template void gather_sum<T>(const SumGroup&);                                     \
+  template void gather_sum<T>(const SumEdges&);                                     \
+  template void fold_sum<T>(const EdgeBatch&, const MatrixView&, const MatrixView*, \
+                            const MatrixView&);
+OOC_INSTANTIATE(float)
+OOC_INSTANTIATE(double)
+#undef OOC_INSTANTIATE
 
 }  // namespace ooc::cpu

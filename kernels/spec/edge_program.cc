@@ -12,13 +12,15 @@ constexpr std::int64_t kAlignment = 64;
 }  // namespace
 
 bool is_plain_sum(const EdgeProgram& program) {
-  const auto is_streamed = [](const EdgeProgram::Load& load) {
-    return load.load == EdgeLoad::kStreamed;
+  const auto is_loaded = [&](int value, EdgeLoad from) {
+    return std::any_of(program.loads.begin(), program.loads.end(),
+                       [&](const auto& load) { return load.value == value && load.load == from; });
   };
-  const auto is_sum = [](const EdgeProgram::FoldStep& fold) { return fold.fold == Fold::kSum; };
-  return program.steps.empty() &&
-         std::all_of(program.loads.begin(), program.loads.end(), is_streamed) &&
-         std::all_of(program.folds.begin(), program.folds.end(), is_sum);
+  const auto is_plain = [&](const EdgeProgram::FoldStep& fold) {
+    return fold.fold == Fold::kSum && is_loaded(fold.inputs[0], EdgeLoad::kStreamed) &&
+           (fold.inputs.size() == 1 || is_loaded(fold.inputs[1], EdgeLoad::kWeights));
+  };
+  return program.steps.empty() && std::all_of(program.folds.begin(), program.folds.end(), is_plain);
 }
 
 std::int64_t edge_value_bytes(const EdgeProgram& program, int value) {

@@ -32,6 +32,7 @@ enum class EdgeLoad {
 
 // How rows of edges become a row of their vertex. Accumulators of zero bytes mean: no edges yet.
 //   kSum      inputs X[d]              -> Y[d] += X
+//             inputs X[d], F[1]        -> Y[d] += F X, the product rounded before it is added
 //   kMax      inputs X[d], E[1] int64  -> Y[d] largest, W[d] int64: winner_key() of the edge it is
 //             from (kernels/spec/edge_coordinates.h). Ties go to the smallest key; NaNs win over
 //             everything
@@ -88,8 +89,8 @@ struct EdgeProgram {
   std::int64_t slice_local_cols = 0;
 };
 
-// A program without steps that sums rows of neighbours: it needs no batches where it takes every
-// edge, and no edge values.
+// A program without steps that sums rows of neighbours, as they are or times the edges' weights: it
+// needs no batches where it takes every edge, and no edge values.
 bool is_plain_sum(const EdgeProgram& program);
 
 // Of the scratch: one edge value's, slice after slice, each padded to 64 bytes.

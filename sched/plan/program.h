@@ -51,8 +51,8 @@ struct EdgeInput {
   ValueId edge = -1;
 };
 
-// accumulators[0][v] = fold of inputs over the edges of v; the other accumulators are the rest of
-// the fold's state (kernels/spec/edge_program.h).
+// accumulators[0][v] = fold of inputs over the edges of v, of a sum perhaps times a factor of each
+// edge; the other accumulators are the rest of the fold's state (kernels/spec/edge_program.h).
 struct EdgeFold {
   Fold fold = Fold::kSum;
   std::vector<ValueId> inputs;

@@ -248,6 +248,9 @@ class EdgeWork {
     program_.folds.push_back({Fold::kSum, {x}, {accumulator(cols_of(x), kReal, &start)}});
   }
   void sum(int x) { program_.folds.push_back({Fold::kSum, {x}, {accumulator(cols_of(x), kReal)}}); }
+  void sum(int x, int factor) {
+    program_.folds.push_back({Fold::kSum, {x, factor}, {accumulator(cols_of(x), kReal)}});
+  }
   void max(int x, int keys) {
     const int y = accumulator(cols_of(x), kReal);
     program_.folds.push_back({Fold::kMax, {x, keys}, {y, accumulator(cols_of(x), DType::kI64)}});

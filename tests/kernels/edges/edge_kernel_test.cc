@@ -296,4 +296,40 @@ TEST_CASE("edge kernel: the last local ids of the largest span and block") {
   }
 }
 
+TEMPLATE_TEST_CASE("edge kernel: a sum with factors has the bits of products that are made first",
+                   "", float, double) {
+  const auto v = EdgeWork<TestType>::value;
+  for (const std::int64_t cols : kEdgeWidths) {
+    const EdgeCase on = edge_case(cols);
+    const Dense x = random_dense(on.sources(), cols, 1);
+    // Rows as they lie, and rows computed for the edge; weights, and a factor computed for it.
+    const auto run = [&](bool plain, bool makes_products, const Cut& cut) {
+      EdgeWork<TestType> work(on);
+      const int weights = work.carried(EdgeLoad::kWeights, 1);
+      const auto add = [&](int rows, int factor) {
+        if (!makes_products) return work.sum(rows, factor);
+        work.sum(work.step("scale_rows", {v(rows), v(factor)}, cols));
+      };
+      const int rows = work.streamed(x);
+      add(rows, weights);
+      if (plain) return work.run(cut);
+      add(work.step("tanh", {v(rows)}, cols), work.step("sigmoid", {v(weights)}, 1));
+      return work.run(cut);
+    };
+    const EdgeResult one = run(true, true, {}), two = run(false, true, {});
+    CHECK_CLOSE(one.accumulators[0],
+                sum_of(on, cols, [&](auto& e, auto c) { return e.weight * x(e.source, c); }),
+                tolerance<TestType>(kTerms));
+    for (const TileEncoding encoding : kEncodings) {
+      for (const std::size_t group : {std::size_t{1}, std::size_t{99}}) {
+        for (const std::int64_t sliced : {std::int64_t{0}, cols}) {
+          INFO(cols << " columns, groups of " << group << ", sliced " << sliced);
+          check_same_bits(run(true, false, {32, group, encoding, sliced}), one);
+          check_same_bits(run(false, false, {7, group, encoding, sliced}), two);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace ooc::testing

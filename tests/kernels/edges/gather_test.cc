@@ -23,11 +23,16 @@ template <class T>
 struct Gather {
   const Graph& graph;
   std::int64_t cols;
+  bool weighted;
   std::vector<std::vector<T>> sources;
+  std::vector<std::vector<float>> weights;  // by span and edge
 
-  Gather(const Graph& g, std::int64_t col_count) : graph(g), cols(col_count) {
+  Gather(const Graph& g, std::int64_t col_count, bool is_weighted = false)
+      : graph(g), cols(col_count), weighted(is_weighted) {
     for (unsigned span = 0; span < g.spans.size(); ++span) {
       sources.push_back(random_chunk<T>(g.span_rows, cols, 100 + span));
+      const Dense w = random_dense(static_cast<std::int64_t>(g.spans[span].size()), 1, 200 + span);
+      weights.emplace_back(w.values.begin(), w.values.end());
     }
   }
 
@@ -39,17 +44,19 @@ struct Gather {
     for (std::size_t first = 0; first < graph.spans.size(); first += group) {
       const std::size_t last = std::min(first + group, graph.spans.size());
       std::vector<HandTile> tiles;
-      for (std::size_t s = first; s < last; ++s) tiles.emplace_back(graph.spans[s], encoding);
+      for (std::size_t s = first; s < last; ++s) {
+        tiles.emplace_back(graph.spans[s], encoding).weights = weights[s];
+      }
       std::vector<cpu::SumGroup::Entry> entries;
       for (std::size_t s = first; s < last; ++s) {
         entries.push_back({tiles[s - first].view(), sources[s].data()});
       }
-      cpu::gather_sum<T>({entries, accumulator.data(), chunk_stride(cols)});
+      cpu::gather_sum<T>({entries, accumulator.data(), chunk_stride(cols), weighted});
     }
     return accumulator;
   }
 
-  // Counts parallel edges in a dense matrix and multiplies, in double.
+  // Counts parallel edges, or adds up their weights, in a dense matrix and multiplies, in double.
   Dense reference() const {
     Dense result(graph.rows, cols);
     const std::vector<T> start = initial();
@@ -61,7 +68,10 @@ struct Gather {
     }
     for (std::size_t s = 0; s < graph.spans.size(); ++s) {
       Dense counts(graph.rows, graph.span_rows);
-      for (const LocalEdge& edge : graph.spans[s]) counts(edge.row, edge.source) += 1;
+      for (std::size_t e = 0; e < graph.spans[s].size(); ++e) {
+        const LocalEdge& edge = graph.spans[s][e];
+        counts(edge.row, edge.source) += weighted ? static_cast<double>(weights[s][e]) : 1;
+      }
       for (std::int64_t row = 0; row < graph.rows; ++row) {
         for (std::int64_t source = 0; source < graph.span_rows; ++source) {
           const double count = counts(row, source);
@@ -99,11 +109,13 @@ TEMPLATE_TEST_CASE("gather: sum equals the dense product for both encodings", ""
   for (const std::int64_t cols : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 24, 25, 31, 32}) {
     for (const int edges : {0, 60, 3000}) {
       const Graph graph = random_graph(900, 300, edges, static_cast<unsigned>(cols));
-      const Gather<TestType> gather(graph, cols);
-      const Dense expected = gather.reference();
-      for (const TileEncoding encoding : {TileEncoding::kRuns, TileEncoding::kPairs}) {
-        const std::vector<TestType> actual = gather.run(encoding, graph.spans.size());
-        CHECK_CLOSE(unpadded(actual, graph.rows, cols), expected, tolerance<TestType>(200));
+      for (const bool weighted : {false, true}) {
+        const Gather<TestType> gather(graph, cols, weighted);
+        const Dense expected = gather.reference();
+        for (const TileEncoding encoding : {TileEncoding::kRuns, TileEncoding::kPairs}) {
+          const std::vector<TestType> actual = gather.run(encoding, graph.spans.size());
+          CHECK_CLOSE(unpadded(actual, graph.rows, cols), expected, tolerance<TestType>(200));
+        }
       }
     }
   }
@@ -112,11 +124,13 @@ TEMPLATE_TEST_CASE("gather: sum equals the dense product for both encodings", ""
 TEMPLATE_TEST_CASE("gather: the bits do not depend on the grouping or the encoding", "", float,
                    double) {
   const Graph graph = random_graph(900, 300, 4000, 3);
-  const Gather<TestType> gather(graph, 32);
-  const std::vector<TestType> expected = gather.run(TileEncoding::kRuns, 3);
-  for (const std::size_t group : {1, 2, 3}) {
-    CHECK(gather.run(TileEncoding::kRuns, group) == expected);
-    CHECK(gather.run(TileEncoding::kPairs, group) == expected);
+  for (const bool weighted : {false, true}) {
+    const Gather<TestType> gather(graph, 32, weighted);
+    const std::vector<TestType> expected = gather.run(TileEncoding::kRuns, 3);
+    for (const std::size_t group : {1, 2, 3}) {
+      CHECK(gather.run(TileEncoding::kRuns, group) == expected);
+      CHECK(gather.run(TileEncoding::kPairs, group) == expected);
+    }
   }
 }
 

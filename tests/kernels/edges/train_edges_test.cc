@@ -28,14 +28,14 @@ Dense outside_train(const Dense& rows, const Dense& splits, double value) {
   return changed;
 }
 
-// The sum of neighbours' rows; of two tensors.
+// The sum of neighbours' rows; of two tensors, one of them times the edges' weights.
 template <class T>
 EdgeResult plain(const EdgeCase& on, const Dense& x, const Dense& y, const Dense* splits,
                  const Cut& cut) {
   EdgeWork<T> work(on);
   work.sum(work.streamed(x));
   if (splits != nullptr) work.splits(*splits);
-  work.sum(work.streamed(y));
+  work.sum(work.streamed(y), work.carried(EdgeLoad::kWeights, 1));
   return work.run(cut);
 }
 
