@@ -40,6 +40,14 @@ void warn_of_directions(const EdgeCounts& counts, bool undirected, Findings& fin
       "no edge has its reverse: if the graph is undirected, import it with --undirected");
 }
 
+void warn_of_weights(const WeightSigns& signs, const EdgeCounts& counts, Findings& findings) {
+  if (signs.negative == 0 && signs.zero == 0) return;
+  findings.warnings.emplace_back(fmt::format(
+      "of the {} weights of edges {} are negative and {} are 0: models that take weights take "
+      "them as they are",
+      counts.given.edges, signs.negative, signs.zero));
+}
+
 void warn_of_gaps(const EdgeCounts& counts, const std::string& edges, Findings& findings) {
   if (counts.given_without_edges == 0) return;
   findings.warnings.emplace_back(fmt::format(

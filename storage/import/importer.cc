@@ -259,6 +259,7 @@ class Import {
     findings_.stored_without_in_edges = counts.stored_without_in_edges;
     if (largest_id_counts_) warn_of_gaps(counts, table_edges_->name(), findings_);
     warn_of_directions(counts, options_.edges.undirected, findings_);
+    warn_of_weights(table_edges_->weight_signs(), counts, findings_);
   }
 
   void write_vertices() {

@@ -66,6 +66,7 @@ void TableEdgeSource::rewind() {
   }
   row_ = 0;
   number_ = 0;
+  weight_signs_ = {};
 }
 
 bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
@@ -128,7 +129,10 @@ void TableEdgeSource::read_floats(TableReader& table, EdgeBlock& block, std::siz
 
 void TableEdgeSource::read_data(EdgeBlock& block) {
   block.data.resize(block.edges.size() * data_.bytes());
-  if (tables_.weights) read_floats(*tables_.weights, block, 0);
+  if (tables_.weights) {
+    read_floats(*tables_.weights, block, 0);
+    count_signs();
+  }
   if (tables_.features) read_floats(*tables_.features, block, data_.feature_offset());
   if (!tables_.types) return;
   types_.resize(block.edges.size());
@@ -138,6 +142,14 @@ void TableEdgeSource::read_data(EdgeBlock& block) {
     largest_type_ = std::max<std::int64_t>(largest_type_, types_[i]);
     std::memcpy(block.data.data() + i * data_.bytes() + data_.type_offset(), &types_[i],
                 sizeof(types_[i]));
+  }
+}
+
+// Of the weights that were read last.
+void TableEdgeSource::count_signs() {
+  for (const float weight : floats_) {
+    weight_signs_.negative += weight < 0 ? 1 : 0;
+    weight_signs_.zero += weight == 0 ? 1 : 0;
   }
 }
 

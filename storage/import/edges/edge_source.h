@@ -42,6 +42,12 @@ class EdgeSource {
   virtual void rewind() = 0;
 };
 
+// How many of the weights are no positive number.
+struct WeightSigns {
+  std::int64_t negative = 0;
+  std::int64_t zero = 0;
+};
+
 // Reads tables; checks everything in them. DataError (row or line, value) for a negative id, an id
 // at or above `vertices` (kMaxVertices where that is not given), unless ids are free, and for
 // tables of other shapes.
@@ -62,11 +68,13 @@ class TableEdgeSource final : public EdgeSource {
   // Of what was read so far.
   VertexId largest_id() const { return largest_id_; }
   std::int64_t largest_type() const { return largest_type_; }
+  const WeightSigns& weight_signs() const { return weight_signs_; }
 
  private:
   void check_ids(std::span<const Edge> edges);
   [[noreturn]] void refuse_id(VertexId id, std::int64_t row) const;
   void read_data(EdgeBlock& block);
+  void count_signs();
   void read_floats(TableReader& table, EdgeBlock& block, std::size_t offset);
   void check_ends();
 
@@ -80,6 +88,7 @@ class TableEdgeSource final : public EdgeSource {
   std::uint64_t number_ = 0;
   VertexId largest_id_ = -1;
   std::int64_t largest_type_ = -1;
+  WeightSigns weight_signs_;  // since the start
   std::vector<float> floats_;
   std::vector<std::uint16_t> types_;
 };
