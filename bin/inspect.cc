@@ -29,6 +29,9 @@ Facts dataset_facts(const std::string& path) {
   facts["vertices"] = dataset.vertices();
   facts["edges"] = dataset.edges();
   facts["symmetric"] = manifest.symmetric;
+  facts["edge_weights"] = manifest.edges.data.weights;
+  facts["edge_types"] = manifest.edge_types;
+  facts["edge_features"] = manifest.edges.data.feature_cols;
   facts["features"] = manifest.feature_cols;
   if (manifest.feature_cols > 0) facts["feature_dtype"] = dtype_name(manifest.feature_dtype);
   facts["classes"] = manifest.classes;
