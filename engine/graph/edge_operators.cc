@@ -165,15 +165,37 @@ TensorId edge_key(TensorGraph& graph, bool loops) {
                                   graph.edge_input(kParallelIndexInput, 1, DType::kI64, loops)});
 }
 
+TensorId weighted_degree_factor(TensorGraph& graph, DegreeFactor factor) {
+  const auto sum = [&](Direction direction, bool loops, const char* name) {
+    const TensorId weights = graph.edge_input(kEdgeWeightsInput, 1, graph.real(), loops);
+    return graph.gather("sum", {weights}, direction, name);
+  };
+  switch (factor) {
+    case DegreeFactor::kIn:
+      return graph.apply("inverse_sqrt", {sum(Direction::kIn, true, "in_weights")}, {},
+                         "in_factor");
+    case DegreeFactor::kOut:
+      return graph.apply("inverse_sqrt", {sum(Direction::kOut, true, "out_weights")}, {},
+                         "out_factor");
+    case DegreeFactor::kInverseIn:
+      return graph.apply("inverse", {sum(Direction::kIn, false, "in_weights")}, {},
+                         "inverse_in_degree");
+    case DegreeFactor::kInverseInWithLoops:
+      return graph.apply("inverse", {sum(Direction::kIn, true, "in_weights")}, {},
+                         "inverse_in_degree_with_loops");
+    case DegreeFactor::kLoop:
+      break;
+  }
+  return degree_factor(graph, factor);
+}
+
 TensorId gather_sum(TensorGraph& graph, TensorId edges, const std::string& name) {
   return graph.gather("sum", {edges}, Direction::kIn, name);
 }
 
-TensorId gather_mean(TensorGraph& graph, TensorId edges, const std::string& name) {
-  const bool loops = graph.shape(edges).loops;
-  const TensorId factor =
-      degree_factor(graph, loops ? DegreeFactor::kInverseInWithLoops : DegreeFactor::kInverseIn);
-  return graph.apply("scale_rows", {gather_sum(graph, edges), factor}, {}, name);
+TensorId gather_mean(TensorGraph& graph, TensorId edges, TensorId inverse_degree,
+                     const std::string& name) {
+  return graph.apply("scale_rows", {gather_sum(graph, edges), inverse_degree}, {}, name);
 }
 
 TensorId gather_max(TensorGraph& graph, TensorId edges, const std::string& name) {

@@ -7,6 +7,7 @@
 
 #include "engine/graph/operators.h"
 #include "engine/graph/tensor_graph.h"
+#include "kernels/spec/row_kernels.h"
 
 namespace ooc {
 
@@ -34,9 +35,16 @@ inline constexpr const char* kParallelIndexInput = "edge_parallel_index";  // E 
 // K of edge_key for all edges of the set.
 TensorId edge_key(TensorGraph& graph, bool loops);
 
-// Folds over the in-edges of every vertex, as layers name them: 0 where a vertex has none.
+// As degree_factor() (engine/graph/row_operators.h) has it, with the sum of the edges' weights for
+// their number; a loop that is added weighs 1. 0 where the sum is 0, of a root also where it is
+// less.
+TensorId weighted_degree_factor(TensorGraph& graph, DegreeFactor factor);
+
+// Folds over the in-edges of every vertex, as layers name them: 0 where a vertex has none. A mean
+// is the sum times `inverse_degree`.
 TensorId gather_sum(TensorGraph& graph, TensorId edges, const std::string& name = "");
-TensorId gather_mean(TensorGraph& graph, TensorId edges, const std::string& name = "");
+TensorId gather_mean(TensorGraph& graph, TensorId edges, TensorId inverse_degree,
+                     const std::string& name = "");
 TensorId gather_max(TensorGraph& graph, TensorId edges, const std::string& name = "");
 TensorId gather_min(TensorGraph& graph, TensorId edges, const std::string& name = "");
 // sum of softmax(score) X over a vertex's in-edges, head by head.

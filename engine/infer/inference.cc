@@ -195,6 +195,11 @@ void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
                                 checkpoint.feature_cols),
                     dataset.path(), "use a dataset with the same features");
   }
+  if (checkpoint.config.model.edge_weights == EdgeWeights::kUse &&
+      !dataset.manifest().edges.data.weights) {
+    throw DataError("dataset without weights of edges, the model was trained with them",
+                    dataset.path(), "import it with the weights of its edges");
+  }
   if (checkpoint.edge_types > 1 && dataset.manifest().edge_types == 0) {
     throw DataError(fmt::format("dataset without types of edges, the model was trained on {}",
                                 checkpoint.edge_types),
@@ -244,6 +249,7 @@ Wanted wanted_of(const Dataset& dataset, const Checkpoint& checkpoint, Output ou
   wanted.embedding = output == Output::kEmbeddings;
   wanted.logits = !wanted.embedding || (wanted.loss && needs_logits(checkpoint.config.metric,
                                                                     checkpoint.config.model.task));
+  wanted.zero_factors = true;
   return wanted;
 }
 
@@ -295,6 +301,9 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   ProgramRun run({backend, io, dataset, options.scratch, budget.plan.workers}, {&program},
                  planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
+  if (const TensorId zeros = program.model().zero_factors; zeros >= 0) {
+    warn_of_zero_factors(run.read_reduction(0, zeros)[0]);
+  }
   Classifier classifier(model.task, cols);
   const bool classes = options.output == Output::kClasses;
   const ResultShape shape = classes ? classifier.shape(dataset.vertices())

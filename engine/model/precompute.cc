@@ -14,7 +14,13 @@ Precompute::Precompute(const std::vector<Precomputed>& wanted) {
       roots.push_back(hoisted.tensor);
     }
     if (roots.empty()) continue;
+    const bool counts = !zero_factors_ && precomputed.zero_factors >= 0;
+    if (counts) roots.push_back(precomputed.zero_factors);
     computed.staged = make_stages(*precomputed.graph, "once", roots);
+    if (counts) {
+      zero_factors_ = {static_cast<int>(programs_.size()),
+                       computed.staged.value(precomputed.zero_factors)};
+    }
     programs_.push_back(std::move(computed));
   }
 }

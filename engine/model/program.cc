@@ -52,6 +52,7 @@ ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
   if (wanted.loss) roots.insert(roots.begin(), model_.loss);
   if (wanted.logits) roots.push_back(model_.logits);
   if (wanted.embedding) roots.push_back(model_.embedding);
+  if (wanted.zero_factors && model_.zero_factors >= 0) roots.push_back(model_.zero_factors);
   make_stages_of(name, roots, {}, how);
 }
 

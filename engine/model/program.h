@@ -21,6 +21,7 @@ struct Wanted {
   bool gradients = false;  // of every trainable parameter
   bool logits = false;
   bool embedding = false;
+  bool zero_factors = false;  // where the model counts them
 };
 
 // What of a model's program is decided beside the model.

@@ -14,7 +14,7 @@ std::vector<TensorId> roots_of(const Model& model) {
   for (const BatchStatistics& statistics : model.batch_statistics) {
     if (statistics.sums >= 0) roots.push_back(statistics.sums);
   }
-  for (const TensorId id : {model.embedding, model.logits, model.loss}) {
+  for (const TensorId id : {model.embedding, model.logits, model.loss, model.zero_factors}) {
     if (id >= 0) roots.push_back(id);
   }
   return roots;
@@ -42,8 +42,8 @@ Model rewritten(Model model, Gradients& gradients, Rewritten graph) {
   for (BatchStatistics& statistics : model.batch_statistics) {
     statistics.sums = graph.at(statistics.sums);
   }
-  for (TensorId* id : {&model.embedding, &model.logits, &model.loss, &model.evaluated.logits,
-                       &model.evaluated.loss}) {
+  for (TensorId* id : {&model.embedding, &model.logits, &model.loss, &model.zero_factors,
+                       &model.evaluated.logits, &model.evaluated.loss}) {
     *id = graph.at(*id);
   }
   model.graph = std::move(graph.graph);
@@ -74,6 +74,7 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
   }
   if (rewrites.hoisting) {
     precomputed.graph = std::make_shared<const TensorGraph>(model.graph);
+    precomputed.zero_factors = std::exchange(model.zero_factors, -1);
     apply(hoist_constants(model.graph, precomputed.tensors));
     did("hoisting");
   }

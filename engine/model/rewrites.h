@@ -18,6 +18,7 @@ namespace ooc {
 struct Precomputed {
   std::shared_ptr<const TensorGraph> graph;  // that computes them
   std::vector<Hoisted> tensors;              // of `graph`
+  TensorId zero_factors = -1;                // Model's, of `graph`
 };
 
 // The model, and of its gradients those that are left, over a graph rebuilt from its own.

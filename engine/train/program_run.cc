@@ -1,5 +1,7 @@
 #include "engine/train/program_run.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -54,11 +56,8 @@ const void* ProgramRun::gradient(int section, const ModelParameter& parameter) {
 std::vector<double> ProgramRun::read_reduction(int section, TensorId tensor) const {
   const TensorShape& shape = program(section).model().graph.shape(tensor);
   OOC_CHECK(shape.dtype == DType::kF64);
-  std::vector<double> values(static_cast<std::size_t>(shape.rows * shape.cols));
-  backend_.copy(values.data(), executor_.reduction(section, program(section).value(tensor)).data(),
-                values.size() * sizeof(double), CopyKind::kDeviceToHost);
-  backend_.wait(backend_.record());
-  return values;
+  return ooc::read_reduction(backend_, executor_, section, program(section).value(tensor),
+                             shape.rows * shape.cols);
 }
 
 std::array<SplitLoss, 3> ProgramRun::losses(int section, TensorId loss) const {
@@ -80,6 +79,23 @@ BlockRows ProgramRun::rows(int section, TensorId tensor) {
       [this, section, value](std::int64_t first_block, std::int64_t end_block, std::byte* rows) {
         executor_.read_output(section, value, first_block, end_block, rows);
       }};
+}
+
+std::vector<double> read_reduction(Backend& backend, const Executor& executor, int section,
+                                   ValueId value, std::int64_t count) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  backend.copy(values.data(), executor.reduction(section, value).data(),
+               values.size() * sizeof(double), CopyKind::kDeviceToHost);
+  backend.wait(backend.record());
+  return values;
+}
+
+void warn_of_zero_factors(double vertices) {
+  if (vertices == 0) return;
+  spdlog::warn(
+      "weights of in-edges or of out-edges add up to 0 or less at {:.0f} vertices: the factors of "
+      "their degrees are 0",
+      vertices);
 }
 
 const PlannedTensor& planned_output(const Plan& plan, int section, ValueId value) {

@@ -59,6 +59,13 @@ class ProgramRun {
   std::map<std::pair<int, TensorId>, std::unique_ptr<DeviceBuffer>> sums_;
 };
 
+// An fp64 reduction of an executor's last run, `count` numbers.
+std::vector<double> read_reduction(Backend& backend, const Executor& executor, int section,
+                                   ValueId value, std::int64_t count);
+
+// Says what Model::zero_factors counted.
+void warn_of_zero_factors(double vertices);
+
 // The tensor of a plan that holds a program's output.
 const PlannedTensor& planned_output(const Plan& plan, int section, ValueId value);
 // What reading all rows of it once moves.

@@ -34,6 +34,7 @@ std::string name_of(Aggregation aggr) { return word_of(kAggregations, aggr); }
 std::string name_of(Task task) { return word_of(kTasks, task); }
 std::string name_of(Metric metric) { return word_of(kMetrics, metric); }
 std::string name_of(ClassWeights weights) { return word_of(kClassWeights, weights); }
+std::string name_of(EdgeWeights weights) { return word_of(kEdgeWeightUses, weights); }
 std::string name_of(OptimizerKind optimizer) { return word_of(kOptimizers, optimizer); }
 std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule); }
 std::string name_of(Strategy strategy) { return word_of(kStrategies, strategy); }
@@ -42,9 +43,9 @@ std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
 const std::set<std::string> kLater{
-    "task", "metric",      "class-weights", "lr-schedule", "optimizer", "momentum",
-    "runs", "host-memory", "cache-policy",  "scratch",     "devices",   "device-memory",
-    "io"};
+    "task",          "metric", "class-weights", "edge-weights", "lr-schedule", "optimizer",
+    "momentum",      "runs",   "host-memory",   "cache-policy", "scratch",     "devices",
+    "device-memory", "io"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -64,6 +65,7 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("dropout", config.model.dropout);
   visit("input-dropout", config.model.input_dropout);
   visit("attn-dropout", config.model.attn_dropout);
+  visit("edge-weights", config.model.edge_weights);
   visit("task", config.model.task);
   visit("metric", config.metric);
   visit("class-weights", config.model.class_weights);
@@ -104,6 +106,7 @@ class TomlReader {
   void read(const char* key, Task& value) { read_word(key, kTasks, value); }
   void read(const char* key, Metric& value) { read_word(key, kMetrics, value); }
   void read(const char* key, ClassWeights& value) { read_word(key, kClassWeights, value); }
+  void read(const char* key, EdgeWeights& value) { read_word(key, kEdgeWeightUses, value); }
   void read(const char* key, OptimizerKind& value) { read_word(key, kOptimizers, value); }
   void read(const char* key, LrSchedule& value) { read_word(key, kLrSchedules, value); }
   void read(const char* key, Strategy& value) { read_word(key, kStrategies, value); }

@@ -105,6 +105,9 @@ bool Trainer::compute_once() {
   for (int section = 0; section < static_cast<int>(precompute.programs().size()); ++section) {
     if (!executor.run(section, {}, stop_)) return false;
   }
+  if (const auto zeros = precompute.zero_factors()) {
+    warn_of_zero_factors(read_reduction(backend_, executor, zeros->first, zeros->second, 1)[0]);
+  }
   for (auto& [name, store] : precompute.release(executor)) inputs_.add(name, std::move(store));
   return true;
 }

@@ -1,8 +1,9 @@
-// Columns computed from what a dataset keeps of its vertices.
+// Columns computed from what a dataset keeps of its vertices, and from sums over their edges.
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/rows/cpu_row_kernels.h"
+#include "kernels/rows/cpu_traversal.h"
 #include "kernels/spec/row_kernels.h"
 #include "storage/base/types.h"
 #include "storage/dataset/dataset.h"
@@ -46,6 +47,32 @@ void degree_factor(const OperatorCall& call) {
 }
 
 template <class T>
+void inverse(const OperatorCall& call) {
+  map_elements<T>(call.inputs[0], call.outputs[0],
+                  [](T x) { return x != 0 ? static_cast<T>(1 / static_cast<double>(x)) : T{0}; });
+}
+
+template <class T>
+void inverse_sqrt(const OperatorCall& call) {
+  map_elements<T>(call.inputs[0], call.outputs[0], [](T x) {
+    return x > 0 ? static_cast<T>(1 / std::sqrt(static_cast<double>(x))) : T{0};
+  });
+}
+
+template <class T>
+void count_zeros(const OperatorCall& call) {
+  const MatrixView& x = call.inputs[0];
+  std::int64_t count = 0;
+  for_each_strip(x, [&](const Strip& strip) {
+    const StripRows<T> xs(x, strip);
+    for (std::int64_t i = 0; i < x.rows; ++i) {
+      count += std::count(xs.row(i), xs.row(i) + strip.cols, T{0});
+    }
+  });
+  *call.outputs[0].data<double>(0) += static_cast<double>(count);
+}
+
+template <class T>
 void binary_label(const OperatorCall& call) {
   const MatrixView& labels = call.inputs[0];
   const MatrixView& y = call.outputs[0];
@@ -59,6 +86,9 @@ void binary_label(const OperatorCall& call) {
 
 #define OOC_INSTANTIATE(T)                             \
   template void degree_factor<T>(const OperatorCall&); \
+  template void inverse<T>(const OperatorCall&);       \
+  template void inverse_sqrt<T>(const OperatorCall&);  \
+  template void count_zeros<T>(const OperatorCall&);   \
   template void binary_label<T>(const OperatorCall&);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)

@@ -28,7 +28,8 @@
   /* columns_cpu.cc */                                                                            \
   KERNEL(concat) KERNEL(columns) KERNEL(place_columns) KERNEL(pick_type) KERNEL(place_type)       \
   /* vertex_data_cpu.cc */                                                                        \
-  KERNEL(degree_factor) KERNEL(binary_label)                                                      \
+  KERNEL(degree_factor) KERNEL(inverse) KERNEL(inverse_sqrt) KERNEL(count_zeros)                  \
+  KERNEL(binary_label)                                                                            \
   /* gru_cpu.cc */                                                                                \
   KERNEL(gru) KERNEL(gru_input_gradient) KERNEL(gru_hidden_gradient) KERNEL(gru_state_gradient)   \
   /* edge_values_cpu.cc */                                                                        \

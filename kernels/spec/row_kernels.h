@@ -59,8 +59,11 @@
 //   place_columns      G[n,m] -> dX[n,d]             begin, d = cols. Its adjoint: 0 elsewhere
 //   pick_type          X[n,w] t[n,1] int32 -> Y[n,d]   d = cols divides w. Columns t d to t d + d
 //   place_type         G[n,d] t[n,1] int32 -> dX[n,w]  w = cols. Its adjoint: 0 elsewhere
-// Of what a dataset keeps of its vertices
+// Of what a dataset keeps of its vertices, and of sums over their edges
 //   degree_factor   D[n,3] int32 -> f[n,1]           value = a DegreeFactor. Computed in double
+//   inverse         X[n,d] -> Y[n,d]                 1 / X, 0 where X is 0. Computed in double
+//   inverse_sqrt    X[n,d] -> Y[n,d]                 X^-1/2, 0 where X isn't above 0. Likewise
+//   count_zeros     X[n,d] -> R[1,1] fp64            R += elements that are 0              reduces
 //   binary_label    labels[n,1] int32 -> Y[n,1] uint8   0 or 1; 255 where there is none, below 0
 // GRU cell, as torch.nn.GRUCell: three gates side by side, t = 3 d. Gx = x Wx + bx, Gh = H Wh + bh;
 // r = sigmoid(Gx_r + Gh_r), z = sigmoid(Gx_z + Gh_z), n = tanh(Gx_n + r Gh_n).

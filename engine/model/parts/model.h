@@ -13,6 +13,7 @@ enum class Norm { kNone, kBatch, kLayer };
 enum class Jumping { kNone, kSum, kCat, kMax };
 enum class Activation { kRelu, kElu, kGelu };
 enum class Aggregation { kMean, kMax, kSum };
+enum class EdgeWeights { kIgnore, kUse };  // of gathers that say `with weights`
 
 struct ModelOptions {
   std::string model = "gcn";  // a name of engine/model/library.h, or a file
@@ -32,6 +33,7 @@ struct ModelOptions {
   double attn_dropout = 0;
   Task task = Task::kSingle;  // how many logits there are, and the loss
   ClassWeights class_weights = ClassWeights::kNone;
+  EdgeWeights edge_weights = EdgeWeights::kIgnore;
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -93,7 +95,10 @@ struct Model {
   std::vector<BatchStatistics> batch_statistics;
   TensorId embedding = -1;  // what the last layer or the head reads; -1: the features themselves
   TensorId logits = -1;
-  TensorId loss = -1;   // the sums per split of the task's loss (kernels/spec/row_kernels.h)
+  TensorId loss = -1;  // the sums per split of the task's loss (kernels/spec/row_kernels.h)
+  // A count, fp64: the vertices whose weights add up to 0 or less where a root is taken of the sum
+  // (weighted_degree_factor()). -1: there is no such factor.
+  TensorId zero_factors = -1;
   Evaluated evaluated;  // of a model that is trained, where its graph evaluates it as well
 
   explicit Model(DType real) : graph(real) {}

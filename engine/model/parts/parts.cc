@@ -1,6 +1,7 @@
 #include "engine/model/parts/parts.h"
 
 #include "engine/graph/edge_operators.h"
+#include "engine/graph/row_operators.h"
 #include "engine/model/parts/words.h"
 #include "storage/base/errors.h"
 
@@ -68,6 +69,22 @@ TensorId ModelParts::layer_norm(TensorId x, const std::string& name) {
 
 TensorId ModelParts::activation(TensorId x) {
   return graph().apply(word_of(kActivations, options_.activation), {x});
+}
+
+TensorId ModelParts::degree_factor(DegreeFactor factor, bool weighted) {
+  if (!weighted) return ooc::degree_factor(graph(), factor);
+  const auto known = weighted_factors_.find(factor);
+  if (known != weighted_factors_.end()) return known->second;
+  return weighted_factors_[factor] = weighted_degree_factor(graph(), factor);
+}
+
+void ModelParts::count_zero_factors() {
+  TensorId product = -1;
+  for (const auto& [factor, tensor] : weighted_factors_) {
+    if (factor != DegreeFactor::kIn && factor != DegreeFactor::kOut) continue;
+    product = product < 0 ? tensor : graph().apply("mul", {product, tensor});
+  }
+  if (product >= 0) model_.zero_factors = graph().apply("count_zeros", {product});
 }
 
 TensorId ModelParts::dropout(TensorId x, double probability) {

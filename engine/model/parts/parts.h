@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/model/parts/model.h"
+#include "kernels/spec/row_kernels.h"
 
 namespace ooc {
 
@@ -29,6 +30,10 @@ class ModelParts {
   TensorId batch_norm(TensorId x, const std::string& name);
   TensorId layer_norm(TensorId x, const std::string& name);
   TensorId activation(TensorId x);  // --activation
+  // Of the edges' numbers, or of the sums of their weights. The same factor gives the same tensor.
+  TensorId degree_factor(DegreeFactor factor, bool weighted);
+  // Once no layer asks for factors any more: sets Model::zero_factors.
+  void count_zero_factors();
   // None in evaluation, or where the probability is 0; its number is taken all the same, so that a
   // mask depends on nothing but its place in the model.
   TensorId dropout(TensorId x, double probability);
@@ -40,6 +45,7 @@ class ModelParts {
   Mode mode_;
   Model model_;
   std::map<std::string, TensorId> parameters_;
+  std::map<DegreeFactor, TensorId> weighted_factors_;
   std::uint32_t next_key_ = 1;
 };
 

@@ -23,6 +23,9 @@ inline constexpr Words<Activation, 3> kActivations{
 inline constexpr Words<Aggregation, 3> kAggregations{
     {{"mean", Aggregation::kMean}, {"max", Aggregation::kMax}, {"sum", Aggregation::kSum}}};
 
+inline constexpr Words<EdgeWeights, 2> kEdgeWeightUses{
+    {{"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}}};
+
 inline constexpr Words<Task, 3> kTasks{
     {{"single", Task::kSingle}, {"multi-label", Task::kMultiLabel}, {"binary", Task::kBinary}}};
 inline constexpr Words<Metric, 5> kMetrics{{{"accuracy", Metric::kAccuracy},

@@ -27,6 +27,8 @@ struct word_vertex : word<TAO_PEGTL_KEYWORD("vertex")> {};
 struct word_return : word<TAO_PEGTL_KEYWORD("return")> {};
 struct word_with : word<TAO_PEGTL_KEYWORD("with")> {};
 struct word_loops : word<TAO_PEGTL_KEYWORD("loops")> {};
+struct word_and : word<TAO_PEGTL_KEYWORD("and")> {};
+struct word_weights : word<TAO_PEGTL_KEYWORD("weights")> {};
 struct word_softmax : word<TAO_PEGTL_KEYWORD("softmax")> {};
 struct word_input : word<TAO_PEGTL_KEYWORD("input")> {};
 struct word_linear : word<TAO_PEGTL_KEYWORD("linear")> {};
@@ -97,8 +99,10 @@ struct fold_name
 struct score_name : peg::seq<name> {};
 struct softmax_fold : peg::if_must<word_softmax, open_bracket, score_name, close_bracket> {};
 struct fold : peg::sor<fold_name, softmax_fold> {};
-struct with_loops : peg::if_must<word_with, word_loops> {};
-struct gather : peg::if_must<word_gather, fold, peg::opt<with_loops>> {};
+struct and_weights : peg::if_must<word_and, word_weights> {};
+struct with_parts : peg::sor<peg::seq<word_loops, peg::opt<and_weights>>, word_weights> {};
+struct with : peg::if_must<word_with, with_parts> {};
+struct gather : peg::if_must<word_gather, fold, peg::opt<with>> {};
 struct gather_part : peg::sor<peg::if_must<edge_block, gather>, gather> {};
 struct vertex_after_gather : peg::seq<vertex_block> {};
 struct declaration : peg::sor<parameters, binding> {};
@@ -181,7 +185,9 @@ inline constexpr const char* expected<open_bracket> = "(";
 template <>
 inline constexpr const char* expected<comma> = ",";
 template <>
-inline constexpr const char* expected<word_loops> = "loops";
+inline constexpr const char* expected<with_parts> = "loops or weights";
+template <>
+inline constexpr const char* expected<word_weights> = "weights";
 template <>
 inline constexpr const char* expected<gather> = "gather";
 template <>

@@ -27,6 +27,8 @@ LayerBuilder::LayerBuilder(ModelParts& parts, const Program& program, const Laye
 TensorId LayerBuilder::run(TensorId input) {
   input_ = input;
   loops_ = layer_.gather && layer_.gather->loops;
+  weighted_ =
+      layer_.gather && layer_.gather->weights && parts_.options().edge_weights == EdgeWeights::kUse;
   if (layer_.in == layer_.out) {
     refuse(source_, layer_.place, "two names for two widths", layer_.in + " twice",
            "call them in and out");
@@ -94,13 +96,21 @@ TensorId LayerBuilder::gather() {
   source.place = gather.place;
   if (layer_.edge) bind(layer_.edge->bindings);
   const Expression& result = layer_.edge ? layer_.edge->result : source;
-  const TensorId edges = rows_of(result, evaluate(result));
+  TensorId edges = rows_of(result, evaluate(result));
   TensorGraph& graph = parts_.graph();
+  if (weighted_) {
+    const TensorId weights = edge_data("weight", gather.place).tensor;
+    edges = graph.apply("scale_rows", {edges, weights});
+  }
   const std::string name = setting_.prefix + ".accum";
   std::string fold = gather.fold;
   if (fold == "aggr") fold = word_of(kAggregations, parts_.options().aggr);
   if (fold == "sum") return gather_sum(graph, edges, name);
-  if (fold == "mean") return gather_mean(graph, edges, name);
+  if (fold == "mean") {
+    const DegreeFactor inverse =
+        loops_ ? DegreeFactor::kInverseInWithLoops : DegreeFactor::kInverseIn;
+    return gather_mean(graph, edges, parts_.degree_factor(inverse, weighted_), name);
+  }
   if (fold == "max") return gather_max(graph, edges, name);
   if (fold == "min") return gather_min(graph, edges, name);
   Expression score = source;

@@ -65,7 +65,8 @@ class LayerBuilder {
   TensorId input_ = -1;
   TensorId accum_ = -1;
   bool loops_ = false;
-  bool in_size_ = false;  // of a parameter: made of numbers, never of parameters
+  bool weighted_ = false;  // the gather says `with weights`, and they are used
+  bool in_size_ = false;   // of a parameter: made of numbers, never of parameters
   std::map<std::string, Named> names_;
   std::map<std::string, int> owned_;  // how many functions have brought parameters, by name
   std::map<std::pair<std::string, TensorId>, TensorId> ends_;  // vertex rows already at the edges

@@ -151,7 +151,7 @@ Value LayerBuilder::evaluate_member(const Expression& expression) {
   TensorId rows = -1;
   const auto found = names_.find(member);
   if (kFactors.contains(member)) {
-    rows = degree_factor(parts_.graph(), kFactors.at(member));
+    rows = parts_.degree_factor(kFactors.at(member), weighted_);
   } else if (found != names_.end() && found->second.where == Where::kLayer &&
              found->second.value.kind == Kind::kRows) {
     rows = use(found->second).tensor;

@@ -1,10 +1,13 @@
 #include "engine/model/saga/mentions.h"
 
+#include <algorithm>
+
 namespace ooc::saga {
 namespace {
 
 void collect(const Expression& expression, std::set<std::string>& names) {
   if (!expression.name.empty()) names.insert(expression.name);
+  if (!expression.member.empty()) names.insert(expression.name + "." + expression.member);
   for (const Expression& child : expression.children) collect(child, names);
 }
 
@@ -36,5 +39,12 @@ bool says_heads(const Program& program) {
   }
   return false;
 }
+
+bool gathers_weighted(const Program& program) {
+  return std::any_of(program.layers.begin(), program.layers.end(),
+                     [](const Layer& layer) { return layer.gather && layer.gather->weights; });
+}
+
+bool says_data_weight(const Program& program) { return mentions(program).contains("data.weight"); }
 
 }  // namespace ooc::saga

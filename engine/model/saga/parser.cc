@@ -40,9 +40,9 @@ using selector = tree::selector<
         grammar::sum_operator, grammar::call, grammar::member, grammar::variable, grammar::binding,
         grammar::initial_number, grammar::initial_name, grammar::sizes, grammar::parameter,
         grammar::edge_block, grammar::vertex_block, grammar::fold_name, grammar::score_name,
-        grammar::with_loops, grammar::gather, grammar::layer, grammar::input_line, grammar::times,
-        grammar::word_shared, grammar::word_plain, grammar::stack_line, grammar::jumping_name,
-        grammar::head_line, grammar::model>,
+        grammar::word_loops, grammar::word_weights, grammar::gather, grammar::layer,
+        grammar::input_line, grammar::times, grammar::word_shared, grammar::word_plain,
+        grammar::stack_line, grammar::jumping_name, grammar::head_line, grammar::model>,
     tree::fold_one::on<grammar::sum, grammar::product>>;
 
 using Node = tree::node;
@@ -184,7 +184,8 @@ class Reader {
     gather.place = place_of(node);
     for (const auto& child : node.children) {
       if (child->is_type<grammar::fold_name>()) gather.fold = text_of(*child);
-      if (child->is_type<grammar::with_loops>()) gather.loops = true;
+      if (child->is_type<grammar::word_loops>()) gather.loops = true;
+      if (child->is_type<grammar::word_weights>()) gather.weights = true;
       if (child->is_type<grammar::score_name>()) {
         gather.fold = "softmax";
         gather.score = text_of(*child->children[0]);

@@ -57,6 +57,7 @@ struct Gather {
   std::string score;
   Place score_place;
   bool loops = false;
+  bool weights = false;
 };
 
 struct Layer {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/graph/row_operators.h"
 #include "tests/engine/graph_harness.h"
 
 using namespace ooc;
@@ -42,6 +43,17 @@ TensorId gated(TensorGraph& graph, std::int64_t cols, bool loops = false) {
   return graph.apply("mul", {graph.apply("sigmoid", {sum}), graph.source(x(graph, cols), loops)});
 }
 
+TensorId mean(TensorGraph& graph, TensorId edges) {
+  const bool loops = graph.shape(edges).loops;
+  return gather_mean(
+      graph, edges,
+      degree_factor(graph, loops ? DegreeFactor::kInverseInWithLoops : DegreeFactor::kInverseIn));
+}
+
+TensorId weights(TensorGraph& graph, bool loops) {
+  return graph.edge_input(kEdgeWeightsInput, 1, DType::kF64, loops);
+}
+
 // The edges an edge set has: those of the data, and loops where it has none.
 std::vector<Edge> edge_set(const TinyDataset& spec, bool loops) {
   std::vector<Edge> edges = spec.edges;
@@ -76,7 +88,7 @@ TEST_CASE("edges: means and maxima agree with central differences") {
       harness.add_input("y", cols);
       INFO(cols << " columns, loops " << loops);
       harness.check_gradients(
-          [&](TensorGraph& graph) { return gather_mean(graph, gated(graph, cols, loops)); });
+          [&](TensorGraph& graph) { return mean(graph, gated(graph, cols, loops)); });
       harness.check_gradients(
           [&](TensorGraph& graph) { return gather_max(graph, gated(graph, cols, loops)); });
       harness.check_gradients(
@@ -129,7 +141,7 @@ TEST_CASE("edges: folds give what a list of edges gives, however spans are group
     const TensorId score = graph.destination(y(graph, heads), loops);
     const TensorId score_u = graph.source(y(graph, heads), loops);
     const std::vector<TensorId> roots{
-        gather_sum(graph, positive), gather_mean(graph, edge), gather_max(graph, edge),
+        gather_sum(graph, positive), mean(graph, edge), gather_max(graph, edge),
         gather_min(graph, edge), gather_softmax(graph, graph.apply("add", {score, score_u}), edge)};
     const auto result = harness.run(graph, roots);
     for (const std::int64_t group : {1, 2, 5}) {
@@ -177,4 +189,66 @@ TEST_CASE("edges: folds give what a list of edges gives, however spans are group
       CHECK(worst < 1e-12);
     }
   }
+}
+
+TEST_CASE("edges: weighted sums agree with central differences, products are folded as they come") {
+  for (const bool loops : {false, true}) {
+    TinyDataset spec = awkward_graph();
+    spec.edge_weights = true;
+    GraphHarness harness(spec);
+    harness.add_input("x", 40);
+    const auto sum = [&](TensorGraph& graph) {
+      const TensorId rows = graph.source(x(graph, 40), loops);
+      return gather_sum(graph, graph.apply("scale_rows", {rows, weights(graph, loops)}));
+    };
+    harness.check_gradients(sum);
+    TensorGraph graph(DType::kF64);
+    const TensorId root = sum(graph);
+    const StagedGraph staged = make_stages(graph, "test", {root});
+    const Propagation& work = staged.program.stages.back().propagation.value();
+    CHECK(work.steps.empty());
+    CHECK(work.folds[0].inputs.size() == 2);
+    CHECK(work.slice_local_cols == 40);
+  }
+}
+
+TEST_CASE("edges: factors of weighted degrees, 0 where weights add up to nothing") {
+  TinyDataset spec = awkward_graph();
+  spec.edge_weights = true;
+  GraphHarness harness(spec);
+  struct Sums {
+    double in = 0, out = 0, in_looped = 1, out_looped = 1;
+  };
+  std::vector<Sums> sums(static_cast<std::size_t>(spec.vertices));
+  const auto of = [&](VertexId v) -> Sums& { return sums[static_cast<std::size_t>(v)]; };
+  for (const Edge& edge : spec.edges) {
+    if (edge.source == edge.destination) of(edge.source).in_looped = of(edge.source).out_looped = 0;
+  }
+  for (std::size_t e = 0; e < spec.edges.size(); ++e) {
+    const double weight = static_cast<double>(test::tiny_edge(spec, e).weight);
+    Sums &source = of(spec.edges[e].source), &target = of(spec.edges[e].destination);
+    source.out += weight;
+    source.out_looped += weight;
+    target.in += weight;
+    target.in_looped += weight;
+  }
+  const auto root = [](double sum) { return sum > 0 ? 1 / std::sqrt(sum) : 0; };
+  const auto inverse = [](double sum) { return sum != 0 ? 1 / sum : 0; };
+  TensorGraph graph(DType::kF64);
+  std::vector<TensorId> roots;
+  for (const DegreeFactor factor : {DegreeFactor::kIn, DegreeFactor::kOut, DegreeFactor::kInverseIn,
+                                    DegreeFactor::kInverseInWithLoops}) {
+    roots.push_back(weighted_degree_factor(graph, factor));
+  }
+  const auto found = harness.run(graph, roots).tensors;
+  std::size_t zeros = 0;
+  for (std::size_t v = 0; v < sums.size(); ++v) {
+    const double expected[] = {root(sums[v].in_looped), root(sums[v].out_looped),
+                               inverse(sums[v].in), inverse(sums[v].in_looped)};
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      CHECK(found.at(roots[i])[v] == Approx(expected[i]).epsilon(1e-9));
+    }
+    zeros += expected[0] == 0 ? 1 : 0;
+  }
+  CHECK(zeros > 0);
 }

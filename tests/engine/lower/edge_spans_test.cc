@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/graph/edge_operators.h"
+#include "engine/graph/row_operators.h"
 #include "tests/engine/graph_harness.h"
 
 using namespace ooc;
@@ -103,10 +104,11 @@ TensorId by_type(TensorGraph& graph, const std::string& name, std::int64_t cols,
 // One of everything, added up.
 TensorId everything(TensorGraph& graph, std::int64_t cols, bool loops) {
   TensorId sum = gather_sum(graph, gated(graph, "sum", cols, loops));
-  const TensorId more[] = {gather_mean(graph, by_type(graph, "mean", cols, loops)),
-                           gather_max(graph, gated(graph, "max", cols, loops)),
-                           gather_min(graph, by_type(graph, "min", cols, loops)),
-                           attention(graph, cols / 5, 5, loops)};
+  const DegreeFactor inverse = loops ? DegreeFactor::kInverseInWithLoops : DegreeFactor::kInverseIn;
+  const TensorId more[] = {
+      gather_mean(graph, by_type(graph, "mean", cols, loops), degree_factor(graph, inverse)),
+      gather_max(graph, gated(graph, "max", cols, loops)),
+      gather_min(graph, by_type(graph, "min", cols, loops)), attention(graph, cols / 5, 5, loops)};
   for (const TensorId tensor : more) sum = graph.apply("add", {sum, tensor});
   return sum;
 }

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "tests/engine/tiny_training.h"
 #include "tests/support/cases.h"
@@ -127,6 +128,31 @@ model {
   head linear
 }
 )"},
+                                     {"weights of gathers of every kind", R"(
+layer weighted(in, out) {
+  param weight[in, out], own[in, out], bias[out]
+  z = vertex.out_factor * (vertex @ weight)
+  edge   { return src.z }
+  gather sum with loops and weights
+  vertex { return act(vertex.in_factor * accum + vertex @ own + bias) }
+}
+layer average(in, out) {
+  param weight[in, out]
+  gather mean with weights
+  vertex { return act(accum @ weight) }
+}
+layer extreme(in, out) {
+  param weight[in, out]
+  gather min with weights
+  vertex { return act(accum @ weight) }
+}
+model {
+  stack weighted times 1
+  stack average times 1
+  stack extreme times 1
+  head linear
+}
+)"},
                                      {"a gate of one column", R"(
 layer narrow(in, out) {
   param gate[in, 1], other[in, 1], weight[in, out], bias[out]
@@ -176,6 +202,9 @@ ModelOptions options_of(const std::string& name, const std::string& program) {
   options.input_dropout = 0.2;
   if (program.find("attn_dropout") != std::string::npos) options.attn_dropout = 0.3;
   if (program.find("heads") != std::string::npos) options.heads = 3;
+  if (name == "mine.saga") {
+    options.edge_weights = chosen_edge_weights(options, std::nullopt, true);
+  }
   return options;
 }
 
@@ -187,7 +216,10 @@ TEST_CASE("rewrites: every model trains the same with each of them left out") {
     for (const double input_dropout : {0.0, 0.2}) {
       ModelOptions options = options_of(name, program);
       options.input_dropout = input_dropout;
-      if (input_dropout > 0) options.layers = 3;
+      if (input_dropout > 0) {
+        options.layers = 3;
+        options.edge_weights = chosen_edge_weights(options, std::nullopt, true);
+      }
       check_rewrites(options, 2e-4, 1e-9, cases);
     }
   }

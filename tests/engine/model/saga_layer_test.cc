@@ -308,3 +308,41 @@ TEST_CASE("saga: every model that ooc brings is built with every norm, head and 
     }
   }
 }
+
+TEST_CASE("saga: a gather with weights is the one without where they are ignored") {
+  const auto operations = [](const std::string& with, EdgeWeights weights) {
+    ModelOptions options;
+    options.edge_weights = weights;
+    const Model model = build(layer_of("param w[in, out] z = vertex.out_factor * vertex\n"
+                                       "edge { return src.z } gather mean " +
+                                       with + "\nvertex { return (vertex.in_factor * accum) @ w }"),
+                              options);
+    std::vector<std::pair<std::string, std::vector<TensorId>>> operations;
+    for (const Operation& operation : model.graph.operations()) {
+      operations.emplace_back(operation.def->name, operation.inputs);
+    }
+    return operations;
+  };
+  const auto bare = operations("with loops", EdgeWeights::kIgnore);
+  CHECK(operations("with loops and weights", EdgeWeights::kIgnore) == bare);
+  CHECK(operations("with loops and weights", EdgeWeights::kUse) != bare);
+}
+
+TEST_CASE("saga: weights are used where they are and a program takes them, unless told otherwise") {
+  ModelOptions options;
+  const auto chosen = [&](std::optional<EdgeWeights> wanted, bool are_there) {
+    return chosen_edge_weights(options, wanted, are_there);
+  };
+  options.model = "gcn";
+  CHECK(chosen(std::nullopt, true) == EdgeWeights::kUse);
+  CHECK(chosen(std::nullopt, false) == EdgeWeights::kIgnore);
+  CHECK(chosen(EdgeWeights::kIgnore, true) == EdgeWeights::kIgnore);
+  CHECK_THROWS_AS(chosen(EdgeWeights::kUse, false), UsageError);
+  CHECK(unread_edge_data(options, facts()) == std::vector<std::string>{"types", "features"});
+  options.model = "gat";
+  CHECK(chosen(std::nullopt, true) == EdgeWeights::kIgnore);
+  CHECK(unread_edge_data(options, facts()) ==
+        std::vector<std::string>{"weights", "types", "features"});
+  options.edge_weights = EdgeWeights::kUse;
+  CHECK_THROWS_AS(check_options(options), UsageError);
+}

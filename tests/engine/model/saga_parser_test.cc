@@ -63,6 +63,27 @@ TEST_CASE("saga: a layer is read as it is written") {
   CHECK(layer.vertex.result.name == "act");
 }
 
+TEST_CASE("saga: a gather says loops, weights or both, in this order") {
+  const auto gather = [](const std::string& with) {
+    return *saga::parse(layer_of("gather sum " + with + " vertex { return accum }"), "mine.saga")
+                .layers[0]
+                .gather;
+  };
+  CHECK_FALSE(gather("").weights);
+  CHECK(gather("with weights").weights);
+  CHECK_FALSE(gather("with weights").loops);
+  CHECK_FALSE(gather("with loops").weights);
+  CHECK(gather("with loops and weights").weights);
+  CHECK(gather("with loops and weights").loops);
+  const auto complaint = [](const std::string& with) {
+    return complaint_about(layer_of("gather sum with " + with + " vertex { return accum }"));
+  };
+  CHECK(complaint("wieghts") ==
+        std::string("mine.saga:2:17: expected loops or weights, found wieghts") + kHint);
+  CHECK(complaint("loops and vertex") ==
+        std::string("mine.saga:2:27: expected weights, found vertex") + kHint);
+}
+
 TEST_CASE("saga: a model block says the stack") {
   const saga::Program program = saga::parse(
       "layer a(in, out) { vertex { return vertex } } layer b(in, out) { vertex { return vertex } }"
@@ -115,7 +136,7 @@ TEST_CASE("saga: a slip in the text names line, column, what was expected and wh
        "2:8: expected sum, mean, max, min, aggr or softmax(...), found average"},
       {layer_of("gather softmax score"), "2:16: expected (, found score"},
       {layer_of("gather softmax(2)"), "2:16: expected a name of the edge block, found 2"},
-      {layer_of("gather sum with loop"), "2:17: expected loops, found loop"},
+      {layer_of("gather sum with loop"), "2:17: expected loops or weights, found loop"},
       {layer_of("gather sum edge"), "2:12: expected vertex, found edge"},
       {layer_of("vertex { h = vertex }"),
        "2:21: expected return or a binding (name = ...), found }"},

@@ -142,7 +142,8 @@ TEST_CASE("rewrites: a wide mean is transformed before it is propagated") {
   harness.add_input("x", 40);
   TensorGraph graph(DType::kF64);
   const TensorId x = graph.apply("relu", {graph.input("x", 40, DType::kF64, true)});
-  const TensorId mean = gather_mean(graph, graph.source(x));
+  const TensorId mean =
+      gather_mean(graph, graph.source(x), degree_factor(graph, DegreeFactor::kInverseIn));
   const TensorId out = graph.apply("matmul", {mean, graph.parameter("w", 40, 7)});
   const TensorId own = graph.apply("matmul", {x, graph.parameter("v", 40, 7)});
   const TensorId sum = graph.apply("add", {out, own});
@@ -185,7 +186,8 @@ TEST_CASE("rewrites: with as many columns, forward and backward propagate what h
         const TensorId x = graph.apply(
             activation, {graph.apply("matmul", {graph.input("x", 9, DType::kF64), first})});
         const auto mean = [&](TensorId of) {
-          const TensorId rows = gather_mean(graph, graph.source(of));
+          const TensorId rows =
+              gather_mean(graph, graph.source(of), degree_factor(graph, DegreeFactor::kInverseIn));
           return trains_factor ? graph.apply("scale_by", {rows, graph.parameter("eps", 1, 1)})
                                : rows;
         };

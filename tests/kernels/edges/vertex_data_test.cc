@@ -63,4 +63,23 @@ TEMPLATE_TEST_CASE("vertex data: a binary label is a bit, or none", "", float, d
   for (std::int64_t i = 0; i < rows.rows; ++i) CHECK(found(i, 0) == bits[i]);
 }
 
+TEMPLATE_TEST_CASE("vertex data: inverses of sums are 0 where there are none, zeros are counted",
+                   "", float, double) {
+  const double sums[] = {4, 0, -2, 0.25, -0.0, 3};
+  const double inverses[] = {0.25, 0, -0.5, 4, 0, 1.0 / 3};
+  const double roots[] = {0.5, 0, 0, 2, 0, 1 / std::sqrt(3.0)};
+  Dense x(std::size(sums), 1);
+  for (std::int64_t i = 0; i < x.rows; ++i) x(i, 0) = sums[i];
+  const Dense inverse = run_kernel<TestType>("inverse", {x}, poisoned(x.rows));
+  const Dense root = run_kernel<TestType>("inverse_sqrt", {x}, poisoned(x.rows));
+  for (std::int64_t i = 0; i < x.rows; ++i) {
+    INFO("row " << i);
+    CHECK(inverse(i, 0) == static_cast<double>(static_cast<TestType>(inverses[i])));
+    CHECK(root(i, 0) == static_cast<double>(static_cast<TestType>(roots[i])));
+  }
+  Dense before(1, 1);
+  before(0, 0) = 5;  // what other rows added
+  CHECK(run_kernel<TestType>("count_zeros", {root}, before)(0, 0) == 8);
+}
+
 }  // namespace ooc::testing
