@@ -20,6 +20,9 @@ void add_model_options(cli::Command& command, InspectedModel& inspected) {
                   1000);
   command.integer("--edge-features", inspected.facts.edge_features, 1,
                   "Of --model: columns of features of edges", kMaxHidden);
+  command.choice("--edge-weights", options.edge_weights,
+                 {{"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}},
+                 "Of --model: whether neighbours count by the weights of their edges");
   command.integer("--layers,--num-layers", options.layers, 1, "Of --model: layers", kMaxLayers);
   command.integer("--hidden,--hidden-channels", options.hidden, 1,
                   "Of --model: columns of a hidden layer", kMaxHidden);

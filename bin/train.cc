@@ -2,6 +2,7 @@
 // engine/train/trainer.cc.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <ctime>
@@ -12,6 +13,7 @@
 #include "bin/train_options.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
+#include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "engine/train/absent_graph.h"
 #include "engine/train/seed_runs.h"
@@ -163,11 +165,21 @@ void train(const cli::Command& command, const TrainOptions& options, Machine& ma
   print_summary(result.summary, options.json);
 }
 
+// What of the dataset plays no part, unless that was asked for.
+void warn_of_unread(const TrainOptions& options, const RunConfig& config, const Dataset& dataset) {
+  std::vector<std::string> unread = unread_edge_data(config.model, facts_of(dataset));
+  if (options.edge_weights == EdgeWeights::kIgnore) std::erase(unread, "weights");
+  if (unread.empty()) return;
+  spdlog::warn("{} does not read the {} of edges: they are not used",
+               model_title(config.model.model), fmt::join(unread, " and "));
+}
+
 // Before anything is written: whether it can be trained in the budget, and how.
 TrainerOptions planned(const TrainOptions& options, Machine& machine, const RunConfig& config,
                        const Dataset& dataset) {
   TrainerOptions planned{machine.budget};
   planned.plan = plan_training(dataset, config, machine.budget);
+  warn_of_unread(options, config, dataset);
   if (options.plan) print_plan(*planned.plan, options.json);
   return planned;
 }
@@ -176,6 +188,7 @@ void start(const cli::Command& command, TrainOptions& options) {
   RunConfig config = new_config(command, options);
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   set_task(config, options, default_task(dataset.manifest()));
+  set_edge_weights(config, options, facts_of(dataset).edge_weights);
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
   Machine machine(config, options.run_dir, options.rates);
   const TrainerOptions trainer = planned(options, machine, config, dataset);
@@ -194,6 +207,7 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
   RunConfig config = new_config(command, options);
   const AbsentGraph graph = absent_graph(options.graph);
   set_task(config, options, graph.task);
+  set_edge_weights(config, options, graph.facts.edge_weights);
   const std::unique_ptr<BlockIo> io = make_block_io();
   print_plan(TrainingPlan(config, graph.facts, graph.counts, DType::kF32,
                           budget_for(*io, config, ".", options.rates)),

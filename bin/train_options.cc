@@ -55,6 +55,11 @@ void add_model_options(cli::Command& command, TrainOptions& options) {
   command.choice("--aggr", model.aggr, choices(kAggregations),
                  "How models that leave it open gather neighbours, such as sage; its max is a "
                  "max-pooling (sage_pool)");
+  command.choice<std::optional<EdgeWeights>>(
+      "--edge-weights", options.edge_weights,
+      {{"auto", std::nullopt}, {"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}},
+      "Whether neighbours count by the weights of their edges; auto: where the dataset has weights "
+      "and the model takes them");
   command.real("--dropout", model.dropout, {0, 1, true}, "Dropout after each hidden layer");
   command.real("--input-dropout", model.input_dropout, {0, 1, true}, "Dropout on the features");
   command.real("--attn-dropout", model.attn_dropout, {0, 1, true},
@@ -238,6 +243,7 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   choose_pooling(model);
   model.program = read_program(posix_file_system(), model.model);
   model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
+  if (options.edge_weights) model.edge_weights = *options.edge_weights;
   check_options(model);
   if (is_program_file(model.model)) model.model = absolute(model.model);
   return config;
@@ -248,12 +254,17 @@ void set_task(RunConfig& config, const TrainOptions& options, Task of_labels) {
   config.metric = options.metric.value_or(default_metric(config.model.task));
 }
 
+void set_edge_weights(RunConfig& config, const TrainOptions& options, bool are_there) {
+  config.model.edge_weights = chosen_edge_weights(config.model, options.edge_weights, are_there);
+}
+
 RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,
                          const RunConfig& stored) {
   RunConfig given = options.config;
   given.model.model = known_model(given.model.model);
   choose_pooling(given.model);
   if (options.heads) given.model.heads = *options.heads;
+  given.model.edge_weights = options.edge_weights.value_or(stored.model.edge_weights);
   if (options.task) given.model.task = *options.task;
   if (options.metric) given.metric = *options.metric;
   if (is_program_file(given.model.model)) given.model.model = absolute(given.model.model);

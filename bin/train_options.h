@@ -22,6 +22,7 @@ struct TrainOptions {
   Recipe recipe = Recipe::kNone;
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> heads;
+  std::optional<EdgeWeights> edge_weights;  // empty: auto
   std::optional<Task> task;
   std::optional<Metric> metric;
   bool plan = false;
@@ -32,10 +33,13 @@ struct TrainOptions {
 void add_train_options(cli::Command& command, TrainOptions& options);
 
 // The configuration of a new run: the recipe's values where nothing is given, and what follows from
-// the program, which it reads. The task and the metric are still to be set.
+// the program, which it reads. The task, the metric and the use of weights are
+// still to be set.
 RunConfig new_config(const cli::Command& command, const TrainOptions& options);
 // As given, or as the dataset's labels ask for.
 void set_task(RunConfig& config, const TrainOptions& options, Task of_labels);
+// As given, or as the dataset and the program have it. UsageError where what is given can't be.
+void set_edge_weights(RunConfig& config, const TrainOptions& options, bool are_there);
 // A run's own configuration, with what may change on resume changed. UsageError for options given
 // beside it that would make it another run.
 RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,

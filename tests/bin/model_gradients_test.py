@@ -6,7 +6,7 @@ import h5py
 import model_references
 import numpy as np
 import programs
-from model_references import Reference
+from model_references import Reference, awkward_weights
 from programs import ProgramTest
 
 VERTICES, FEATURES, CLASSES, TYPES = 20, 5, 3, 3
@@ -18,8 +18,9 @@ TOLERANCE = 1e-4
 BEFORE = 2
 
 
-def write_inputs(directory, typed):
-    """Returns features, edges (source, destination), their types, labels and train vertices."""
+def write_inputs(directory, typed, weighted):
+    """Returns features, edges (source, destination), their types and weights, labels and train
+    vertices."""
     random = np.random.default_rng(11)
     # The last two vertices have no edge, but one of them three loops; two more none that comes in.
     ends = random.integers(0, VERTICES - 2, (60, 2))
@@ -30,15 +31,18 @@ def write_inputs(directory, typed):
     x = random.normal(size=(VERTICES, FEATURES)).astype(np.float32)
     labels = random.integers(0, CLASSES, VERTICES)
     order = random.permutation(VERTICES)
+    weights = awkward_weights(random, edges) if weighted else None
     directory.mkdir()
     np.save(directory / "edges.npy", edges)
     if typed:
         np.save(directory / "edge_types.npy", types)
+    if weighted:
+        np.save(directory / "edge_weights.npy", weights)
     np.save(directory / "features.npy", x)
     np.save(directory / "labels.npy", labels)
     for name, part in zip(("train", "valid", "test"), np.split(order, [14, 17])):
         np.save(directory / f"{name}_idx.npy", part)
-    return x.astype(np.float64), edges, types, labels, order[:14]
+    return x.astype(np.float64), edges, types, weights, labels, order[:14]
 
 
 def cross_entropy(logits, labels):
@@ -79,9 +83,10 @@ class ModelGradientsTest(ProgramTest):
         before, after = moments
         return parameters, {name: 10 * (after[name] - 0.9 * before[name]) for name in after}
 
-    def check(self, model, *words, reference=None, typed=False, **options):
+    def check(self, model, *words, reference=None, typed=False, weighted=False, **options):
         """`words` are for ooc-train, `options` for both."""
-        x, edges, types, labels, train = write_inputs(self.path / "raw", typed)
+        inputs = write_inputs(self.path / "raw", typed, weighted)
+        x, edges, types, weights, labels, train = inputs
         for name, value in options.items():
             words += ("--" + name.replace("_", "-"),) + (() if value is True else (value,))
         parameters, gradients = self.train(model, words)
@@ -89,7 +94,13 @@ class ModelGradientsTest(ProgramTest):
             options["activation"] = getattr(model_references, options["activation"])
 
         def loss(values):
-            formulas = Reference(x, edges, types, values, layers=LAYERS, training=True, **options)
+            formulas = Reference(
+                *(x, edges, types, values),
+                weights=weights,
+                layers=LAYERS,
+                training=True,
+                **options,
+            )
             logits = getattr(formulas, reference or model)()
             return cross_entropy(logits[train], labels[train])
 
@@ -110,14 +121,29 @@ class ModelGradientsTest(ProgramTest):
     def test_gcn_with_layer_norm_residual_and_jumping(self):
         self.check("gcn", norm="layer", residual=True, jumping="sum")
 
+    def test_weighted_gcn(self):
+        self.check("gcn", weighted=True)
+
     def test_sgc(self):
         self.check("sgc")
+
+    def test_weighted_sgc(self):
+        self.check("sgc", weighted=True)
 
     def test_resgcn(self):
         self.check("resgcn")
 
+    def test_weighted_resgcn(self):
+        self.check("resgcn", weighted=True, norm="layer")
+
     def test_sage_by_mean(self):
         self.check("sage", reference="sage_mean")
+
+    def test_weighted_sage_by_mean(self):
+        self.check("sage", reference="sage_mean", weighted=True, jumping="max")
+
+    def test_weighted_sage_by_sum(self):
+        self.check("sage", "--aggr", "sum", reference="sage_sum", weighted=True)
 
     def test_sage_by_max(self):
         self.check("sage", "--aggr", "max", reference="sage_pool", jumping="max")
@@ -131,14 +157,23 @@ class ModelGradientsTest(ProgramTest):
     def test_gin(self):
         self.check("gin")
 
+    def test_weighted_gin(self):
+        self.check("gin", weighted=True)
+
     def test_gin_with_batch_norm(self):
         self.check("gin", norm="batch", residual=True)
 
     def test_commnet(self):
         self.check("commnet", norm="batch")
 
+    def test_weighted_commnet(self):
+        self.check("commnet", weighted=True)
+
     def test_mpgcn(self):
         self.check("mpgcn", activation="elu")
+
+    def test_weighted_mpgcn(self):
+        self.check("mpgcn", weighted=True, activation="elu")
 
     def test_ggcn(self):
         self.check("ggcn")

@@ -6,6 +6,15 @@ import functools
 import numpy as np
 
 
+def awkward_weights(random, edges):
+    """Some negative, some 0; those of the last three edges, loops of one vertex, add up to 0, those
+    into vertex 5 to less. Sums of quarters are exact."""
+    weights = random.integers(-3, 12, len(edges)) / 4
+    weights[-3:] = 1, -1, 0
+    weights[edges[:, 1] == 5] = -0.5
+    return weights
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -32,9 +41,9 @@ def normalise(x, axis):
 
 
 class Reference:
-    """The formulas. `parameters` by their names in a checkpoint; `heads` of all layers but the
-    last; `training`: batch norm goes by the batch, not by the running statistics. The other
-    options are those of ooc-train."""
+    """The formulas. `parameters` by their names in a checkpoint; `weights` of the edges, None: all
+    are 1; `heads` of all layers but the last; `training`: batch norm goes by the batch, not by the
+    running statistics. The other options are those of ooc-train."""
 
     def __init__(
         self,
@@ -44,6 +53,7 @@ class Reference:
         parameters,
         *,
         layers,
+        weights=None,
         heads=1,
         out_heads=1,
         norm="none",
@@ -59,13 +69,17 @@ class Reference:
         self.vertices = len(x)
         self.source, self.target, self.types = edges[:, 0], edges[:, 1], types
         loops = self.source == self.target
+        self.weights = np.ones(len(edges)) if weights is None else weights
         self.adjacency = np.zeros((self.vertices, self.vertices))  # row: destination
-        np.add.at(self.adjacency, (self.target, self.source), 1)
+        np.add.at(self.adjacency, (self.target, self.source), self.weights)
         with_loops = self.adjacency.copy()
-        np.fill_diagonal(with_loops, np.maximum(self.adjacency.diagonal(), 1))
-        in_degree, out_degree = with_loops.sum(axis=1), with_loops.sum(axis=0)
-        self.normalised = with_loops / np.sqrt(np.outer(in_degree, out_degree))
         without = np.setdiff1d(np.arange(self.vertices), self.source[loops])
+        with_loops[without, without] = 1
+        self.in_degree, self.out_degree = with_loops.sum(axis=1), with_loops.sum(axis=0)
+        factors = [np.zeros(self.vertices), np.zeros(self.vertices)]
+        for factor, degree in zip(factors, (self.in_degree, self.out_degree)):
+            factor[degree > 0] = degree[degree > 0] ** -0.5
+        self.normalised = with_loops * np.outer(*factors)
         self.looped = (
             np.concatenate([self.source, without]),
             np.concatenate([self.target, without]),
@@ -106,8 +120,16 @@ class Reference:
 
         return self.fold(messages, how)
 
+    def weigh(self, messages):
+        return self.weights[:, None] * messages
+
+    def sum(self, messages):
+        return self.fold(self.weigh(messages), lambda mine: mine.sum(axis=0))
+
     def mean(self, messages):
-        return self.fold(messages, lambda mine: mine.mean(axis=0))
+        """0 where the weights add up to 0."""
+        degree = self.adjacency.sum(axis=1)
+        return self.sum(messages) / np.where(degree == 0, np.inf, degree)[:, None]
 
     def attend(self, z, score, heads):
         """By score(u, v, head), over the in-edges and the loop; [V, heads, width]."""
@@ -178,7 +200,7 @@ class Reference:
         return self.sage(self.mean)
 
     def sage_sum(self):
-        return self.sage(lambda messages: self.mean(messages) * self.adjacency.sum(1)[:, None])
+        return self.sage(self.sum)
 
     def sage_pool(self):
         def layer(i, h):
@@ -205,7 +227,7 @@ class Reference:
     def mpgcn(self):
         def layer(i, h):
             pooled = self.activation(h @ self.p(i, "pool") + self.p(i, "pool_bias"))
-            return self.largest(pooled[self.source]) @ self.p(i, "weight")
+            return self.largest(self.weigh(pooled[self.source])) @ self.p(i, "weight")
 
         return self.stack(self.head(self.x, "input"), layer, activation=relu)
 

@@ -1,10 +1,12 @@
 """Every model of ooc against NumPy in double (model_references.py): the logits of a trained model
 on a directed graph with isolated vertices, self loops and parallel edges."""
 
+import shutil
+
 import h5py
 import numpy as np
 import programs
-from model_references import Reference
+from model_references import Reference, awkward_weights
 from programs import ProgramTest
 
 VERTICES, FEATURES, CLASSES, TYPES = 40, 7, 3, 3
@@ -12,7 +14,7 @@ HIDDEN, LAYERS, HEADS, OUT_HEADS = 6, 3, 4, 2
 
 
 def write_inputs(directory):
-    """Returns features, edges (source, destination) and their types."""
+    """Returns features, edges (source, destination), their types and weights."""
     random = np.random.default_rng(5)
     # The last four vertices have no edge, but one has three loops; four more none that comes in.
     ends = random.integers(0, VERTICES - 4, (150, 2))
@@ -22,6 +24,7 @@ def write_inputs(directory):
     types = random.integers(0, TYPES, len(edges))
     x = random.normal(size=(VERTICES, FEATURES)).astype(np.float32)
     order = random.permutation(VERTICES)
+    weights = awkward_weights(random, edges)
     directory.mkdir()
     np.save(directory / "edges.npy", edges)
     np.save(directory / "edge_types.npy", types)
@@ -29,20 +32,23 @@ def write_inputs(directory):
     np.save(directory / "labels.npy", np.arange(VERTICES) % CLASSES)
     for name, part in zip(("train", "valid", "test"), np.split(order, [20, 30])):
         np.save(directory / f"{name}_idx.npy", part)
-    return x.astype(np.float64), edges, types
+    return x.astype(np.float64), edges, types, weights
 
 
 class ModelsTest(ProgramTest):
-    def check(self, model, *options, reference=None, typed=False):
-        x, edges, types = write_inputs(self.path / "raw")
+    def check(self, model, *options, reference=None, typed=False, weighted=False):
+        """Returns the reference, and what ooc-train says on stderr."""
+        x, edges, types, weights = write_inputs(self.path / "raw")
         if not typed:
             (self.path / "raw/edge_types.npy").unlink()
             types = np.zeros_like(types)
+        if weighted:
+            np.save(self.path / "raw/edge_weights.npy", weights)
         self.succeed("ooc-prep", "import", "raw", "-o", "x.ooc", "--quiet")
-        self.succeed(
+        said = self.succeed(
             *("ooc-train", "x.ooc", "--run-dir", "run", "--model", model, "--epochs", 3),
             *("--lr", 0.05, "--layers", LAYERS, "--hidden", HIDDEN, "--quiet", *options),
-        )
+        ).stderr
         checkpoint = ("--checkpoint", "run/checkpoint-3.h5")
         self.succeed("ooc-infer", "x.ooc", *checkpoint, "-o", "out.npy", "--what", "logits")
         with h5py.File(self.path / "run/checkpoint-3.h5") as file:
@@ -51,11 +57,28 @@ class ModelsTest(ProgramTest):
                 for name, array in file["parameters"].items()
             }
         self.assertGreater(max(abs(array).max() for array in parameters.values()), 0.05)
-        reference = reference or model
-        arguments = {"layers": LAYERS, "heads": HEADS, "out_heads": OUT_HEADS}
-        expected = getattr(Reference(x, edges, types, parameters, **arguments), reference)()
+        formulas = Reference(
+            *(x, edges, types, parameters),
+            weights=weights if weighted else None,
+            layers=LAYERS,
+            heads=HEADS,
+            out_heads=OUT_HEADS,
+        )
+        expected = getattr(formulas, reference or model)()
         logits = np.load(self.path / "out.npy")
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+        return formulas, said
+
+    def check_roots(self, model):
+        """Weighted, of a model that takes roots of sums of weights: it says where these are 0."""
+        formulas, said = self.check(model, weighted=True)
+        zeros = int(((formulas.in_degree <= 0) | (formulas.out_degree <= 0)).sum())
+        self.assertGreater(zeros, 0)
+        self.assertEqual(
+            said,
+            "ooc-train: warning: weights of in-edges or of out-edges add up to 0 or less at "
+            f"{zeros} vertices: the factors of their degrees are 0\n",
+        )
 
     def test_gcn(self):
         self.check("gcn")
@@ -65,6 +88,31 @@ class ModelsTest(ProgramTest):
 
     def test_resgcn(self):
         self.check("resgcn")
+
+    def test_weighted_gcn(self):
+        self.check_roots("gcn")
+
+    def test_weighted_sgc(self):
+        self.check_roots("sgc")
+
+    def test_weighted_resgcn(self):
+        self.check_roots("resgcn")
+
+    def test_weighted_models_without_roots(self):
+        cases = [
+            ("sage", (), "sage_mean"),
+            ("sage", ("--aggr", "sum"), "sage_sum"),
+            ("gin", (), "gin"),
+            ("commnet", (), "commnet"),
+            ("mpgcn", (), "mpgcn"),
+        ]
+        for model, options, reference in cases:
+            with self.subTest(reference):
+                _, said = self.check(model, *options, reference=reference, weighted=True)
+                self.assertEqual(said, "")
+                for name in ("raw", "x.ooc", "run"):
+                    shutil.rmtree(self.path / name)
+                (self.path / "out.npy").unlink()
 
     def test_sage_by_mean(self):
         self.check("sage", reference="sage_mean")
