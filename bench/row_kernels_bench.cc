@@ -37,11 +37,11 @@ std::int64_t extent_of(char letter, std::int64_t cols) {
   }
 }
 
-// Operands of integers, and sums in double: one piece of memory serves as every slice.
+// Operands of other types than the program's, and sums in double: one piece of memory serves as every slice.
 class Integers {
  public:
   Integers(OperandType type, std::int64_t rows, std::int64_t cols, bool in_slices) {
-    constexpr DType kDtypes[] = {DType::kF64, DType::kI32, DType::kI64, DType::kU8};
+    constexpr DType kDtypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU8};
     view_ = {.dtype = kDtypes[static_cast<std::size_t>(type) - 1],
              .rows = rows,
              .cols = cols,
@@ -57,6 +57,7 @@ class Integers {
 
  private:
   void fill(OperandType type, std::size_t i) {
+    if (type == OperandType::kF32) reinterpret_cast<float*>(data_.data())[i] = 1;
     if (type == OperandType::kF64) reinterpret_cast<double*>(data_.data())[i] = 100;
     if (type == OperandType::kI32) reinterpret_cast<std::int32_t*>(data_.data())[i] = 1;
     if (type == OperandType::kI64) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bin/cli/devices.h"
+#include "bin/cli/metric_option.h"
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
 #include "engine/infer/inference.h"
@@ -26,7 +27,8 @@ struct Options {
   std::string run;
   std::string checkpoint;
   std::string output;
-  Output what = Output::kLogits;
+  std::optional<Output> what;
+  std::vector<Metric> metrics;
   std::string devices = "auto";
   std::string host_memory = "auto";
   std::string device_memory = "auto";
@@ -44,12 +46,17 @@ void add_options(cli::Command& command, Options& options) {
   command.path("--checkpoint", options.checkpoint, "FILE", "Take the model of a checkpoint");
   command.output("-o,--output", options.output, "FILE", "Where to write: .npy or .h5");
   command.required();
-  command.choice<Output>("--what", options.what,
-                         {{"logits", Output::kLogits},
-                          {"classes", Output::kClasses},
-                          {"embeddings", Output::kEmbeddings}},
-                         "What to write, a row a vertex in the order of your input; classes of a "
-                         "multi-label model are a matrix of 0 and 1 (uint8)");
+  command.choice<std::optional<Output>>(
+      "--what", options.what,
+      {{"logits", Output::kLogits},
+       {"classes", Output::kClasses},
+       {"values", Output::kValues},
+       {"embeddings", Output::kEmbeddings}},
+      "What to write, a row a vertex in the order of your input; logits if absent, values of a "
+      "regression. classes of a multi-label model are a matrix of 0 and 1 (uint8)");
+  cli::add_metric_option(
+      command, options.metrics,
+      "Score each split by them, where the dataset has labels; the run's if absent");
   cli::add_device_options(command, options.devices, options.device_memory);
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
@@ -64,6 +71,8 @@ void add_options(cli::Command& command, Options& options) {
   command.flag("--force", options.force, "Replace an output that exists");
   command.example("The class of every vertex",
                   "ooc-infer cora.ooc --run runs/cora-gcn -o classes.npy --what classes");
+  command.example("How a trained model does on a graph that it hasn't seen, by two metrics",
+                  "ooc-infer new.ooc --run runs/cora-gcn -o logits.npy --metric macro_f1,accuracy");
   command.example("Embeddings from a certain checkpoint",
                   "ooc-infer cora.ooc --checkpoint runs/cora-gcn/checkpoint-100.h5 -o "
                   "embeddings.h5 --what embeddings");
@@ -101,7 +110,8 @@ void infer(const Options& options) {
   if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
   const std::unique_ptr<BlockIo> io = open_io(options.io);
   InferenceOptions inference;
-  inference.output = options.what;
+  inference.output = options.what.value_or(default_output(checkpoint.config.model.task));
+  inference.metrics = options.metrics;
   inference.path = options.output;
   inference.may_map = options.io == DatasetIo::kAuto;
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
@@ -118,13 +128,17 @@ void infer(const Options& options) {
   nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};
   facts["peak_host_bytes"] = peak_host_bytes();
   if (!ids_path.empty()) facts["ids"] = ids_path;
-  const std::string metric = word_of(kMetrics, checkpoint.config.metric);
-  for (const auto& [split, score] : {std::pair("train", result.scores.train),
-                                     {"valid", result.scores.valid},
-                                     {"test", result.scores.test}}) {
-    if (std::isnan(score)) continue;
-    facts[metric][split] = score;
-    if (!options.json) fmt::print("{} {} {:.4f}\n", split, metric, score);
+  const std::vector<Metric>& metrics =
+      options.metrics.empty() ? checkpoint.config.metrics : options.metrics;
+  for (std::size_t i = 0; i < result.scores.size(); ++i) {
+    const Scores& scores = result.scores[i];
+    const std::string metric = word_of(kMetrics, metrics[i]);
+    for (const auto& [split, score] :
+         {std::pair("train", scores.train), {"valid", scores.valid}, {"test", scores.test}}) {
+      if (std::isnan(score)) continue;
+      facts[metric][split] = score;
+      if (!options.json) fmt::print("{} {} {:.4f}\n", split, metric, score);
+    }
   }
   if (options.json) {
     fmt::print("{}\n", facts.dump(2));

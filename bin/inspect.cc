@@ -34,7 +34,7 @@ Facts dataset_facts(const std::string& path) {
   facts["edge_features"] = manifest.edges.data.feature_cols;
   facts["features"] = manifest.feature_cols;
   if (manifest.feature_cols > 0) facts["feature_dtype"] = dtype_name(manifest.feature_dtype);
-  facts["classes"] = manifest.classes;
+  facts[manifest.labels == LabelKind::kValues ? "targets" : "classes"] = manifest.classes;
   if (dataset.tensor("labels") != nullptr) {
     facts["labels"] = kLabelKindNames[static_cast<std::size_t>(manifest.labels)];
   }
@@ -118,13 +118,16 @@ Facts checkpoint_facts(const std::string& path) {
   facts["checkpoint"] = path;
   facts["epoch"] = state.epoch;
   facts["features"] = checkpoint.feature_cols;
-  facts["classes"] = checkpoint.classes;
+  const bool values = checkpoint.config.model.task == Task::kRegression;
+  facts[values ? "targets" : "classes"] = checkpoint.classes;
   facts["best_epoch"] = state.best.epoch;
-  const std::string best = "best_" + word_of(kMetrics, checkpoint.config.metric);
-  for (const auto& [split, score] : {std::pair("train", state.best.scores.train),
-                                     {"valid", state.best.scores.valid},
-                                     {"test", state.best.scores.test}}) {
-    if (!std::isnan(score)) facts[best][split] = score;
+  for (std::size_t i = 0; i < state.best.scores.size(); ++i) {
+    const Scores& scores = state.best.scores[i];
+    const std::string best = "best_" + word_of(kMetrics, checkpoint.config.metrics[i]);
+    for (const auto& [split, score] :
+         {std::pair("train", scores.train), {"valid", scores.valid}, {"test", scores.test}}) {
+      if (!std::isnan(score)) facts[best][split] = score;
+    }
   }
   facts["config"] = config_facts(to_toml(checkpoint.config), path);
   for (const ParameterValues& parameter : state.parameters) {

@@ -36,7 +36,13 @@ void add_inputs(cli::Command& command, Options& options) {
                      "a directory with edges.*, features.*, labels.*, train_idx.* and so on");
   command.path("--edges", inputs.edges, "FILE", "Edges: [E, 2] or [2, E]");
   command.path("--features", inputs.features, "FILE", "Features: [V, F]");
-  command.path("--labels", inputs.labels, "FILE", "Classes: [V], -1 where there is none");
+  command.path("--labels", inputs.labels, "FILE",
+               "Classes: [V], -1 where there is none; classes or values in columns: [V, C]");
+  command.choice("--label-kind", options.import.label_kind,
+                 cli::enum_words<LabelChoice>(kLabelChoiceNames),
+                 "What labels are: classes; a column a class, with one 1 a row, or any number of "
+                 "them; values to predict. auto: whole numbers are classes, fractions values, a "
+                 "matrix of 0 and 1 is multi");
   command.path("--train", inputs.train, "FILE", "Ids or mask of the training vertices");
   command.path("--valid", inputs.valid, "FILE", "Ids or mask of the validation vertices");
   command.path("--test", inputs.test, "FILE", "Ids or mask of the test vertices");
@@ -173,6 +179,8 @@ void add_import(cli::Command& program) {
   command.example("Several headerless files, HDF5, Matrix Market",
                   "ooc-prep import --edges e.bin:int64x2 --features f.bin:float32x128 "
                   "--labels x.h5:/labels -o mine.ooc");
+  command.example("Whole numbers to predict, instead of classes",
+                  "ooc-prep import data/counts -o counts.ooc --label-kind values");
   command.example("A sparse matrix as the graph",
                   "ooc-prep import --edges web.mtx --features x.npy -o web.ooc");
   command.example("Ids that are not 0 to V - 1, such as numbers or names of accounts",

@@ -15,6 +15,7 @@
 #include "engine/machine/devices.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
+#include "engine/model/parts/words.h"
 #include "engine/train/absent_graph.h"
 #include "engine/train/seed_runs.h"
 #include "storage/base/errors.h"
@@ -103,18 +104,27 @@ void print_summary(const nlohmann::ordered_json& summary, bool json) {
     fmt::print("{}\n", summary.dump(2));
     return;
   }
-  const auto metric = summary.at("metric").get<std::string>();
+  const auto best = summary.at("metric").get<std::string>();
   const bool many = summary.contains("runs");
-  for (const char* key : {"best_valid", "test"}) {
-    std::string line = fmt::format("{} {} {}", key, metric, metric_text(summary.at(key)));
+  const auto print = [&](const nlohmann::ordered_json& figures, const char* key, const char* name,
+                         const std::string& metric, const std::string& rest) {
+    std::string line = fmt::format("{} {} {}", name, metric, metric_text(figures.at(key)));
     if (many) {
       line +=
-          fmt::format(" +- {} runs {}", metric_text(summary.at(std::string(key) + "_deviation")),
+          fmt::format(" +- {} runs {}", metric_text(figures.at(std::string(key) + "_deviation")),
                       summary.at("runs").get<std::int64_t>());
-    } else if (std::string_view(key) == "best_valid") {
-      line += fmt::format(" epoch {}", summary.at("best_epoch").get<std::int64_t>());
     }
-    fmt::print("{}\n", line);
+    fmt::print("{}{}\n", line, rest);
+  };
+  std::string epoch;
+  if (!many) epoch = fmt::format(" epoch {}", summary.at("best_epoch").get<std::int64_t>());
+  print(summary, "best_valid", "best_valid", best, epoch);
+  print(summary, "test", "test", best, "");
+  if (!summary.contains("metrics")) return;  // of an older version
+  for (const auto& [metric, figures] : summary.at("metrics").items()) {
+    if (metric == best) continue;
+    print(figures, "valid", "valid", metric, "");
+    print(figures, "test", "test", metric, "");
   }
 }
 
@@ -132,7 +142,10 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
     bytes += record.counters.bytes_read - record.counters.zeros_read;
     bytes += record.counters.bytes_written - record.counters.zeros_written;
     std::string note = fmt::format("loss {:.4f}", record.loss);
-    if (record.scores) note += fmt::format(", valid {:.4f}", record.scores->valid);
+    for (std::size_t i = 0; i < record.scores.size(); ++i) {
+      note += fmt::format("{} {} {:.4f}", i == 0 ? ", valid" : ",",
+                          word_of(kMetrics, run.config().metrics[i]), record.scores[i].valid);
+    }
     show(record.epoch, note);
   });
   progress.finish();

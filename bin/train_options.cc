@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "bin/cli/devices.h"
+#include "bin/cli/metric_option.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "engine/rewrite/rewrites.h"
@@ -69,33 +71,39 @@ void add_model_options(cli::Command& command, TrainOptions& options) {
 // Other words for the same, in other libraries.
 constexpr Words<Task, 2> kTaskSynonyms{
     {{"multiclass", Task::kSingle}, {"multilabel", Task::kMultiLabel}}};
-constexpr Words<Metric, 9> kMetricSynonyms{{{"acc", Metric::kAccuracy},
-                                            {"f1_micro", Metric::kMicroF1},
-                                            {"f1_macro", Metric::kMacroF1},
-                                            {"auc", Metric::kRocAuc},
-                                            {"roc_auc", Metric::kRocAuc},
-                                            {"auroc", Metric::kRocAuc},
-                                            {"prauc", Metric::kAveragePrecision},
-                                            {"pr_auc", Metric::kAveragePrecision},
-                                            {"average_precision", Metric::kAveragePrecision}}};
-
 // Without a default of its own: what holds without it depends on the dataset.
 template <class T, std::size_t n>
 std::vector<std::pair<std::string, std::optional<T>>> optional_choices(const Words<T, n>& words) {
   return {words.begin(), words.end()};
 }
 
+void add_weights_option(cli::Command& command, const char* name,
+                        std::optional<ClassWeights>& weights, const std::string& description) {
+  command.parsed(name, "none|balanced|W,W,...",
+                 "none, balanced, or numbers from 0 on with commas between", description,
+                 [&weights](const std::string& text) {
+                   weights = parse_class_weights(text);
+                   return weights.has_value();
+                 });
+}
+
 void add_task_options(cli::Command& command, TrainOptions& options) {
   command.choice("--task", options.task, optional_choices(kTasks),
-                 "What to learn; if absent what the labels are, single or multi-label. binary: two "
-                 "classes with one logit",
+                 "What to learn; if absent what the labels are: single, multi-label, regression. "
+                 "binary: two classes with one logit",
                  optional_choices(kTaskSynonyms));
-  command.choice("--metric", options.metric, optional_choices(kMetrics),
-                 "What picks the best epoch and is reported; if absent accuracy for single, "
-                 "micro_f1 for multi-label, rocauc for binary",
-                 optional_choices(kMetricSynonyms));
-  command.choice("--class-weights", options.config.model.class_weights, choices(kClassWeights),
-                 "balanced: in the loss every class counts as much as any other");
+  command.choice("--loss", options.loss, optional_choices(kLosses),
+                 "What training makes small; if absent cross-entropy for classes, mse for values");
+  cli::add_metric_option(
+      command, options.metrics,
+      "What is reported; the first one picks the best epoch. If absent accuracy for "
+      "single, micro_f1 for multi-label, rocauc for binary, rmse for regression");
+  add_weights_option(
+      command, "--class-weights", options.class_weights,
+      "What a class counts in the loss, in the order of the classes; of multi-label and binary "
+      "what a 1 counts against a 0, as --pos-weight. balanced: as much as others");
+  add_weights_option(command, "--pos-weight", options.pos_weight,
+                     "--class-weights of multi-label and binary");
 }
 
 void add_training_options(cli::Command& command, TrainOptions& options) {
@@ -123,6 +131,14 @@ void add_training_options(cli::Command& command, TrainOptions& options) {
   command.integer("--eval-every", config.eval_every, 1, "Epochs from one evaluation to the next");
 }
 
+// For an option whose text is read later.
+std::function<bool(const std::string&)> any_text(std::string& value) {
+  return [&value](const std::string& text) {
+    value = text;
+    return true;
+  };
+}
+
 void add_run_options(cli::Command& command, TrainOptions& options) {
   cli::add_device_options(command, options.config.devices, options.config.device_memory);
   command.integer("--threads", options.threads, 1,
@@ -147,14 +163,17 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                                 {"never", VerifyPolicy::kNever}},
                                "When checksums are compared: on the first read of a chunk, on "
                                "every read, never");
-  command.text("--rewrites", options.config.rewrites, "LIST",
-               "Leave out rewrites of the model, to measure them: any of -motion, -common, -order, "
-               "-hoisting, -dead, -fusion, -zeros, with commas between");
+  command.parsed("--rewrites", "LIST", "text",
+                 "Leave out rewrites of the model, to measure them: any of -motion, -common, "
+                 "-order, -hoisting, -dead, -fusion, -zeros, with commas between",
+                 any_text(options.config.rewrites));
   command.flag("--plan", options.plan, "Print the plan and exit");
-  command.text("--graph", options.graph, "COUNTS",
-               "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"
-               "features=N,classes=N; also train=N, block-rows=N, edge-types=N, edge-features=N, "
-               "edge-weights=1, symmetric=1, multi-label=1. K, M and G are powers of 1000");
+  command.parsed("--graph", "COUNTS", "text",
+                 "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"
+                 "features=N,classes=N; also train=N, block-rows=N, edge-types=N, "
+                 "edge-features=N, edge-weights=1, symmetric=1, multi-label=1. K, M and G are "
+                 "powers of 1000",
+                 any_text(options.graph));
   command.path("--rates", options.rates, "FILE",
                "Plan by what FILE says that the machine does in a second, as kept in ~/.cache/ooc; "
                "measured if absent");
@@ -171,6 +190,8 @@ void add_examples(cli::Command& command) {
   command.example("A graph attention network", "ooc-train cora.ooc --model gat --hidden 8");
   command.example("Classes of unequal size, judged evenly",
                   "ooc-train cora.ooc --class-weights balanced --metric macro_f1");
+  command.example("Values instead of classes, judged in three ways",
+                  "ooc-train prices.ooc --loss huber --metric mae,rmse,r2");
   command.example("A network of your own", "ooc-train cora.ooc --model ./mine.saga");
   command.example("Look before you train", "ooc-train cora.ooc --hidden 256 --plan");
   command.example("In 4 GiB of memory, whatever the graph's size",
@@ -199,6 +220,15 @@ std::map<std::string, std::string> values_of(const RunConfig& config) {
 
 std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+// What --class-weights says, under either name.
+ClassWeights given_weights(const TrainOptions& options) {
+  if (options.class_weights && options.pos_weight) {
+    throw UsageError("both --class-weights and --pos-weight", "command line", "give one of them");
+  }
+  const ClassWeights weights = options.class_weights.value_or(ClassWeights{});
+  return options.pos_weight.value_or(weights);
 }
 
 void apply_recipe(const cli::Command& command, Recipe recipe, ModelOptions& model,
@@ -250,8 +280,15 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
 }
 
 void set_task(RunConfig& config, const TrainOptions& options, Task of_labels) {
-  config.model.task = options.task.value_or(of_labels);
-  config.metric = options.metric.value_or(default_metric(config.model.task));
+  const Task task = config.model.task = options.task.value_or(of_labels);
+  config.model.loss = options.loss.value_or(default_loss(task));
+  config.model.class_weights = given_weights(options);
+  config.metrics = options.metrics;
+  if (config.metrics.empty()) config.metrics = {default_metric(task)};
+  if (!options.pos_weight || (task != Task::kSingle && task != Task::kRegression)) return;
+  throw UsageError(fmt::format("--pos-weight does not fit --task {}", word_of(kTasks, task)),
+                   "it weighs labels of 1",
+                   task == Task::kSingle ? "give --class-weights" : "leave it out");
 }
 
 void set_edge_weights(RunConfig& config, const TrainOptions& options, bool are_there) {
@@ -266,7 +303,9 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (options.heads) given.model.heads = *options.heads;
   given.model.edge_weights = options.edge_weights.value_or(stored.model.edge_weights);
   if (options.task) given.model.task = *options.task;
-  if (options.metric) given.metric = *options.metric;
+  if (options.loss) given.model.loss = *options.loss;
+  if (!options.metrics.empty()) given.metrics = options.metrics;
+  given.model.class_weights = given_weights(options);
   if (is_program_file(given.model.model)) given.model.model = absolute(given.model.model);
   if (command.given("dataset")) given.dataset = absolute(options.dataset);
   if (!given.scratch.empty()) given.scratch = absolute(given.scratch);
@@ -277,7 +316,9 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   for (const auto& [option, value] : values_of(given)) {
     const bool may_change = kMayChange.contains(option);
     const std::string& before = stored_values.at(option);
-    if (may_change || !command.given(option) || value == before) continue;
+    const bool is_given =
+        command.given(option) || (option == "class-weights" && command.given("pos-weight"));
+    if (may_change || !is_given || value == before) continue;
     throw UsageError(
         fmt::format("{} {} is not what the run was started with ({})", option, value, before),
         options.resume, "leave it out, or start a new run without --resume");

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bin/cli/program.h"
 #include "engine/train/run_config.h"
@@ -24,7 +25,10 @@ struct TrainOptions {
   std::optional<std::int64_t> heads;
   std::optional<EdgeWeights> edge_weights;  // empty: auto
   std::optional<Task> task;
-  std::optional<Metric> metric;
+  std::optional<Loss> loss;
+  std::vector<Metric> metrics;  // empty: the task's
+  std::optional<ClassWeights> class_weights;
+  std::optional<ClassWeights> pos_weight;  // another name for them
   bool plan = false;
   bool json = false;
   bool force = false;
@@ -33,10 +37,10 @@ struct TrainOptions {
 void add_train_options(cli::Command& command, TrainOptions& options);
 
 // The configuration of a new run: the recipe's values where nothing is given, and what follows from
-// the program, which it reads. The task, the metric and the use of weights are
-// still to be set.
+// the program, which it reads. The task and what follows it, and the use of weights, are still to
+// be set.
 RunConfig new_config(const cli::Command& command, const TrainOptions& options);
-// As given, or as the dataset's labels ask for.
+// As given, or as the dataset's labels ask for: the task, loss, class weights and metrics.
 void set_task(RunConfig& config, const TrainOptions& options, Task of_labels);
 // As given, or as the dataset and the program have it. UsageError where what is given can't be.
 void set_edge_weights(RunConfig& config, const TrainOptions& options, bool are_there);

@@ -192,13 +192,10 @@ void Command::directory(const std::string& names, std::string& value,
       });
 }
 
-void Command::text(const std::string& names, std::string& value, const std::string& placeholder,
-                   const std::string& description) {
-  add(add_option(names, placeholder, value, description), "text",
-      [&value](const std::string& text) {
-        value = text;
-        return true;
-      });
+void Command::parsed(const std::string& names, const std::string& placeholder,
+                     const std::string& takes, const std::string& description,
+                     std::function<bool(const std::string&)> assign) {
+  add(add_option(names, placeholder, "", description), takes, std::move(assign));
 }
 
 void Command::add_choice(const std::string& names, const std::vector<std::string>& words,

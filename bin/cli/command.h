@@ -62,9 +62,10 @@ class Command {
               const std::string& description);
   // No file, nor what is below one; empty: none.
   void directory(const std::string& names, std::string& value, const std::string& description);
-  // Any text, none too; `placeholder` in --help.
-  void text(const std::string& names, std::string& value, const std::string& placeholder,
-            const std::string& description);
+  // A text that `assign` reads, without a default; it returns false for one that isn't what
+  // `takes` says.
+  void parsed(const std::string& names, const std::string& placeholder, const std::string& takes,
+              const std::string& description, std::function<bool(const std::string&)> assign);
   // One of several words, in letters of either case, or another word that people have for one.
   template <class T>
   void choice(const std::string& names, T& value,

@@ -290,8 +290,15 @@ TensorShape weighted_loss_shape(const TensorGraph& graph, const Operation& op) {
 }
 
 TensorShape bits_loss_shape(const TensorGraph& graph, const Operation& op) {
-  OOC_CHECK(cols_of(graph, op, 1) == cols_of(graph, op, 0));
+  for (const std::size_t input : {std::size_t{1}, std::size_t{3}}) {
+    OOC_CHECK(input >= op.inputs.size() || cols_of(graph, op, input) == cols_of(graph, op, 0));
+  }
   return {Space::kReduction, 3, 3, DType::kF64};
+}
+
+TensorShape value_loss_shape(const TensorGraph& graph, const Operation& op) {
+  OOC_CHECK(cols_of(graph, op, 1) == cols_of(graph, op, 0));
+  return {Space::kReduction, 3, 2, DType::kF64};
 }
 
 void loss_gradient(GradientBuilder& builder, const Operation& op) {
@@ -365,6 +372,12 @@ std::span<const OperatorDef> row_operators() {
        nullptr},
       {"sigmoid_cross_entropy", kReduction, kFull, false, Z::kNone, bits_loss_shape, loss_gradient},
       {"sigmoid_cross_entropy_gradient", kRowWise, kLocal, true, Z::kTrain, like_first, nullptr},
+      {"sigmoid_cross_entropy_weighted", kReduction, kFull, false, Z::kNone, bits_loss_shape,
+       loss_gradient},
+      {"sigmoid_cross_entropy_weighted_gradient", kRowWise, kLocal, true, Z::kTrain, like_first,
+       nullptr},
+      {"value_loss", kReduction, kFull, false, Z::kNone, value_loss_shape, loss_gradient},
+      {"value_loss_gradient", kRowWise, kLocal, true, Z::kTrain, like_first, nullptr},
   };
   return kEntries;
 }

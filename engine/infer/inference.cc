@@ -182,10 +182,29 @@ Rewrites rewrites_for_one_run(const RunConfig& config) {
 // none, or others.
 bool can_score(const Dataset& dataset, const Checkpoint& checkpoint) {
   if (!dataset.has_splits() || dataset.tensor("labels") == nullptr) return false;
-  const bool many = checkpoint.config.model.task == Task::kMultiLabel;
-  if ((dataset.manifest().labels == LabelKind::kMulti) != many) return false;
+  const LabelKind kind = labels_of(checkpoint.config.model.task);
+  if (dataset.manifest().labels != kind) return false;
   const std::int64_t classes = dataset.manifest().classes;
-  return many ? classes == checkpoint.classes : classes <= checkpoint.classes;
+  return kind == LabelKind::kSingle ? classes <= checkpoint.classes : classes == checkpoint.classes;
+}
+
+// The metrics to score by.
+std::vector<Metric> metrics_for(const Dataset& dataset, const Checkpoint& checkpoint,
+                                const InferenceOptions& options) {
+  const bool scores = can_score(dataset, checkpoint);
+  if (options.metrics.empty()) return scores ? checkpoint.config.metrics : std::vector<Metric>{};
+  check_metrics(options.metrics, checkpoint.config.model.task, checkpoint.classes);
+  if (scores) return options.metrics;
+  throw DataError("--metric, but the dataset has no splits and labels of the model's task",
+                  dataset.path(), "leave it out, or import the dataset with labels and splits");
+}
+
+void check_output(Output output, Task task) {
+  const bool values = task == Task::kRegression;
+  if (output == Output::kEmbeddings || (output == Output::kValues) == values) return;
+  throw UsageError(
+      values ? "a model of values has no classes" : "a model of classes has no values", "--what",
+      values ? "ask for values or embeddings" : "ask for logits, classes or embeddings");
 }
 
 void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
@@ -243,12 +262,11 @@ InferencePlan plan_inference(const ModelProgram& program, TensorId output,
   return {plan_in_budget({&program.program()}, counts, budget, reserved), kLeast};
 }
 
-Wanted wanted_of(const Dataset& dataset, const Checkpoint& checkpoint, Output output) {
+Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
   Wanted wanted;
-  wanted.loss = can_score(dataset, checkpoint);
+  wanted.loss = !metrics.empty();
   wanted.embedding = output == Output::kEmbeddings;
-  wanted.logits = !wanted.embedding || (wanted.loss && needs_logits(checkpoint.config.metric,
-                                                                    checkpoint.config.model.task));
+  wanted.logits = !wanted.embedding || need_logits(metrics, task);
   wanted.zero_factors = true;
   return wanted;
 }
@@ -262,16 +280,23 @@ GraphFacts facts_for(const Dataset& dataset, const Checkpoint& checkpoint) {
 
 }  // namespace
 
+Output default_output(Task task) {
+  return task == Task::kRegression ? Output::kValues : Output::kLogits;
+}
+
 InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& given_io,
                               const Dataset& dataset, const Checkpoint& checkpoint,
                               const InferenceOptions& options, const std::atomic<bool>* stop) {
   check_fits(dataset, checkpoint);
   const ModelOptions& model = checkpoint.config.model;
   const GraphFacts facts = facts_for(dataset, checkpoint);
-  const Wanted wanted = wanted_of(dataset, checkpoint, options.output);
+  check_output(options.output, model.task);
+  const std::vector<Metric> metrics = metrics_for(dataset, checkpoint, options);
+  const Wanted wanted = wanted_of(metrics, model.task, options.output);
   if (wanted.embedding && build_model(model, facts, Mode::kEvaluate, kReal).embedding < 0) {
-    throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
-                     "ask for logits or classes");
+    throw UsageError(
+        "a model of one layer has no hidden layer", "--what embeddings",
+        model.task == Task::kRegression ? "ask for values" : "ask for logits or classes");
   }
   const ModelProgram program(model, facts, Mode::kEvaluate, wanted, kReal,
                              {rewrites_for_one_run(checkpoint.config)});
@@ -284,8 +309,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   budget.plan.stop = stop;
   const GraphCounts counts = counts_of(dataset);
-  std::int64_t own_bytes =
-      wanted.loss ? metric_reserve(program, checkpoint.config.metric, model.task, counts) : 0;
+  std::int64_t own_bytes = metric_reserve(program, metrics, model.task, counts);
   std::optional<OriginalNames> names;
   if (dataset.manifest().remapped == IdKind::kStrings) {
     constexpr std::int64_t kHeaps = 8 << 20;  // of HDF5 and of what is freed
@@ -306,8 +330,10 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   }
   Classifier classifier(model.task, cols);
   const bool classes = options.output == Output::kClasses;
-  const ResultShape shape = classes ? classifier.shape(dataset.vertices())
-                                    : ResultShape{DType::kF32, dataset.vertices(), cols};
+  const bool vector = options.output == Output::kValues && cols == 1;
+  const ResultShape shape = classes
+                                ? classifier.shape(dataset.vertices())
+                                : ResultShape{DType::kF32, dataset.vertices(), vector ? 0 : cols};
   const auto file = make_result_file(files, options.path, shape);
   ResultWriter writer(inputs, planned.result_bytes, *file, stop);
   BlockRows rows = run.rows(0, tensor);
@@ -323,10 +349,10 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   file->finish();
   InferenceResult result;
   if (wanted.loss) {
-    const auto scores = run_scores(run, 0, program.evaluated(), inputs, checkpoint.config.metric,
-                                   model.task, bytes_read, stop);
+    auto scores =
+        run_scores(run, 0, program.evaluated(), inputs, metrics, model.task, bytes_read, stop);
     if (!scores) throw Interrupted("interrupted before the scores", options.path, "it is complete");
-    result.scores = *scores;
+    result.scores = std::move(*scores);
   }
   return result;
 }

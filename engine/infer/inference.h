@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "engine/train/checkpoint.h"
 #include "engine/train/training_plan.h"
@@ -14,28 +15,35 @@
 namespace ooc {
 
 enum class Output {
-  kLogits,      // fp32 [V, classes]; [V, 1] of a binary task
+  kLogits,      // fp32 [V, classes]; [V, 1] of a binary task; none of a regression
   kClasses,     // int64 [V]: the class of the largest logit, the lowest of equal ones; of a binary
                 // task 1 where the logit is above 0. Multi-label: uint8 [V, classes], 1 likewise
+  kValues,      // of a regression, fp32 [V, targets]; [V] of one target
   kEmbeddings,  // fp32 [V, hidden]: the last hidden layer
 };
 
+// What is asked for if nobody says otherwise.
+Output default_output(Task task);
+
 struct InferenceOptions {
   Output output = Output::kLogits;
-  std::string path;           // .npy or .h5
-  RunBudget budget = {};      // its workers are those of the thread arena that calls
-  std::string scratch = ".";  // directory for what doesn't fit memory
-  bool may_map = false;       // the dataset, instead of reading it by `io`, where that pays
+  std::string path;             // .npy or .h5
+  RunBudget budget = {};        // its workers are those of the thread arena that calls
+  std::string scratch = ".";    // directory for what doesn't fit memory
+  bool may_map = false;         // the dataset, instead of reading it by `io`, where that pays
+  std::vector<Metric> metrics;  // to score the splits by; none: those of the run, where that can be
 };
 
 struct InferenceResult {
-  Scores scores;  // the run's metric of the dataset's splits; NaN without labels or splits
+  // Of the dataset's splits, by metric; empty without splits, or labels of the model's task.
+  std::vector<Scores> scores;
 };
 
 // Writes the file, and the ids of its rows where they were remapped
 // (storage/dataset/result_file.h). DataError where the model doesn't fit the dataset (feature
-// columns); UsageError where the model has no hidden layer; BudgetError where it doesn't fit the
-// budget; Interrupted if `stop` was set, with nothing left.
+// columns), or metrics are asked for that it has no labels for; UsageError where the output or a
+// metric isn't one of the model's task, or the model has no hidden layer; BudgetError where it
+// doesn't fit the budget; Interrupted if `stop` was set, with nothing left.
 InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& io,
                               const Dataset& dataset, const Checkpoint& checkpoint,
                               const InferenceOptions& options, const std::atomic<bool>* stop);

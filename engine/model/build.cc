@@ -32,6 +32,11 @@ saga::Program program_of(const ModelOptions& options) {
   return saga::parse(text, model_title(options.model) + ".saga");
 }
 
+ValueLoss value_loss(Loss loss) {
+  if (loss == Loss::kAbsolute) return ValueLoss::kAbsolute;
+  return loss == Loss::kHuber ? ValueLoss::kHuber : ValueLoss::kSquared;
+}
+
 // Stacks the layers: input dropout and map, then layer after layer with residual, norm, activation
 // and dropout after it, then what the head reads of them, and the head.
 class ModelBuilder {
@@ -126,7 +131,9 @@ class ModelBuilder {
       if (parts_.cols(h) == logits_) return h;
       refuse(program_.source, unit.place,
              fmt::format("{} columns, {}, from the last layer", logits_,
-                         options_.task == Task::kBinary ? "the logit" : "the classes"),
+                         options_.task == Task::kBinary       ? "the logit"
+                         : options_.task == Task::kRegression ? "the targets"
+                                                              : "the classes"),
              fmt::format("{}", parts_.cols(h)), "return what is `out` wide, or say head linear");
     }
     if (options_.norm == Norm::kBatch) h = parts_.batch_norm(h, name + ".norm");
@@ -158,23 +165,26 @@ class ModelBuilder {
   TensorId labels() {
     TensorGraph& graph = parts_.graph();
     if (options_.task == Task::kBinary) return binary_labels(graph);
-    if (options_.task == Task::kSingle) return graph.input("labels", 1, DType::kI32);
-    return graph.input("labels", logits_, DType::kU8);
+    const LabelKind kind = labels_of(options_.task);
+    return graph.input("labels", label_cols(kind, logits_), label_dtype(kind));
   }
 
   void add_loss() {
     TensorGraph& graph = parts_.graph();
-    const bool single = options_.task == Task::kSingle;
-    const bool weighted = options_.class_weights != ClassWeights::kNone;
-    const char* name = single ? "softmax_cross_entropy" : "sigmoid_cross_entropy";
+    Attributes attributes;
+    attributes.count = static_cast<double>(facts_.train_labels);
+    std::string name =
+        options_.task == Task::kSingle ? "softmax_cross_entropy" : "sigmoid_cross_entropy";
+    if (options_.task == Task::kRegression) {
+      name = "value_loss";
+      attributes.value = static_cast<double>(value_loss(options_.loss));
+    }
     std::vector<TensorId> operands{parts_.model().logits, labels(),
                                    graph.input("splits", 1, DType::kU8)};
-    if (weighted) {
-      name = "softmax_cross_entropy_weighted";
+    if (options_.class_weights.weigh()) {
+      name += "_weighted";
       operands.push_back(parts_.parameter(kClassWeightsParameter, 1, logits_, kOne, false));
     }
-    Attributes attributes;
-    attributes.count = static_cast<double>(facts_.train_vertices);
     parts_.model().loss = graph.apply(name, operands, attributes, "loss");
   }
 
@@ -257,7 +267,7 @@ void check_options(const ModelOptions& options) {
   check_probability("--dropout", options.dropout);
   check_probability("--input-dropout", options.input_dropout);
   check_probability("--attn-dropout", options.attn_dropout);
-  check_class_weights(options.class_weights, options.task);
+  check_loss(options.loss, options.task);
   check_program(options);
 }
 
@@ -295,6 +305,7 @@ std::vector<std::string> unread_edge_data(ModelOptions options, const GraphFacts
 
 Model build_model(const ModelOptions& options, const GraphFacts& facts, Mode mode, DType real) {
   check_options(options);
+  check_class_weights(options.class_weights, options.task, facts.classes);
   return ModelBuilder(options, facts, mode, real).build();
 }
 

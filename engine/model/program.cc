@@ -10,7 +10,7 @@ namespace ooc {
 GraphFacts facts_of(const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
   const EdgeData& data = manifest.edges.data;
-  return {dataset.vertices(),  manifest.feature_cols, manifest.classes, manifest.split_counts[0],
+  return {dataset.vertices(),  manifest.feature_cols, manifest.classes, manifest.train_labels(),
           manifest.edge_types, data.feature_cols,     data.weights};
 }
 

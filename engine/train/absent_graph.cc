@@ -80,13 +80,14 @@ AbsentGraph absent_graph(const std::string& list) {
   graph.facts.vertices = counts.at("vertices");
   graph.facts.feature_cols = counts.at("features");
   graph.facts.classes = counts.at("classes");
-  graph.facts.train_vertices =
+  graph.counts.train_vertices =
       counts.at("train") > 0 ? counts.at("train") : std::max<std::int64_t>(1, graph.facts.vertices);
   graph.facts.edge_types = counts.at("edge-types");
   graph.facts.edge_features = counts.at("edge-features");
   graph.facts.edge_weights = counts.at("edge-weights") > 0;
   if (counts.at("multi-label") > 0) graph.task = Task::kMultiLabel;
-  graph.counts.train_vertices = graph.facts.train_vertices;
+  graph.facts.train_labels =
+      graph.counts.train_vertices * label_cols(labels_of(graph.task), graph.facts.classes);
   graph.counts.symmetric = counts.at("symmetric") > 0;
   EdgeLayout& edges = graph.counts.edges;
   edges = choose_edge_layout(graph.facts.vertices, counts.at("edges"), counts.at("block-rows"));

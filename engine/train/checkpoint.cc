@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "engine/model/parts/words.h"
 #include "storage/base/errors.h"
 #include "storage/io/hdf5_file.h"
 
@@ -34,15 +35,31 @@ void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
   file.write_attribute("edge_types", checkpoint.edge_types);
 }
 
-void write_scores(Hdf5Writer& file, const std::string& prefix, const Scores& scores) {
-  file.write_attribute(prefix + "_train", scores.train);
-  file.write_attribute(prefix + "_valid", scores.valid);
-  file.write_attribute(prefix + "_test", scores.test);
+// "best", of metrics after the first "best_ap".
+std::string scores_prefix(const std::string& of, const RunConfig& config, std::size_t metric) {
+  return metric == 0 ? of : fmt::format("{}_{}", of, word_of(kMetrics, config.metrics[metric]));
 }
 
-Scores read_scores(const Hdf5Reader& file, const std::string& prefix) {
-  return {file.read_double(prefix + "_train"), file.read_double(prefix + "_valid"),
-          file.read_double(prefix + "_test")};
+void write_scores(Hdf5Writer& file, const std::string& of, const RunConfig& config,
+                  const std::vector<Scores>& scores) {
+  OOC_CHECK(scores.size() == config.metrics.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const std::string prefix = scores_prefix(of, config, i);
+    file.write_attribute(prefix + "_train", scores[i].train);
+    file.write_attribute(prefix + "_valid", scores[i].valid);
+    file.write_attribute(prefix + "_test", scores[i].test);
+  }
+}
+
+std::vector<Scores> read_scores(const Hdf5Reader& file, const std::string& of,
+                                const RunConfig& config) {
+  std::vector<Scores> scores;
+  for (std::size_t i = 0; i < config.metrics.size(); ++i) {
+    const std::string prefix = scores_prefix(of, config, i);
+    scores.push_back({file.read_double(prefix + "_train"), file.read_double(prefix + "_valid"),
+                      file.read_double(prefix + "_test")});
+  }
+  return scores;
 }
 
 DataError not_ours(const std::string& what, const std::string& where) {
@@ -95,8 +112,8 @@ Checkpoint read_model(const Hdf5Reader& file, DType real, const std::string& pat
   state.epoch = file.read_int("epoch");
   state.best.epoch = file.read_int("best_epoch");
   state.evaluations_since_best = file.read_int("evaluations_since_best");
-  state.best.scores = read_scores(file, "best");
-  state.last = read_scores(file, "last");
+  state.best.scores = read_scores(file, "best", checkpoint.config);
+  state.last = read_scores(file, "last", checkpoint.config);
   state.parameters = read_group(file, "/parameters", real, path);
   return checkpoint;
 }
@@ -110,8 +127,8 @@ void write_checkpoint(FileSystem& files, const std::string& path, const Checkpoi
   write_facts(file, checkpoint);
   file.write_attribute("best_epoch", state.best.epoch);
   file.write_attribute("evaluations_since_best", state.evaluations_since_best);
-  write_scores(file, "best", state.best.scores);
-  write_scores(file, "last", state.last);
+  write_scores(file, "best", checkpoint.config, state.best.scores);
+  write_scores(file, "last", checkpoint.config, state.last);
   for (const ParameterValues& parameter : state.parameters) {
     write_values(file, "/parameters", real, parameter, parameter.value);
     write_values(file, "/optimizer/m", real, parameter, parameter.m);

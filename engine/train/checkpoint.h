@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/metrics.h"
+#include "engine/metrics/metrics.h"
 #include "engine/train/parameters.h"
 #include "engine/train/run_config.h"
 #include "storage/io/file.h"
@@ -14,8 +14,8 @@ namespace ooc {
 
 // The best evaluation so far and the parameters it had.
 struct BestModel {
-  std::int64_t epoch = 0;  // 0: none yet
-  Scores scores;
+  std::int64_t epoch = 0;                   // 0: none yet
+  std::vector<Scores> scores;               // of the run's metrics; the first one is the best
   std::vector<ParameterValues> parameters;  // without the optimiser's moments
 };
 
@@ -24,7 +24,7 @@ struct TrainingState {
   std::vector<ParameterValues> parameters;
   BestModel best;
   std::int64_t evaluations_since_best = 0;
-  Scores last;  // of the latest evaluation
+  std::vector<Scores> last;  // of the latest evaluation
 };
 
 struct Checkpoint {

@@ -62,11 +62,13 @@ std::vector<double> ProgramRun::read_reduction(int section, TensorId tensor) con
 
 std::array<SplitLoss, 3> ProgramRun::losses(int section, TensorId loss) const {
   const std::vector<double> sums = read_reduction(section, loss);
-  const std::size_t cols = sums.size() / 3;  // loss, correct, vertices and, if any, weights
+  // Loss, right ones, labels and, if any, weights; of values loss and labels.
+  const std::size_t cols = sums.size() / 3;
   std::array<SplitLoss, 3> losses;
   for (std::size_t split = 0; split < losses.size(); ++split) {
     const double* row = sums.data() + split * cols;
-    losses[split] = {row[0] / row[cols - 1], row[1] / row[2]};
+    losses[split].loss = row[0] / row[cols - 1];
+    if (cols > 2) losses[split].accuracy = row[1] / row[2];
   }
   return losses;
 }
@@ -141,17 +143,24 @@ OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
   return traffic;
 }
 
-std::optional<Scores> run_scores(ProgramRun& run, int section, const Evaluated& evaluated,
-                                 const GraphInputs& inputs, Metric metric, Task task,
-                                 std::int64_t& bytes_read, const std::atomic<bool>* stop) {
-  if (!needs_logits(metric, task)) {
-    const auto [train, valid, test] = run.losses(section, evaluated.loss);
-    return Scores{train.accuracy, valid.accuracy, test.accuracy};
+std::optional<std::vector<Scores>> run_scores(ProgramRun& run, int section,
+                                              const Evaluated& evaluated, const GraphInputs& inputs,
+                                              std::span<const Metric> metrics, Task task,
+                                              std::int64_t& bytes_read,
+                                              const std::atomic<bool>* stop) {
+  std::optional<std::vector<Scores>> scores(metrics.size());
+  if (need_logits(metrics, task)) {
+    BlockRows logits = run.rows(section, evaluated.logits);
+    BlockRows labels = stored_rows(inputs.store("labels"), bytes_read);
+    BlockRows splits = stored_rows(inputs.store("splits"), bytes_read);
+    scores = compute_metrics(metrics, task, logits, labels, splits, stop);
   }
-  BlockRows logits = run.rows(section, evaluated.logits);
-  BlockRows labels = stored_rows(inputs.store("labels"), bytes_read);
-  BlockRows splits = stored_rows(inputs.store("splits"), bytes_read);
-  return compute_metric(metric, task, logits, labels, splits, stop);
+  for (std::size_t i = 0; scores && i < metrics.size(); ++i) {
+    if (needs_logits(metrics[i], task)) continue;
+    const auto [train, valid, test] = run.losses(section, evaluated.loss);
+    (*scores)[i] = {train.accuracy, valid.accuracy, test.accuracy};
+  }
+  return scores;
 }
 
 }  // namespace ooc

@@ -3,24 +3,27 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "engine/metrics/block_rows.h"
+#include "engine/metrics/metrics.h"
 #include "engine/model/program.h"
-#include "engine/train/block_rows.h"
 #include "engine/train/graph_inputs.h"
-#include "engine/train/metrics.h"
 #include "engine/train/parameters.h"
 #include "sched/run/executor.h"
 
 namespace ooc {
 
-// The loss and the accuracy of a split: means over its labelled vertices, NaN where there are none.
-// A weighted loss is divided by the sum of the weights.
+// The loss and the accuracy of a split: means over its labels, NaN where there are none; of values
+// no accuracy. A weighted loss of single labels is divided by the sum of the weights.
 struct SplitLoss {
   double loss = 0;
-  double accuracy = 0;
+  double accuracy = std::numeric_limits<double>::quiet_NaN();
 };
 
 // One thread.
@@ -75,10 +78,12 @@ struct OutputTraffic {
 };
 OutputTraffic output_traffic(const Plan& plan, int section, ValueId value);
 
-// The metric of a section's last run; the logits are wanted where needs_logits(). Adds what it
+// The metrics of a section's last run; the logits are wanted where need_logits(). Adds what it
 // reads of labels and splits to `bytes_read`. Nothing: `stop` was set.
-std::optional<Scores> run_scores(ProgramRun& run, int section, const Evaluated& evaluated,
-                                 const GraphInputs& inputs, Metric metric, Task task,
-                                 std::int64_t& bytes_read, const std::atomic<bool>* stop);
+std::optional<std::vector<Scores>> run_scores(ProgramRun& run, int section,
+                                              const Evaluated& evaluated, const GraphInputs& inputs,
+                                              std::span<const Metric> metrics, Task task,
+                                              std::int64_t& bytes_read,
+                                              const std::atomic<bool>* stop);
 
 }  // namespace ooc

@@ -32,8 +32,9 @@ std::string name_of(Jumping jumping) { return word_of(kJumpings, jumping); }
 std::string name_of(Activation activation) { return word_of(kActivations, activation); }
 std::string name_of(Aggregation aggr) { return word_of(kAggregations, aggr); }
 std::string name_of(Task task) { return word_of(kTasks, task); }
-std::string name_of(Metric metric) { return word_of(kMetrics, metric); }
-std::string name_of(ClassWeights weights) { return word_of(kClassWeights, weights); }
+std::string name_of(Loss loss) { return word_of(kLosses, loss); }
+std::string name_of(const std::vector<Metric>& metrics) { return metric_list(metrics); }
+std::string name_of(const ClassWeights& weights) { return to_text(weights); }
 std::string name_of(EdgeWeights weights) { return word_of(kEdgeWeightUses, weights); }
 std::string name_of(OptimizerKind optimizer) { return word_of(kOptimizers, optimizer); }
 std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule); }
@@ -43,9 +44,9 @@ std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
 const std::set<std::string> kLater{
-    "task",          "metric", "class-weights", "edge-weights", "lr-schedule", "optimizer",
-    "momentum",      "runs",   "host-memory",   "cache-policy", "scratch",     "devices",
-    "device-memory", "io"};
+    "task",         "loss",      "metric",   "class-weights", "edge-weights",
+    "lr-schedule",  "optimizer", "momentum", "runs",          "host-memory",
+    "cache-policy", "scratch",   "devices",  "device-memory", "io"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -67,7 +68,8 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("attn-dropout", config.model.attn_dropout);
   visit("edge-weights", config.model.edge_weights);
   visit("task", config.model.task);
-  visit("metric", config.metric);
+  visit("loss", config.model.loss);
+  visit("metric", config.metrics);
   visit("class-weights", config.model.class_weights);
   visit("epochs", config.epochs);
   visit("lr", config.lr);
@@ -104,14 +106,27 @@ class TomlReader {
   void read(const char* key, Activation& value) { read_word(key, kActivations, value); }
   void read(const char* key, Aggregation& value) { read_word(key, kAggregations, value); }
   void read(const char* key, Task& value) { read_word(key, kTasks, value); }
-  void read(const char* key, Metric& value) { read_word(key, kMetrics, value); }
-  void read(const char* key, ClassWeights& value) { read_word(key, kClassWeights, value); }
+  void read(const char* key, Loss& value) { read_word(key, kLosses, value); }
   void read(const char* key, EdgeWeights& value) { read_word(key, kEdgeWeightUses, value); }
   void read(const char* key, OptimizerKind& value) { read_word(key, kOptimizers, value); }
   void read(const char* key, LrSchedule& value) { read_word(key, kLrSchedules, value); }
   void read(const char* key, Strategy& value) { read_word(key, kStrategies, value); }
   void read(const char* key, DatasetIo& value) { read_word(key, kDatasetIos, value); }
   void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
+
+  void read(const char* key, std::vector<Metric>& value) {
+    value.clear();
+    std::istringstream words(get<std::string>(key));
+    for (std::string word; std::getline(words, word, ',');) {
+      value.push_back(word_in(key, kMetrics, word));
+    }
+    if (value.empty()) wrong(key);
+  }
+  void read(const char* key, ClassWeights& value) {
+    const std::optional<ClassWeights> weights = parse_class_weights(get<std::string>(key));
+    if (!weights) wrong(key);
+    value = *weights;
+  }
 
   [[noreturn]] void wrong(const std::string& key) const {
     throw DataError(fmt::format("{} is missing, unknown or has a wrong value", key), where_,
@@ -128,12 +143,13 @@ class TomlReader {
 
   template <class T, std::size_t n>
   void read_word(const char* key, const Words<T, n>& words, T& value) const {
-    const auto text = get<std::string>(key);
+    value = word_in(key, words, get<std::string>(key));
+  }
+
+  template <class T, std::size_t n>
+  T word_in(const char* key, const Words<T, n>& words, const std::string& text) const {
     for (const auto& [name, meaning] : words) {
-      if (text == name) {
-        value = meaning;
-        return;
-      }
+      if (text == name) return meaning;
     }
     wrong(key);
   }
@@ -143,6 +159,12 @@ class TomlReader {
 };
 
 }  // namespace
+
+std::string metric_list(const std::vector<Metric>& metrics) {
+  std::string list;
+  for (const Metric metric : metrics) list += (list.empty() ? "" : ",") + word_of(kMetrics, metric);
+  return list;
+}
 
 double learning_rate(const RunConfig& config, std::int64_t epoch) {
   const std::int64_t done = epoch - 1;
@@ -166,7 +188,7 @@ std::string to_toml(const RunConfig& config) {
   for_each_member(config, [&](const char* key, const auto& value) {
     using T = std::decay_t<decltype(value)>;
     out << key << " = ";
-    if constexpr (std::is_enum_v<T>) {
+    if constexpr (requires { name_of(value); }) {
       out << '"' << name_of(value) << '"';
     } else if constexpr (std::is_same_v<T, double>) {
       out << fmt::format("{}", value);  // the shortest text that reads back to the same number

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/machine/dataset_io.h"
 #include "engine/model/parts/model.h"
@@ -28,8 +29,8 @@ struct RunConfig {
   OptimizerKind optimizer = OptimizerKind::kAdam;
   double momentum = 0;  // of SGD
   double weight_decay = 0;
-  Metric metric = Metric::kAccuracy;
-  std::int64_t seed = 0;  // of the first run
+  std::vector<Metric> metrics{Metric::kAccuracy};  // the first one picks the best epoch
+  std::int64_t seed = 0;                           // of the first run
   std::int64_t runs =
       1;  // more: one a seed, in directories of their own (engine/train/seed_runs.h)
   std::int64_t patience = 0;  // evaluations without a better valid metric; 0: no early stopping

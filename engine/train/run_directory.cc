@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/machine/host_memory.h"
+#include "engine/model/parts/words.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
@@ -20,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kConfig = "config.toml";
 constexpr const char* kProgram = "program.saga";
 constexpr const char* kPlan = "plan.json";
-constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kMetricLines = "metrics.jsonl";
 constexpr const char* kSummary = "summary.json";
 constexpr const char* kReplaces = ".replaces";  // there until the run that was put aside is gone
 constexpr const char* kLock = ".lock";          // while a process trains
@@ -226,8 +227,8 @@ void RunDirectory::write_summary(const Json& summary) {
 std::vector<EpochNumbers> RunDirectory::truncate_metrics(std::int64_t epoch) {
   std::vector<EpochNumbers> epochs;
   metrics_bytes_ = 0;
-  if (epoch > 0 && files_->exists(at(kMetrics))) {
-    for_each_line(*files_->open(at(kMetrics)), [&](std::string_view line) {
+  if (epoch > 0 && files_->exists(at(kMetricLines))) {
+    for_each_line(*files_->open(at(kMetricLines)), [&](std::string_view line) {
       const auto next = static_cast<std::int64_t>(epochs.size()) + 1;
       const Json json = Json::parse(line, nullptr, false);
       const std::optional<EpochNumbers> numbers = epoch_numbers(json);
@@ -239,10 +240,10 @@ std::vector<EpochNumbers> RunDirectory::truncate_metrics(std::int64_t epoch) {
   }
   if (static_cast<std::int64_t>(epochs.size()) != epoch) {
     throw DataError(fmt::format("the line of epoch {} is missing or damaged", epochs.size() + 1),
-                    at(kMetrics), "train anew, or put back the file as it was");
+                    at(kMetricLines), "train anew, or put back the file as it was");
   }
-  if (epoch == 0) write_text(kMetrics, "");
-  metrics_ = files_->update(at(kMetrics));
+  if (epoch == 0) write_text(kMetricLines, "");
+  metrics_ = files_->update(at(kMetricLines));
   metrics_->truncate(metrics_bytes_);
   return epochs;
 }
@@ -267,6 +268,12 @@ std::optional<EpochNumbers> epoch_numbers(const Json& line) {
 Json json_number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 
 namespace {
+
+Json scores_json(const Scores& scores) {
+  return {{"train", json_number(scores.train)},
+          {"valid", json_number(scores.valid)},
+          {"test", json_number(scores.test)}};
+}
 
 void add_counters(Json& to, const RunCounters& counters) {
   to["bytes_read"] = counters.bytes_read - counters.zeros_read;
@@ -301,15 +308,17 @@ Json passes_of(const EpochRecord& record, const Plan& plan) {
 
 }  // namespace
 
-Json metrics_line(const EpochRecord& record, const Plan& plan) {
-  const Scores scores = record.scores.value_or(Scores{});
+Json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics, const Plan& plan) {
+  std::vector<Scores> scores = record.scores;
+  scores.resize(metrics.size());
   Json line;
   line["epoch"] = record.epoch;
   line["loss"] = record.loss;
   line["lr"] = record.lr;
-  line["train"] = json_number(scores.train);
-  line["valid"] = json_number(scores.valid);
-  line["test"] = json_number(scores.test);
+  line.update(scores_json(scores.front()));
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    line["metrics"][word_of(kMetrics, metrics[i])] = scores_json(scores[i]);
+  }
   line["valid_loss"] = json_number(record.valid_loss);
   line["seconds"] = record.train_seconds + record.eval_seconds;
   line["train_seconds"] = record.train_seconds;

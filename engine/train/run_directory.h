@@ -91,7 +91,9 @@ class RunDirectory {
 
 // The number, or null for NaN.
 nlohmann::ordered_json json_number(double value);
-// A line of metrics.jsonl; "passes" says what each pass of the epoch's plan did.
-nlohmann::ordered_json metrics_line(const EpochRecord& record, const Plan& plan);
+// A line of metrics.jsonl; "train", "valid" and "test" are of the first metric, "metrics" has all;
+// "passes" says what each pass of the epoch's plan did.
+nlohmann::ordered_json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics,
+                                    const Plan& plan);
 
 }  // namespace ooc

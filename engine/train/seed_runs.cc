@@ -45,28 +45,42 @@ std::vector<RunDirectory> begun_seeds(FileSystem& files, const RunDirectory& out
   return runs;
 }
 
-// Mean and sample standard deviation of a figure of all runs; null where one is.
-std::pair<Json, Json> spread(const std::vector<Json>& runs, const char* key) {
+// Adds mean and sample standard deviation of a figure of all runs; null where one is.
+void add_spread(const std::vector<Json>& runs, const std::string& key, Json& to) {
   double sum = 0, squares = 0;
+  bool defined = true;
   for (const Json& run : runs) {
-    if (!run.at(key).is_number()) return {nullptr, nullptr};
-    sum += run.at(key).get<double>();
+    defined = defined && run.at(key).is_number();
+    if (defined) sum += run.at(key).get<double>();
   }
   const auto count = static_cast<double>(runs.size());
-  const double mean = sum / count;
-  for (const Json& run : runs) squares += std::pow(run.at(key).get<double>() - mean, 2);
-  return {mean, runs.size() < 2 ? Json(nullptr) : Json(std::sqrt(squares / (count - 1)))};
+  for (const Json& run : runs) {
+    if (defined) squares += std::pow(run.at(key).get<double>() - sum / count, 2);
+  }
+  to[key] = defined ? Json(sum / count) : Json(nullptr);
+  to[key + "_deviation"] =
+      defined && runs.size() > 1 ? Json(std::sqrt(squares / (count - 1))) : Json(nullptr);
+}
+
+// Runs that an older version finished have no figures by metric.
+void add_metrics(const std::vector<Json>& runs, Json& summary) {
+  const auto has_metrics = [](const Json& run) { return run.contains("metrics"); };
+  if (!std::all_of(runs.begin(), runs.end(), has_metrics)) return;
+  for (const auto& [metric, figures] : runs.front().at("metrics").items()) {
+    std::vector<Json> of_metric;
+    for (const Json& run : runs) of_metric.push_back(run.at("metrics").at(metric));
+    for (const auto& [key, figure] : figures.items()) {
+      add_spread(of_metric, key, summary["metrics"][metric]);
+    }
+  }
 }
 
 Json summarise(const std::vector<Json>& runs) {
   Json summary;
   summary["metric"] = runs.front().at("metric");
   summary["runs"] = runs.size();
-  for (const char* key : {"best_valid", "test", "last_test"}) {
-    const auto [mean, deviation] = spread(runs, key);
-    summary[key] = mean;
-    summary[fmt::format("{}_deviation", key)] = deviation;
-  }
+  for (const char* key : {"best_valid", "test", "last_test"}) add_spread(runs, key, summary);
+  add_metrics(runs, summary);
   summary["seeds"] = runs;
   return summary;
 }

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/metrics/metrics.h"
 #include "engine/train/config_words.h"
-#include "engine/train/metrics.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
@@ -24,7 +24,9 @@ void check_trainable(const Dataset& dataset, const RunConfig& config) {
           "import it with --labels");
   const Task task = config.model.task;
   check_task(task, dataset.manifest(), dataset.path());
-  check_metric(config.metric, task, dataset.manifest().classes);
+  check_loss(config.model.loss, task);
+  check_metrics(config.metrics, task, dataset.manifest().classes);
+  check_class_weights(config.model.class_weights, task, dataset.manifest().classes);
   if (config.momentum != 0 && config.optimizer != OptimizerKind::kSgd) {
     throw UsageError(fmt::format("--momentum {}", config.momentum),
                      fmt::format("--optimizer {}", word_of(kOptimizers, config.optimizer)),
@@ -35,6 +37,10 @@ void check_trainable(const Dataset& dataset, const RunConfig& config) {
   require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
           "import it with --train");
   dataset.check_labels();
+  // Weights that nothing weighs are to be refused before there is a run.
+  if (config.model.class_weights.weigh()) {
+    class_weights_of(dataset, config.model.class_weights, task);
+  }
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -73,10 +79,14 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
   OOC_CHECK(plan_->workers() == workers());
   OOC_CHECK(plan_->training().real() == options_.real);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
-  if (config.model.class_weights == ClassWeights::kBalanced) {
-    parameters_.set(kClassWeightsParameter, balanced_weights(dataset));
+  const ModelOptions& model = config.model;
+  if (model.class_weights.weigh()) {
+    parameters_.set(kClassWeightsParameter,
+                    class_weights_of(dataset, model.class_weights, model.task));
   }
   state_.parameters = parameters_.capture();
+  state_.best.scores.resize(config.metrics.size());
+  state_.last.resize(config.metrics.size());
 }
 
 RunResources Trainer::resources() const {
@@ -146,7 +156,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
                         (seconds_since(begin) * static_cast<double>(plan_->workers()));
   record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
-  if (record.scores) keep_if_best(record);
+  if (!record.scores.empty()) keep_if_best(record);
   return record;
 }
 
@@ -218,19 +228,20 @@ bool Trainer::read_scores(EpochRecord& record) {
   record.valid_loss = losses[1].loss;
   // The step may have been the one that broke the model: it must not become the best one.
   check_finite(losses[0].loss, "loss after the step", record.epoch);
-  record.scores = run_scores(*run_, section, evaluated, inputs_, config_.metric, config_.model.task,
-                             record.counters.bytes_read, stop_);
-  return record.scores.has_value();
+  auto scores = run_scores(*run_, section, evaluated, inputs_, config_.metrics, config_.model.task,
+                           record.counters.bytes_read, stop_);
+  if (scores) record.scores = std::move(*scores);
+  return scores.has_value();
 }
 
 void Trainer::keep_if_best(const EpochRecord& record) {
-  state_.last = *record.scores;
+  state_.last = record.scores;
   // Where the metric isn't defined, such as without a valid split, the latest evaluation counts as
   // the best; ties keep the earlier epoch.
-  const BestModel& best = state_.best;
-  if (best.epoch == 0 || std::isnan(best.scores.valid) ||
-      record.scores->valid > best.scores.valid) {
-    state_.best = {record.epoch, *record.scores, state_.parameters};
+  const double best = state_.best.scores.front().valid, valid = record.scores.front().valid;
+  const bool better = lower_is_better(config_.metrics.front()) ? valid < best : valid > best;
+  if (state_.best.epoch == 0 || std::isnan(best) || better) {
+    state_.best = {record.epoch, record.scores, state_.parameters};
     for (ParameterValues& parameter : state_.best.parameters) parameter.m = parameter.v = {};
     state_.evaluations_since_best = 0;
   } else {

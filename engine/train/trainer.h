@@ -27,10 +27,10 @@ std::shared_ptr<const TrainingPlan> plan_training(const Dataset& dataset, const 
 
 // A line of metrics.jsonl, and what its passes did.
 struct EpochRecord {
-  std::int64_t epoch = 0;        // from 1
-  double loss = 0;               // mean over the train split, before the step, dropout on
-  double lr = 0;                 // of this epoch
-  std::optional<Scores> scores;  // where evaluated: the run's metric
+  std::int64_t epoch = 0;      // from 1
+  double loss = 0;             // mean over the train split, before the step, dropout on
+  double lr = 0;               // of this epoch
+  std::vector<Scores> scores;  // of the run's metrics; empty where not evaluated
   double valid_loss = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
   double eval_seconds = 0;             // of what a step doesn't do already

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/metrics/metrics.h"
 #include "engine/model/build.h"
 #include "engine/train/epoch_choice.h"
-#include "engine/train/metrics.h"
 #include "kernels/dense/blas_core.h"
 #include "sched/plan/io_chunks.h"
 #include "sched/plan/report.h"
@@ -25,7 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Wanted wanted_of_evaluation(const RunConfig& config) {
-  return {.logits = needs_logits(config.metric, config.model.task)};
+  return {.logits = need_logits(config.metrics, config.model.task)};
 }
 
 // Labels and splits as a dataset keeps them.
@@ -34,9 +34,9 @@ struct LabelFiles {
   DType labels_dtype;
 
   LabelFiles(Task task, const EdgeLayout& edges, std::int64_t logits)
-      : labels{edges.vertices, task == Task::kMultiLabel ? logits : 1, edges.block_rows},
+      : labels{edges.vertices, label_cols(labels_of(task), logits), edges.block_rows},
         splits{edges.vertices, 1, edges.block_rows},
-        labels_dtype(task == Task::kMultiLabel ? DType::kU8 : DType::kI32) {}
+        labels_dtype(label_dtype(labels_of(task))) {}
 };
 
 std::int64_t payload_bytes(const TensorLayout& layout, DType dtype) {
@@ -96,13 +96,13 @@ std::int64_t output_reserve(const ModelProgram& program, TensorId tensor,
   return reader_bytes(layout, program.real(), scratch_io_chunk_blocks(layout, program.real()));
 }
 
-std::int64_t metric_reserve(const ModelProgram& program, Metric metric, Task task,
+std::int64_t metric_reserve(const ModelProgram& program, std::span<const Metric> metrics, Task task,
                             const GraphCounts& counts) {
-  if (!needs_logits(metric, task)) return 0;
+  if (!need_logits(metrics, task)) return 0;
   const TensorId logits = program.evaluated().logits;
   const std::int64_t cols = program.model().graph.shape(logits).cols;
   const LabelFiles files(task, counts.edges, cols);
-  return metric_memory(metric, task, counts.edges.vertices, cols) +
+  return metric_memory(metrics, task, counts.edges.vertices, cols) +
          stored_reserve(files.labels, files.labels_dtype) +
          stored_reserve(files.splits, DType::kU8) + output_reserve(program, logits, counts);
 }
@@ -164,7 +164,7 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   budget_.plan.fuse_edges = parse_rewrites(config.rewrites).fusion;
   constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints being written
   const std::int64_t metric =
-      metric_reserve(evaluation(), config.metric, config.model.task, counts);
+      metric_reserve(evaluation(), config.metrics, config.model.task, counts);
   const std::int64_t parameters = kCopies * parameter_bytes(training_, Mode::kTrain);
   reserved_.host_bytes = budget_.resident_bytes + training_.sum_bytes() + metric +
                          process_reserve(budget_.plan.workers, parameters, counts);
@@ -269,12 +269,12 @@ std::vector<const Program*> TrainingPlan::epoch_programs() const {
 
 void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts& counts) {
   const Task task = config.model.task;
-  if (!needs_logits(config.metric, task)) return;
+  if (!need_logits(config.metrics, task)) return;
   const TensorId logits = evaluation().evaluated().logits;
   const std::int64_t cols = evaluation().model().graph.shape(logits).cols;
   const LabelFiles files(task, counts.edges, cols);
   // What is one I/O chunk stays at hand from one reading to the next.
-  const std::int64_t readings = metric_readings(config.metric, task, counts.edges.vertices, cols);
+  const std::int64_t readings = metric_readings(config.metrics, task, counts.edges.vertices, cols);
   const auto read = [&](const TensorLayout& layout, std::int64_t io_chunk_blocks,
                         std::int64_t bytes) {
     return io_chunk_blocks >= layout.block_count() ? bytes : readings * bytes;

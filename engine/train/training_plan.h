@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,12 +79,12 @@ class TrainingPlan {
   Plan epoch_;
 };
 
-// What one who reads rows of a file (engine/train/block_rows.h), of an output of the program, and
-// all that a metric needs take: nothing where it needs no logits.
+// What one who reads rows of a file (engine/metrics/block_rows.h), of an output of the program, and
+// all that metrics need take: nothing where they need no logits.
 std::int64_t stored_reserve(const TensorLayout& layout, DType dtype);
 std::int64_t output_reserve(const ModelProgram& program, TensorId tensor,
                             const GraphCounts& counts);
-std::int64_t metric_reserve(const ModelProgram& program, Metric metric, Task task,
+std::int64_t metric_reserve(const ModelProgram& program, std::span<const Metric> metrics, Task task,
                             const GraphCounts& counts);
 
 // What a ParameterStore takes: parameters, and for a training their moments.

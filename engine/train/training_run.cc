@@ -35,11 +35,18 @@ double median_of(const std::vector<EpochNumbers>& epochs, std::size_t number) {
 Json summarise(const Trainer& trainer, const std::vector<EpochNumbers>& epochs) {
   const TrainingState& state = trainer.state();
   Json summary;
-  summary["metric"] = word_of(kMetrics, trainer.config().metric);
-  summary["best_valid"] = json_number(state.best.scores.valid);
+  const std::vector<Metric>& metrics = trainer.config().metrics;
+  summary["metric"] = word_of(kMetrics, metrics.front());
+  summary["best_valid"] = json_number(state.best.scores.front().valid);
   summary["best_epoch"] = state.best.epoch;
-  summary["test"] = json_number(state.best.scores.test);
-  summary["last_test"] = json_number(state.last.test);
+  summary["test"] = json_number(state.best.scores.front().test);
+  summary["last_test"] = json_number(state.last.front().test);
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    summary["metrics"][word_of(kMetrics, metrics[i])] = {
+        {"valid", json_number(state.best.scores[i].valid)},
+        {"test", json_number(state.best.scores[i].test)},
+        {"last_test", json_number(state.last[i].test)}};
+  }
   summary["epochs"] = state.epoch;
   summary["epoch_seconds_median"] = median_of(epochs, 0);
   for (std::size_t i = 1; i < kEpochNumbers.size(); ++i) {
@@ -98,7 +105,7 @@ RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bo
   while (!done(config, trainer.state())) {
     const std::optional<EpochRecord> record = trainer.run_epoch(stop);
     if (!record) break;
-    const Json line = metrics_line(*record, trainer.plan().epoch_plan());
+    const Json line = metrics_line(*record, config.metrics, trainer.plan().epoch_plan());
     run.append_metrics(line);
     epochs.push_back(epoch_numbers(line).value());
     on_epoch(*record);

@@ -45,7 +45,10 @@
   KERNEL(softmax_cross_entropy) KERNEL(softmax_cross_entropy_gradient)                            \
   KERNEL(softmax_cross_entropy_weighted) KERNEL(softmax_cross_entropy_weighted_gradient)          \
   /* sigmoid_loss_cpu.cc */                                                                       \
-  KERNEL(sigmoid_cross_entropy) KERNEL(sigmoid_cross_entropy_gradient)
+  KERNEL(sigmoid_cross_entropy) KERNEL(sigmoid_cross_entropy_gradient)                            \
+  KERNEL(sigmoid_cross_entropy_weighted) KERNEL(sigmoid_cross_entropy_weighted_gradient)          \
+  /* value_loss_cpu.cc */                                                                         \
+  KERNEL(value_loss) KERNEL(value_loss_gradient)
 // clang-format on
 
 namespace ooc::cpu {

@@ -208,4 +208,25 @@ OOC_HOST_DEVICE inline void adam_element(T& parameter, T gradient, T& m, T& v,
   parameter = s.keep * parameter - s.step_size * m / (std::sqrt(v) / s.root + s.epsilon);
 }
 
+// The loss of a value, d away from its label.
+enum class ValueLoss {
+  kSquared,   // d^2
+  kAbsolute,  // |d|
+  kHuber,     // d^2 / 2 up to |d| = 1, then |d| - 1 / 2
+};
+
+OOC_HOST_DEVICE inline double loss_of_value(ValueLoss loss, double d) {
+  const double size = std::abs(d);
+  if (loss == ValueLoss::kSquared) return d * d;
+  if (loss == ValueLoss::kAbsolute) return size;
+  return size > 1 ? size - 0.5 : 0.5 * d * d;
+}
+
+// Its derivative by d; of |d| 0 where d is 0.
+OOC_HOST_DEVICE inline double loss_slope(ValueLoss loss, double d) {
+  if (loss == ValueLoss::kSquared) return 2 * d;
+  const double sign = d > 0 ? 1 : (d < 0 ? -1 : d);  // NaN stays NaN
+  return loss == ValueLoss::kHuber && std::abs(d) <= 1 ? d : sign;
+}
+
 }  // namespace ooc

@@ -14,7 +14,7 @@ namespace ooc {
 // kernels/spec/row_kernels.h.
 struct Attributes {
   double value = 0;        // a probability, an epsilon, a scale
-  double count = 0;        // rows a mean is taken over
+  double count = 0;        // what a mean is taken over: rows, labels
   std::uint32_t key = 0;   // the operator's number in the random streams
   bool transpose = false;  // matmul: use the parameter transposed
   double shift = 0;        // affine's constant

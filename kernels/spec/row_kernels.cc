@@ -10,6 +10,7 @@
 namespace ooc {
 namespace {
 
+constexpr auto kF32 = OperandType::kF32;
 constexpr auto kF64 = OperandType::kF64;
 constexpr auto kI32 = OperandType::kI32;
 constexpr auto kI64 = OperandType::kI64;
@@ -28,6 +29,8 @@ constexpr OperandSpec kSums{"sums", '2', 'd', kF64};
 constexpr OperandSpec kLogits{"logits", 'n', 'c'};
 constexpr OperandSpec kLabels{"labels", 'n', '1', kI32};
 constexpr OperandSpec kBits{"Y", 'n', 'c', kU8};
+constexpr OperandSpec kValues{"Y", 'n', 'c', kF32};
+constexpr OperandSpec kWeights{"w", '1', 'c'};
 constexpr OperandSpec kWords{"B", 'n', 'b', kI32};
 constexpr OperandSpec kSplits{"splits", 'n', '1', kU8};
 
@@ -64,6 +67,9 @@ bool w_is_cols(const Extents& e, const Attributes& a) {
 }
 bool value_is_degree_factor(const Extents&, const Attributes& a) {
   return a.value >= 0 && a.value <= static_cast<double>(DegreeFactor::kLoop);
+}
+bool value_is_value_loss(const Extents&, const Attributes& a) {
+  return a.value >= 0 && a.value <= static_cast<double>(ValueLoss::kHuber);
 }
 bool b_is_words(const Extents& e, const Attributes&) {
   return e['b'] == ceil_div(e['d'], kBitsPerWord);
@@ -151,20 +157,35 @@ constexpr RowKernelSpec kNormsAndLosses[] = {
     {"softmax_cross_entropy", {{kLogits, kLabels, kSplits}}, {"R", '3', '3', kF64}, true},
     {"softmax_cross_entropy_gradient", {{kLogits, kLabels, kSplits}}, {"dX", 'n', 'c'}},
     {"softmax_cross_entropy_weighted",
-     {{kLogits, kLabels, kSplits, {"w", '1', 'c'}}},
+     {{kLogits, kLabels, kSplits, kWeights}},
      {"R", '3', '4', kF64},
      true},
     {"softmax_cross_entropy_weighted_gradient",
-     {{kLogits, kLabels, kSplits, {"w", '1', 'c'}}},
+     {{kLogits, kLabels, kSplits, kWeights}},
      {"dX", 'n', 'c'}},
     {"sigmoid_cross_entropy", {{kLogits, kBits, kSplits}}, {"R", '3', '3', kF64}, true},
     {"sigmoid_cross_entropy_gradient", {{kLogits, kBits, kSplits}}, {"dX", 'n', 'c'}},
+    {"sigmoid_cross_entropy_weighted",
+     {{kLogits, kBits, kSplits, kWeights}},
+     {"R", '3', '3', kF64},
+     true},
+    {"sigmoid_cross_entropy_weighted_gradient",
+     {{kLogits, kBits, kSplits, kWeights}},
+     {"dX", 'n', 'c'}},
+    {"value_loss", {{kLogits, kValues, kSplits}}, {"R", '3', '2', kF64}, true, value_is_value_loss},
+    {"value_loss_gradient",
+     {{kLogits, kValues, kSplits}},
+     {"dX", 'n', 'c'},
+     false,
+     value_is_value_loss},
 };
 
 DType dtype_of(OperandType type, DType real) {
   switch (type) {
     case OperandType::kReal:
       return real;
+    case OperandType::kF32:
+      return DType::kF32;
     case OperandType::kF64:
       return DType::kF64;
     case OperandType::kI32:
@@ -285,6 +306,10 @@ double work_of_element(std::string_view name) {
       {"softmax_cross_entropy_weighted_gradient", 3.2},
       {"sigmoid_cross_entropy", 2.6},
       {"sigmoid_cross_entropy_gradient", 0.8},
+      {"sigmoid_cross_entropy_weighted", 11},
+      {"sigmoid_cross_entropy_weighted_gradient", 0.8},
+      {"value_loss", 2.6},
+      {"value_loss_gradient", 0.68},
   };
   for (const Work& work : kWork) {
     if (work.name == name) return work.elements;

@@ -107,11 +107,19 @@
 //   softmax_cross_entropy_weighted_gradient  logits[n,c] labels[n,1] splits[n,1] w[1,c] -> dX[n,c]
 //                   count = sum of the weights of the training vertices.
 //   sigmoid_cross_entropy           logits[n,c] Y[n,c] splits[n,1] -> R[3,3] fp64 reduces
-//                   Y uint8, 0 or 1, 255 in a row without labels. Columns: sum of the loss
-//                   averaged over the classes, of the share of classes that are right (a logit
-//                   above 0 says 1), labelled vertices.
+//                   Y uint8, 0 or 1, 255 where an entry has no label and is left out. Columns: sum
+//                   of the loss, right entries (a logit above 0 says 1), labelled entries.
 //   sigmoid_cross_entropy_gradient  logits[n,c] Y[n,c] splits[n,1] -> dX[n,c]
-//                   count = training vertices. (sigmoid - Y) / (c count), 0 as above.
+//                   count = labelled entries of training vertices. (sigmoid - Y) / count there.
+//   sigmoid_cross_entropy_weighted           logits[n,c] Y[n,c] splits[n,1] w[1,c] -> R[3,3] fp64
+//                   reduces. The loss of an entry that is 1 counts w of its column.
+//   sigmoid_cross_entropy_weighted_gradient  logits[n,c] Y[n,c] splits[n,1] w[1,c] -> dX[n,c]
+//                   count as without weights.
+//   value_loss            X[n,c] Y[n,c] splits[n,1] -> R[3,2] fp64 reduces. value = a ValueLoss
+//                   Y fp32, NaN where an entry has no label and is left out. Columns: sum of the
+//                   loss, labelled entries.
+//   value_loss_gradient   X[n,c] Y[n,c] splits[n,1] -> dX[n,c]
+//                   value, count = labelled entries of training vertices.
 #pragma once
 
 #include <array>
@@ -120,6 +128,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/spec/element_math.h"
 #include "kernels/spec/operator.h"
 
 namespace ooc {
@@ -139,7 +148,7 @@ enum class DegreeFactor {
   kLoop,                // 1 - (self loops in the data)
 };
 
-enum class OperandType { kReal, kF64, kI32, kI64, kU8 };
+enum class OperandType { kReal, kF32, kF64, kI32, kI64, kU8 };
 
 // Shape and type of one operand. Extents are small letters (bound on first use) or the digits
 // '1'..'9'.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -15,36 +16,45 @@ constexpr std::string_view kImportAgain = "import the dataset again";
 
 constexpr std::int64_t kBatchElements = 1 << 20;
 
-// What labels say of a row: unlabelled, labelled, or neither.
-enum class RowLabels { kNone, kSome, kWrong };
+constexpr std::int64_t kWrong = -1;
 
-RowLabels judge_classes(const std::uint8_t* row, std::int64_t classes) {
-  const auto is = [&](auto predicate) { return std::all_of(row, row + classes, predicate); };
-  if (is([](std::uint8_t label) { return label <= 1; })) return RowLabels::kSome;
-  const bool none = is([](std::uint8_t label) { return label == kUnlabelled; });
-  return none ? RowLabels::kNone : RowLabels::kWrong;
+// How many labels each row of [begin, begin + count) has; kWrong where an entry is neither a label
+// nor missing.
+template <class T, class IsLabel, class IsMissing>
+std::vector<std::int64_t> count_labels(const VertexTensorFile& file, std::int64_t begin,
+                                       std::int64_t count, IsLabel&& is_label,
+                                       IsMissing&& is_missing) {
+  const std::int64_t cols = file.layout().cols;
+  std::vector<T> values(static_cast<std::size_t>(count * cols));
+  file.read_rows(begin, count, values.data());
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T* row = values.data() + i * cols;
+    const std::int64_t labelled = std::count_if(row, row + cols, is_label);
+    const std::int64_t missing = std::count_if(row, row + cols, is_missing);
+    labels[static_cast<std::size_t>(i)] = labelled + missing == cols ? labelled : kWrong;
+  }
+  return labels;
 }
 
-// Of rows [begin, begin + count).
-std::vector<RowLabels> judge_labels(const VertexTensorFile& labels, std::int64_t classes,
-                                    std::int64_t begin, std::int64_t count) {
-  std::vector<RowLabels> result(static_cast<std::size_t>(count));
-  const auto elements = static_cast<std::size_t>(count * labels.layout().cols);
-  if (labels.dtype() == DType::kU8) {
-    std::vector<std::uint8_t> values(elements);
-    labels.read_rows(begin, count, values.data());
-    for (std::int64_t i = 0; i < count; ++i) {
-      result[static_cast<std::size_t>(i)] = judge_classes(values.data() + i * classes, classes);
-    }
-    return result;
+std::vector<std::int64_t> count_labels(const VertexTensorFile& file, const Manifest& manifest,
+                                       std::int64_t begin, std::int64_t count) {
+  switch (manifest.labels) {
+    case LabelKind::kMulti:
+      return count_labels<std::uint8_t>(
+          file, begin, count, [](std::uint8_t label) { return label <= 1; },
+          [](std::uint8_t label) { return label == kUnlabelled; });
+    case LabelKind::kValues:
+      return count_labels<float>(
+          file, begin, count, [](float value) { return std::isfinite(value); },
+          [](float value) { return std::isnan(value); });
+    case LabelKind::kSingle:
+      break;
   }
-  std::vector<std::int32_t> values(elements);
-  labels.read_rows(begin, count, values.data());
-  std::transform(values.begin(), values.end(), result.begin(), [&](std::int32_t label) {
-    if (label < -1 || label >= classes) return RowLabels::kWrong;
-    return label < 0 ? RowLabels::kNone : RowLabels::kSome;
-  });
-  return result;
+  return count_labels<std::int32_t>(
+      file, begin, count,
+      [&](std::int32_t label) { return label >= 0 && label < manifest.classes; },
+      [](std::int32_t label) { return label == -1; });
 }
 
 }  // namespace
@@ -57,11 +67,11 @@ void Dataset::check_info(const std::string& name, const ChunkFileReader& file) c
 }
 
 std::vector<TensorSpec> tensor_specs(const Manifest& manifest) {
-  const bool multi = manifest.labels == LabelKind::kMulti;
   const std::int64_t rows = manifest.edges.vertices;
   std::vector<TensorSpec> specs{
       {"features", manifest.feature_dtype, rows, manifest.feature_cols, manifest.feature_cols > 0},
-      {"labels", multi ? DType::kU8 : DType::kI32, rows, multi ? manifest.classes : 1, false},
+      {"labels", label_dtype(manifest.labels), rows, label_cols(manifest.labels, manifest.classes),
+       false},
       {"splits", DType::kU8, rows, 1, false},
       {"ids", DType::kI64, rows, 1, true},
       {"degrees", DType::kI32, rows, kDegreeColumns, true},
@@ -135,28 +145,37 @@ void Dataset::check_labels() const {
   const std::int64_t cols = labels == nullptr ? 1 : labels->layout().cols;
   const std::int64_t batch = std::max<std::int64_t>(1, kBatchElements / cols);
   std::int64_t counts[4] = {0, 0, 0, 0};
+  std::int64_t missing = 0;  // of the train split
   for (std::int64_t begin = 0; begin < vertices(); begin += batch) {
     const std::int64_t count = std::min(batch, vertices() - begin);
-    std::vector<RowLabels> judged(static_cast<std::size_t>(count), RowLabels::kSome);
-    if (labels != nullptr) judged = judge_labels(*labels, manifest_.classes, begin, count);
+    std::vector<std::int64_t> labelled(static_cast<std::size_t>(count), cols);
+    if (labels != nullptr) labelled = count_labels(*labels, manifest_, begin, count);
     std::vector<std::uint8_t> split(static_cast<std::size_t>(count), 0);
     if (splits != nullptr) splits->read_rows(begin, count, split.data());
     for (std::int64_t i = 0; i < count; ++i) {
-      const RowLabels found = judged[static_cast<std::size_t>(i)];
+      const std::int64_t found = labelled[static_cast<std::size_t>(i)];
       const std::uint8_t value = split[static_cast<std::size_t>(i)];
-      if (found == RowLabels::kWrong) {
-        refuse(fmt::format("labels that are none of {} classes", manifest_.classes), *labels,
-               begin + i);
+      if (found == kWrong) {
+        refuse(manifest_.labels == LabelKind::kValues
+                   ? "labels that are not finite"
+                   : fmt::format("labels that are none of {} classes", manifest_.classes),
+               *labels, begin + i);
       }
-      if (value > 3 || (value > 0 && found == RowLabels::kNone)) {
+      if (value > 3 || (value > 0 && found == 0)) {
         refuse(fmt::format("split {} of an unlabelled vertex, or unknown", value), *splits,
                begin + i);
       }
       ++counts[value];
+      if (value == static_cast<std::uint8_t>(Split::kTrain)) missing += cols - found;
     }
   }
   if (splits != nullptr && !std::equal(counts + 1, counts + 4, manifest_.split_counts)) {
     throw DataError("splits disagree with the manifest", splits->file().path(), kImportAgain);
+  }
+  if (labels != nullptr && missing != manifest_.missing_train_labels) {
+    throw DataError(fmt::format("the train split lacks {} labels, the manifest says {}", missing,
+                                manifest_.missing_train_labels),
+                    labels->file().path(), kImportAgain);
   }
 }
 

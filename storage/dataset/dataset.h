@@ -58,8 +58,8 @@ class Dataset {
 
   // The edges that a propagation in this direction follows.
   const EdgeFile& edge_file(Direction direction) const;
-  // Vertex tensors by file name: "features" (fp32, fp16 or bf16), "labels" (int32, or uint8 with a
-  // column a class), "splits" (uint8), "ids" (int64: the original id of each vertex), "degrees"
+  // Vertex tensors by file name: "features" (fp32, fp16 or bf16), "labels" (as the manifest's
+  // LabelKind), "splits" (uint8), "ids" (int64: the original id of each vertex), "degrees"
   // (int32 x 3), "original_ids" (int64, where the input has other integers as ids: what it calls
   // the vertex; they ascend as "ids" do), or, where it has strings, "original_id_ends" and
   // "original_id_bytes". Null where there is none.

@@ -265,12 +265,15 @@ class Exporter {
   }
 
   void write_labels(const VertexTensorFile& labels) {
-    const bool multi = dataset_.manifest().labels == LabelKind::kMulti;
+    const LabelKind kind = dataset_.manifest().labels;
+    const std::int64_t rows = dataset_.vertices(), cols = labels.layout().cols;
     std::vector<std::int32_t> classes(static_cast<std::size_t>(kStepRows));
-    write_rows(multi ? create("labels.npy", "|i1", 1, dataset_.vertices(), labels.layout().cols)
-                     : create("labels.npy", "<i8", 8, dataset_.vertices(), 0),
+    write_rows(kind == LabelKind::kSingle ? create("labels.npy", "<i8", 8, rows, 0)
+               : kind == LabelKind::kMulti
+                   ? create("labels.npy", "|i1", 1, rows, cols)
+                   : create("labels.npy", "<f4", 4, rows, cols > 1 ? cols : 0),
                "writing labels", [&](std::int64_t begin, std::int64_t count, std::byte* out) {
-                 if (multi) {  // kUnlabelled is -1 as a signed byte
+                 if (kind != LabelKind::kSingle) {  // kUnlabelled is -1 as a signed byte
                    labels.read_rows(begin, count, out);
                    return;
                  }

@@ -69,18 +69,19 @@ void DatasetWriter::finish_features() {
   features_.reset();
 }
 
-VertexTensorWriter& DatasetWriter::multi_labels(std::int64_t classes) {
-  manifest_.classes = classes;
-  manifest_.labels = LabelKind::kMulti;
-  multi_labels_ = std::make_unique<VertexTensorWriter>(
-      files_, directory_.file_path("labels"), DType::kU8,
-      TensorLayout{manifest_.edges.vertices, classes, manifest_.edges.block_rows});
-  return *multi_labels_;
+VertexTensorWriter& DatasetWriter::label_matrix(LabelKind kind, std::int64_t cols) {
+  OOC_CHECK(kind != LabelKind::kSingle);
+  manifest_.classes = cols;
+  manifest_.labels = kind;
+  label_matrix_ = std::make_unique<VertexTensorWriter>(
+      files_, directory_.file_path("labels"), label_dtype(kind),
+      TensorLayout{manifest_.edges.vertices, cols, manifest_.edges.block_rows});
+  return *label_matrix_;
 }
 
-void DatasetWriter::finish_multi_labels() {
-  manifest_.files["labels"] = multi_labels_->finish();
-  multi_labels_.reset();
+void DatasetWriter::finish_label_matrix() {
+  manifest_.files["labels"] = label_matrix_->finish();
+  label_matrix_.reset();
 }
 
 // Calls value(row) for the rows in order, and writes what it gives, some at a time.

@@ -36,9 +36,10 @@ class DatasetWriter {
   // Features row by row: writer.append_rows(...) until all are there, then finish_features().
   VertexTensorWriter& features(std::int64_t cols, DType dtype = DType::kF32);
   void finish_features();
-  // Labels in a matrix, likewise: 0, 1 or, in a whole row, kUnlabelled.
-  VertexTensorWriter& multi_labels(std::int64_t classes);
-  void finish_multi_labels();
+  // Labels in a matrix, likewise: LabelKind::kMulti, of 0, 1 and kUnlabelled, or kValues. Where the
+  // training vertices lack some, manifest() is to say how many.
+  VertexTensorWriter& label_matrix(LabelKind kind, std::int64_t cols);
+  void finish_label_matrix();
   // One element a vertex, in the dataset's order. Labels are below `classes`; −1: unlabelled.
   // `order`: where each row is found in `labels`; empty: in its place. So for splits.
   void write_labels(std::span<const std::int32_t> labels, std::int64_t classes,
@@ -71,7 +72,7 @@ class DatasetWriter {
   FileSystem& files_;
   OutputDirectory directory_;
   Manifest manifest_;
-  std::unique_ptr<VertexTensorWriter> features_, multi_labels_, original_ids_;
+  std::unique_ptr<VertexTensorWriter> features_, label_matrix_, original_ids_;
 };
 
 }  // namespace ooc

@@ -44,8 +44,16 @@ bool has_possible_ids(const Manifest& manifest) {
          manifest.id_bytes <= kMaxIdBytes * manifest.edges.vertices;
 }
 
+// A training vertex of labels in a matrix has one at least.
+bool has_possible_labels(const Manifest& manifest) {
+  const std::int64_t rows = manifest.split_counts[0], missing = manifest.missing_train_labels;
+  if (manifest.classes < 0 || missing < 0) return false;
+  return missing == 0 ||
+         (rows > 0 && missing / rows < label_cols(manifest.labels, manifest.classes));
+}
+
 void check_counts(const Manifest& manifest, const std::string& path) {
-  if (is_possible(manifest.edges) && manifest.feature_cols >= 0 && manifest.classes >= 0 &&
+  if (is_possible(manifest.edges) && manifest.feature_cols >= 0 && has_possible_labels(manifest) &&
       manifest.edge_types >= 0 && manifest.edge_types <= kMaxEdgeTypes &&
       has_possible_ids(manifest)) {
     return;
@@ -75,6 +83,11 @@ IdKind id_kind_of(const std::string& name, const std::string& path) {
 }
 
 }  // namespace
+
+DType label_dtype(LabelKind kind) {
+  if (kind == LabelKind::kMulti) return DType::kU8;
+  return kind == LabelKind::kValues ? DType::kF32 : DType::kI32;
+}
 
 bool is_possible(const EdgeLayout& layout) {
   constexpr double kMaxChunks = 1e12;
@@ -112,6 +125,9 @@ std::string manifest_to_text(const Manifest& manifest) {
   json["splits"] = {{"train", manifest.split_counts[0]},
                     {"valid", manifest.split_counts[1]},
                     {"test", manifest.split_counts[2]}};
+  if (manifest.missing_train_labels > 0) {
+    json["missing_train_labels"] = manifest.missing_train_labels;
+  }
   json["order"] = manifest.order;
   json["remapped"] = kIdKindNames[static_cast<std::size_t>(manifest.remapped)];
   if (manifest.remapped == IdKind::kStrings) json["id_bytes"] = manifest.id_bytes;
@@ -175,6 +191,7 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.split_counts[0] = count(splits.at("train"));
     manifest.split_counts[1] = count(splits.at("valid"));
     manifest.split_counts[2] = count(splits.at("test"));
+    manifest.missing_train_labels = count(json.value("missing_train_labels", Json(0)));
     manifest.order = json.at("order");
     manifest.remapped = id_kind_of(json.value("remapped", "none"), path);  // absent: made before
     if (manifest.remapped == IdKind::kStrings) manifest.id_bytes = count(json.at("id_bytes"));

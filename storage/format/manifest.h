@@ -16,16 +16,21 @@ inline constexpr std::int64_t kMaxEdgeTypes = 65536;
 inline constexpr std::int64_t kMaxEdgeFeatureCols = 65536;
 inline constexpr std::int64_t kMaxIdBytes = 65535;
 
-// The labels file: one class a vertex (int32), or any number of them (uint8, a column a class).
-enum class LabelKind { kSingle, kMulti };
-inline constexpr std::array<std::string_view, 2> kLabelKindNames{"single", "multi"};
+// The labels file: one class a vertex (int32), any number of them (uint8, a column a class), or
+// values (fp32, a column a target).
+enum class LabelKind { kSingle, kMulti, kValues };
+inline constexpr std::array<std::string_view, 3> kLabelKindNames{"single", "multi", "values"};
+DType label_dtype(LabelKind kind);
+inline std::int64_t label_cols(LabelKind kind, std::int64_t classes) {
+  return kind == LabelKind::kSingle ? 1 : classes;
+}
 
 // The ids of the input: those of the dense vertices, or others: integers, which original_ids holds,
 // or strings, which original_id_bytes and original_id_ends hold.
 enum class IdKind { kDense, kIntegers, kStrings };
 inline constexpr std::array<std::string_view, 3> kIdKindNames{"none", "integers", "strings"};
 
-// In a multi-label row of an unlabelled vertex, every element.
+// In a multi-label row, an entry without a label. Of values that is NaN, of classes -1.
 inline constexpr std::uint8_t kUnlabelled = 255;
 
 struct Manifest {
@@ -34,8 +39,10 @@ struct Manifest {
   bool symmetric = false;       // edges.in serves both directions
   std::int64_t feature_cols = 0;
   DType feature_dtype = DType::kF32;  // or fp16, bf16
-  std::int64_t classes = 0;           // 0: no labels
+  std::int64_t classes = 0;           // of values, targets; 0: no labels
   LabelKind labels = LabelKind::kSingle;
+  // Entries without a label in the training vertices' rows: labels in a matrix may lack some.
+  std::int64_t missing_train_labels = 0;
   // Vertices in train, valid and test; all zero: no splits.
   std::int64_t split_counts[3] = {0, 0, 0};
   std::string order = "natural";
@@ -45,6 +52,11 @@ struct Manifest {
   std::string findings = "{}";    // what it found, as JSON
   std::map<std::string, ChunkFileInfo> files;
   std::string checksum;  // identifies the dataset; set where a manifest was read
+
+  // Labelled entries of the training vertices' rows.
+  std::int64_t train_labels() const {
+    return split_counts[0] * label_cols(labels, classes) - missing_train_labels;
+  }
 };
 
 // Whether a dataset can be cut like this, without any count of chunks that overflows.

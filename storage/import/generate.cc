@@ -170,6 +170,7 @@ Findings findings_of(const GenerateOptions& options, const EdgeCounts& edges,
   findings.input_without_in_edges = edges.given_without_in_edges;
   findings.stored_without_in_edges = edges.stored_without_in_edges;
   findings.feature_cols = options.features;
+  findings.labels = LabelKind::kSingle;
   findings.classes = options.classes;
   for (const std::uint8_t split : splits) ++findings.split_counts[split - 1];
   return findings;

@@ -77,7 +77,7 @@ class Import {
     feature_table_ = open(inputs.features, false);
     if (feature_table_) check_feature_cols(*feature_table_);
     values_ = std::make_unique<VertexValues>(
-        open(inputs.labels, false),
+        open(inputs.labels, false), options_.label_kind,
         SplitTables{open(inputs.train, true), open(inputs.valid, true), open(inputs.test, true)});
     edge_table_ =
         remapped_ ? remapped_->open_edges(findings_) : open_edge_table(files_, inputs.edges);
@@ -287,6 +287,9 @@ class Import {
         {"coalesce", name_of(kCoalesceNames, options_.edges.coalesce)},
         {"feature_norm", name_of(kFeatureNormNames, options_.feature_norm)},
     };
+    if (options_.label_kind != LabelChoice::kAuto) {
+      transforms["label_kind"] = name_of(kLabelChoiceNames, options_.label_kind);
+    }
     if (const auto& shares = options_.split_shares) {
       transforms["split"] = fmt::format("{}/{}/{}", shares->train, shares->valid, shares->test);
       transforms["split_seed"] = options_.split_seed;

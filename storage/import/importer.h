@@ -20,6 +20,7 @@
 #include "storage/import/rows/features_input.h"
 #include "storage/import/rows/vertex_order.h"
 #include "storage/import/values/findings.h"
+#include "storage/import/values/label_matrix_input.h"
 #include "storage/import/values/random_split.h"
 
 namespace ooc {
@@ -43,6 +44,7 @@ struct ImportOptions {
   bool remap_ids = false;
   RowIds rows;
   EdgeTransforms edges;
+  LabelChoice label_kind = LabelChoice::kAuto;
   // Splits made here; not together with split files.
   std::optional<SplitShares> split_shares;
   std::uint64_t split_seed = 0;

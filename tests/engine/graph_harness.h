@@ -44,16 +44,16 @@ class GraphHarness {
     tensors_[name] = source.get();
     extra_[name] = std::move(source);
   }
-  // A vertex tensor of integers; value(row, column) gives them.
+  // A vertex tensor of elements that are not real; value(row, column) gives them.
   template <class T, class F>
-  void add_integers(const std::string& name, std::int64_t cols, F&& value) {
+  void add_typed(const std::string& name, std::int64_t cols, F&& value) {
     const TensorLayout layout{dataset_.vertices(), cols, dataset_.manifest().edges.block_rows};
     auto source = std::make_unique<test::MemoryTensor<T>>(layout);
     for (std::int64_t v = 0; v < layout.rows; ++v) {
       for (std::int64_t c = 0; c < cols; ++c) source->at(v, c) = static_cast<T>(value(v, c));
     }
     tensors_[name] = source.get();
-    integers_.push_back(std::move(source));
+    typed_.push_back(std::move(source));
   }
   MemoryTensor<double>& source(const std::string& name) { return *extra_.at(name); }
 
@@ -228,7 +228,7 @@ class GraphHarness {
   std::unique_ptr<Backend> backend_;
   std::map<std::string, AnyMemoryTensor*> tensors_;
   std::map<std::string, std::unique_ptr<MemoryTensor<double>>> extra_;
-  std::vector<std::unique_ptr<AnyMemoryTensor>> integers_;
+  std::vector<std::unique_ptr<AnyMemoryTensor>> typed_;
   std::map<std::string, std::vector<double>> parameters_;
   std::mt19937_64 random_{11};
   std::normal_distribution<double> normal_;

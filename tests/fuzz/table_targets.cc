@@ -4,6 +4,7 @@
 #include "storage/import/formats/table_reader.h"
 #include "storage/import/ids/id_table.h"
 #include "storage/import/rows/features_input.h"
+#include "storage/import/values/label_matrix_input.h"
 #include "storage/import/values/labels_input.h"
 #include "storage/io/hdf5_file.h"
 #include "tests/fuzz/targets.h"
@@ -47,6 +48,12 @@ void use_table(Open&& open) {
   tolerate([&] {
     const auto table = open();
     if (table->rows() < kMostElements) read_labels(*table, Control{});
+  });
+  tolerate([&] {
+    const auto table = open();
+    if (table->cols() > kMaxLabelColumns || table->rows() * table->cols() > kMostElements) return;
+    detect_labels(*table, Control{});
+    read_label_matrix(*table, LabelKind::kMulti, Control{}, [](auto, auto) {});
   });
 }
 

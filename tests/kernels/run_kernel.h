@@ -40,6 +40,8 @@ AnyMatrix make_operand(const OperandSpec& spec, const Dense& dense, std::int64_t
   switch (spec.type) {
     case OperandType::kReal:
       return build.template operator()<T>();
+    case OperandType::kF32:
+      return build.template operator()<float>();
     case OperandType::kF64:
       return build.template operator()<double>();
     case OperandType::kI32:

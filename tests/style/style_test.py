@@ -19,7 +19,7 @@ ROOMS = {
     "sched": ["workers", "plan", "plan/passes", "plan/liveness", "plan/cost", "plan/residency",
               "plan/search", "tiers", "stream", "run"],
     "engine": ["graph", "rewrite", "lower", "machine", "model/parts", "model/saga", "model",
-               "train", "infer"],
+               "metrics", "train", "infer"],
     "bin": ["cli", "."],
 }  # fmt: skip
 FOLDERS = list(ROOMS)

@@ -5,8 +5,10 @@
 #include <tbb/global_control.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -28,6 +30,7 @@ struct TinyDataset {
   bool permute = false;  // a seeded order other than the natural one
   bool names = false;    // ids are strings
   bool multi_label = false;
+  std::int64_t targets = 0;      // more: labels are values, tiny_value()
   std::int64_t train_every = 1;  // of the train split only these ids' vertices stay in it
   std::vector<Edge> edges;       // of the natural order
   // What edges carry: tiny_edge() of their number.
@@ -73,6 +76,13 @@ inline std::int32_t tiny_label(const TinyDataset& spec, std::int64_t vertex) {
 }
 inline bool tiny_bit(const TinyDataset& spec, std::int64_t vertex, std::int64_t col) {
   return (vertex * (col + 3) + vertex / 7) % (col + 2) == 0 || col == tiny_label(spec, vertex);
+}
+
+// Of a vertex and a target; NaN for one in nine.
+inline float tiny_value(const TinyDataset& spec, std::int64_t vertex, std::int64_t target) {
+  if ((vertex + 2 * target) % 9 == 0) return std::numeric_limits<float>::quiet_NaN();
+  return tiny_feature(spec, vertex, 0) - 0.5f * tiny_feature(spec, vertex, 1) +
+         static_cast<float>(target);
 }
 
 // `edges`: of the spec, in the dataset's order.
@@ -128,6 +138,8 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
   std::vector<float> features;
   std::vector<std::int32_t> labels;
   std::vector<std::uint8_t> splits, bits;
+  std::vector<float> values;
+  std::int64_t missing = 0;
   const std::uint8_t split_of[] = {1, 2, 1, 3, 0};
   for (const std::int64_t id : ids) {
     for (std::int64_t c = 0; c < spec.feature_cols; ++c) {
@@ -137,12 +149,20 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
     for (std::int64_t c = 0; c < spec.classes; ++c) bits.push_back(tiny_bit(spec, id, c));
     const std::uint8_t split = split_of[id % 5];
     splits.push_back(split == 1 && id % spec.train_every != 0 ? std::uint8_t{0} : split);
+    for (std::int64_t c = 0; c < spec.targets; ++c) {
+      values.push_back(tiny_value(spec, id, c));
+      missing += splits.back() == 1 && std::isnan(values.back()) ? 1 : 0;
+    }
   }
   writer.features(spec.feature_cols).append_rows(features.data(), spec.vertices);
   writer.finish_features();
-  if (spec.multi_label) {
-    writer.multi_labels(spec.classes).append_rows(bits.data(), spec.vertices);
-    writer.finish_multi_labels();
+  if (spec.targets > 0) {
+    writer.label_matrix(LabelKind::kValues, spec.targets).append_rows(values.data(), spec.vertices);
+    writer.finish_label_matrix();
+    writer.manifest().missing_train_labels = missing;
+  } else if (spec.multi_label) {
+    writer.label_matrix(LabelKind::kMulti, spec.classes).append_rows(bits.data(), spec.vertices);
+    writer.finish_label_matrix();
   } else {
     writer.write_labels(labels, spec.classes);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/tensor_graph.h"
+#include "engine/model/parts/class_weights.h"
 #include "engine/model/parts/task.h"
 
 namespace ooc {
@@ -32,7 +33,8 @@ struct ModelOptions {
   double input_dropout = 0;
   double attn_dropout = 0;
   Task task = Task::kSingle;  // how many logits there are, and the loss
-  ClassWeights class_weights = ClassWeights::kNone;
+  Loss loss = Loss::kCrossEntropy;
+  ClassWeights class_weights;
   EdgeWeights edge_weights = EdgeWeights::kIgnore;
 
   bool operator==(const ModelOptions&) const = default;
@@ -42,8 +44,8 @@ struct ModelOptions {
 struct GraphFacts {
   std::int64_t vertices = 0;
   std::int64_t feature_cols = 0;
-  std::int64_t classes = 0;
-  std::int64_t train_vertices = 0;
+  std::int64_t classes = 0;        // or targets
+  std::int64_t train_labels = 0;   // entries of the training vertices: the loss is their mean
   std::int64_t edge_types = 0;     // 0: edges have none
   std::int64_t edge_features = 0;  // columns; 0: edges have none
   bool edge_weights = false;
@@ -80,7 +82,7 @@ struct BatchStatistics {
   std::string variance;
 };
 
-// The parameter that holds the class weights, 1 x classes, where the model has them; not trained.
+// The parameter that holds the class weights, 1 x logits, where the model has them; not trained.
 inline constexpr const char* kClassWeightsParameter = "loss.class_weights";
 
 // What an evaluation asks of a model.

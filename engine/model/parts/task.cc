@@ -2,75 +2,82 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "engine/model/parts/words.h"
 #include "storage/base/errors.h"
-#include "storage/dataset/dataset.h"
 
 namespace ooc {
 
+bool lower_is_better(Metric metric) { return metric == Metric::kRmse || metric == Metric::kMae; }
+
 Task default_task(const Manifest& manifest) {
+  if (manifest.labels == LabelKind::kValues) return Task::kRegression;
   return manifest.labels == LabelKind::kMulti ? Task::kMultiLabel : Task::kSingle;
 }
 
+Loss default_loss(Task task) {
+  return task == Task::kRegression ? Loss::kSquared : Loss::kCrossEntropy;
+}
+
 Metric default_metric(Task task) {
-  if (task == Task::kMultiLabel) return Metric::kMicroF1;
-  return task == Task::kBinary ? Metric::kRocAuc : Metric::kAccuracy;
+  switch (task) {
+    case Task::kSingle:
+      return Metric::kAccuracy;
+    case Task::kMultiLabel:
+      return Metric::kMicroF1;
+    case Task::kBinary:
+      return Metric::kRocAuc;
+    case Task::kRegression:
+      break;
+  }
+  return Metric::kRmse;
+}
+
+LabelKind labels_of(Task task) {
+  if (task == Task::kRegression) return LabelKind::kValues;
+  return task == Task::kMultiLabel ? LabelKind::kMulti : LabelKind::kSingle;
 }
 
 void check_task(Task task, const Manifest& manifest, const std::string& path) {
-  const bool multi = manifest.labels == LabelKind::kMulti;
-  const bool fits =
-      multi == (task == Task::kMultiLabel) && (task != Task::kBinary || manifest.classes == 2);
-  if (fits) return;
-  throw UsageError(
-      fmt::format("--task {} does not fit {}-label labels of {} classes", word_of(kTasks, task),
-                  kLabelKindNames[static_cast<std::size_t>(manifest.labels)], manifest.classes),
-      path, fmt::format("leave it out, it is {} then", word_of(kTasks, default_task(manifest))));
+  if (manifest.labels == labels_of(task) && (task != Task::kBinary || manifest.classes == 2)) {
+    return;
+  }
+  const bool values = manifest.labels == LabelKind::kValues;
+  const std::string labels =
+      values ? fmt::format("labels that are values, {} a vertex", manifest.classes)
+             : fmt::format("{}-label labels of {} classes",
+                           kLabelKindNames[static_cast<std::size_t>(manifest.labels)],
+                           manifest.classes);
+  std::string remedy =
+      fmt::format("leave it out, it is {} then", word_of(kTasks, default_task(manifest)));
+  if (task == Task::kRegression) remedy += ", or import the labels with --label-kind values";
+  throw UsageError(fmt::format("--task {} does not fit {}", word_of(kTasks, task), labels), path,
+                   remedy);
 }
 
-void check_metric(Metric metric, Task task, std::int64_t classes) {
-  const bool ranks = metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
-  if (!ranks || task != Task::kSingle || classes == 2) return;
-  throw UsageError(fmt::format("--metric {} does not fit --task single with {} classes",
-                               word_of(kMetrics, metric), classes),
-                   "two are needed", "use accuracy, micro_f1 or macro_f1");
+void check_loss(Loss loss, Task task) {
+  if ((loss == Loss::kCrossEntropy) == (task != Task::kRegression)) return;
+  throw UsageError(fmt::format("--loss {} does not fit --task {}", word_of(kLosses, loss),
+                               word_of(kTasks, task)),
+                   task == Task::kRegression ? "its labels are values" : "its labels are classes",
+                   task == Task::kRegression ? "give mse, mae or huber" : "leave it out");
 }
 
-void check_class_weights(ClassWeights weights, Task task) {
-  if (weights == ClassWeights::kNone || task == Task::kSingle) return;
-  throw UsageError(fmt::format("--class-weights {} does not fit --task {}",
-                               word_of(kClassWeights, weights), word_of(kTasks, task)),
-                   "the weights are those of single labels",
-                   task == Task::kBinary ? "leave it out, or use --task single" : "leave it out");
-}
-
-std::vector<double> balanced_weights(const Dataset& dataset) {
-  constexpr std::int64_t kBatchRows = 65536;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(dataset.manifest().classes));
-  std::vector<std::int32_t> labels(kBatchRows);
-  std::vector<std::uint8_t> splits(kBatchRows);
-  for (std::int64_t begin = 0; begin < dataset.vertices(); begin += kBatchRows) {
-    const std::int64_t rows = std::min(kBatchRows, dataset.vertices() - begin);
-    dataset.tensor("labels")->read_rows(begin, rows, labels.data());
-    dataset.tensor("splits")->read_rows(begin, rows, splits.data());
-    for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
-      const bool counted = splits[i] == static_cast<std::uint8_t>(Split::kTrain) && labels[i] >= 0;
-      if (counted) ++counts[static_cast<std::size_t>(labels[i])];
+void check_metrics(std::span<const Metric> metrics, Task task, std::int64_t classes) {
+  const bool values = task == Task::kRegression;
+  for (const Metric metric : metrics) {
+    const std::string misfit = fmt::format("--metric {} does not fit --task {}",
+                                           word_of(kMetrics, metric), word_of(kTasks, task));
+    if (is_value_metric(metric) != values) {
+      throw UsageError(
+          misfit, values ? "its labels are values" : "its labels are classes",
+          values ? "use rmse, mae or r2" : "use accuracy, micro_f1, macro_f1, rocauc or ap");
+    }
+    const bool ranks = metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
+    if (ranks && task == Task::kSingle && classes != 2) {
+      throw UsageError(fmt::format("{} with {} classes", misfit, classes), "two are needed",
+                       "use accuracy, micro_f1 or macro_f1");
     }
   }
-  std::int64_t vertices = 0, classes = 0;
-  for (const std::int64_t count : counts) {
-    vertices += count;
-    classes += count > 0 ? 1 : 0;
-  }
-  std::vector<double> weights;
-  for (const std::int64_t count : counts) {
-    const auto share = static_cast<double>(classes * count);
-    weights.push_back(count > 0 ? static_cast<double>(vertices) / share : 0);
-  }
-  return weights;
 }
 
 }  // namespace ooc

@@ -2,45 +2,59 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
+
+#include "storage/format/manifest.h"
 
 namespace ooc {
-
-class Dataset;
-struct Manifest;
 
 enum class Task {
   kSingle,      // one class a vertex; a logit a class, softmax
   kMultiLabel,  // any number of classes a vertex; a logit a class, sigmoid
   kBinary,      // one of two classes a vertex; one logit, of class 1, sigmoid
+  kRegression,  // values; one output a target
 };
 
-// Computed over all labelled vertices of a split (engine/train/metrics.h).
-enum class Metric { kAccuracy, kMicroF1, kMacroF1, kRocAuc, kAveragePrecision };
-
-// How much a training vertex counts in the loss, by its class.
-enum class ClassWeights {
-  kNone,      // as much as any other
-  kBalanced,  // training vertices / (classes that occur among them * those of its class)
+// What training makes small: its mean over the labels of the training vertices.
+enum class Loss {
+  kCrossEntropy,  // of classes
+  kSquared,       // of values: kernels/spec/element_math.h
+  kAbsolute,
+  kHuber,
 };
+
+// Computed over all labels of a split (engine/metrics/metrics.h).
+enum class Metric {
+  kAccuracy,
+  kMicroF1,
+  kMacroF1,
+  kRocAuc,
+  kAveragePrecision,
+  kRmse,
+  kMae,
+  kR2,
+};
+bool lower_is_better(Metric metric);
+inline bool is_value_metric(Metric metric) { return metric >= Metric::kRmse; }
 
 // What the labels ask for, if nobody says otherwise.
 Task default_task(const Manifest& manifest);
+Loss default_loss(Task task);
 Metric default_metric(Task task);
 
-// UsageError, naming both sides, where the task doesn't fit the dataset's labels, the metric not
-// the task, or the weights not the task.
+// The labels of a dataset that the task is about.
+LabelKind labels_of(Task task);
+
+// UsageError, naming both sides, where the task doesn't fit the dataset's labels, or the loss or a
+// metric not the task.
 void check_task(Task task, const Manifest& manifest, const std::string& path);
-void check_metric(Metric metric, Task task, std::int64_t classes);
-void check_class_weights(ClassWeights weights, Task task);
+void check_loss(Loss loss, Task task);
+void check_metrics(std::span<const Metric> metrics, Task task, std::int64_t classes);
 
 // Logits a vertex.
 inline std::int64_t logit_cols(Task task, std::int64_t classes) {
   return task == Task::kBinary ? 1 : classes;
 }
-// ClassWeights::kBalanced of a single-label dataset; 0 for classes without a training vertex. Their
-// sum over the training vertices is the number of those.
-std::vector<double> balanced_weights(const Dataset& dataset);
 
 }  // namespace ooc

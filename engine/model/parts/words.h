@@ -26,15 +26,22 @@ inline constexpr Words<Aggregation, 3> kAggregations{
 inline constexpr Words<EdgeWeights, 2> kEdgeWeightUses{
     {{"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}}};
 
-inline constexpr Words<Task, 3> kTasks{
-    {{"single", Task::kSingle}, {"multi-label", Task::kMultiLabel}, {"binary", Task::kBinary}}};
-inline constexpr Words<Metric, 5> kMetrics{{{"accuracy", Metric::kAccuracy},
+inline constexpr Words<Task, 4> kTasks{{{"single", Task::kSingle},
+                                        {"multi-label", Task::kMultiLabel},
+                                        {"binary", Task::kBinary},
+                                        {"regression", Task::kRegression}}};
+inline constexpr Words<Loss, 4> kLosses{{{"cross-entropy", Loss::kCrossEntropy},
+                                         {"mse", Loss::kSquared},
+                                         {"mae", Loss::kAbsolute},
+                                         {"huber", Loss::kHuber}}};
+inline constexpr Words<Metric, 8> kMetrics{{{"accuracy", Metric::kAccuracy},
                                             {"micro_f1", Metric::kMicroF1},
                                             {"macro_f1", Metric::kMacroF1},
                                             {"rocauc", Metric::kRocAuc},
-                                            {"ap", Metric::kAveragePrecision}}};
-inline constexpr Words<ClassWeights, 2> kClassWeights{
-    {{"none", ClassWeights::kNone}, {"balanced", ClassWeights::kBalanced}}};
+                                            {"ap", Metric::kAveragePrecision},
+                                            {"rmse", Metric::kRmse},
+                                            {"mae", Metric::kMae},
+                                            {"r2", Metric::kR2}}};
 
 template <class T, std::size_t n>
 std::string word_of(const Words<T, n>& words, T value) {

@@ -16,8 +16,10 @@ nlohmann::ordered_json findings_to_json(const Findings& findings) {
   json["stored"] = {{"edges", findings.stored_edges},
                     {"vertices_without_in_edges", findings.stored_without_in_edges}};
   json["features"] = findings.feature_cols;
-  json["classes"] = findings.classes;
+  if (findings.labels) json["labels"] = kLabelKindNames[static_cast<std::size_t>(*findings.labels)];
+  json[findings.labels == LabelKind::kValues ? "targets" : "classes"] = findings.classes;
   json["unlabelled"] = findings.unlabelled;
+  if (findings.missing_labels > 0) json["missing_labels"] = findings.missing_labels;
   json["splits"] = {{"train", findings.split_counts[0]},
                     {"valid", findings.split_counts[1]},
                     {"test", findings.split_counts[2]}};

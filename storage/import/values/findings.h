@@ -4,10 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "storage/edges/edge_transforms.h"
+#include "storage/format/manifest.h"
 
 namespace ooc {
 
@@ -19,8 +21,10 @@ struct Findings {
   std::int64_t stored_edges = 0;
   std::int64_t stored_without_in_edges = 0;
   std::int64_t feature_cols = 0;
-  std::int64_t classes = 0;
-  std::int64_t unlabelled = 0;  // vertices
+  std::optional<LabelKind> labels;
+  std::int64_t classes = 0;         // of values, targets
+  std::int64_t unlabelled = 0;      // vertices
+  std::int64_t missing_labels = 0;  // entries of the other vertices, of labels in a matrix
   std::array<std::int64_t, 3> split_counts = {};
   std::vector<std::string> warnings;  // one sentence each
 };

@@ -157,9 +157,9 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
                     "write them as a vector; a .mtx in array format is one");
   }
   if (table.cols() > 1) {
-    throw DataError("multi-label labels where one class a vertex is needed",
+    throw DataError("a matrix where one class a vertex is needed",
                     fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
-                    "give one class index a vertex, -1 where it has no label");
+                    "give one class index a vertex, or say --label-kind one-hot, multi or values");
   }
   table.read_nan_as(-1);
   std::vector<std::int32_t> labels;

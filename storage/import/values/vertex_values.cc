@@ -7,12 +7,16 @@
 
 #include "storage/base/errors.h"
 #include "storage/import/rows/row_placer.h"
-#include "storage/import/values/multi_labels_input.h"
 
 namespace ooc {
 
-VertexValues::VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits)
-    : table_(std::move(labels)), split_tables_(std::move(splits)) {}
+VertexValues::VertexValues(std::unique_ptr<TableReader> labels, LabelChoice kind,
+                           SplitTables splits)
+    : table_(std::move(labels)), choice_(kind), split_tables_(std::move(splits)) {
+  if (table_ || choice_ == LabelChoice::kAuto) return;
+  throw UsageError("--label-kind, but there are no labels", "command line",
+                   "leave it out, or give --labels FILE");
+}
 
 void VertexValues::adapt(const Adapt& adapt) {
   if (table_) adapt(table_, "labels", true);
@@ -25,16 +29,17 @@ void VertexValues::adapt(const Adapt& adapt) {
 
 void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, const ListedIds& ids,
                         Findings& findings, const Control& control) {
-  if (is_multi()) {
-    const MultiLabels multi = read_multi_labels(*table_, control, [](auto) {});
-    classes_ = multi.classes;
-    labels_.resize(multi.labelled.size());
-    std::transform(multi.labelled.begin(), multi.labelled.end(), labels_.begin(),
-                   [](std::uint8_t labelled) { return labelled == 1 ? 0 : -1; });
-  } else if (table_) {
-    labels_ = read_labels(*table_, control);
-    classes_ = *std::max_element(labels_.begin(), labels_.end()) + std::int64_t{1};
-    warn_of_empty_classes(findings);
+  if (table_) {
+    DetectedLabels detected{choice_};
+    if (choice_ == LabelChoice::kAuto) detected = detect_labels(*table_, control);
+    if (detected.one_hot) {
+      findings.warnings.push_back(
+          fmt::format("every labelled row of {} has exactly one 1: if these are classes, "
+                      "give --label-kind one-hot",
+                      table_->name()));
+    }
+    read_labels_as(detected.kind, findings, control);
+    findings.labels = kind_;
   }
   findings.classes = classes_;
   findings.unlabelled = table_ ? std::count(labels_.begin(), labels_.end(), -1) : vertices;
@@ -46,6 +51,25 @@ void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, const 
   for (const std::uint8_t split : splits_) {
     if (split > 0) ++findings.split_counts[split - 1];
   }
+}
+
+void VertexValues::read_labels_as(LabelChoice kind, Findings& findings, const Control& control) {
+  if (kind == LabelChoice::kMulti || kind == LabelChoice::kValues) {
+    kind_ = kind == LabelChoice::kMulti ? LabelKind::kMulti : LabelKind::kValues;
+    classes_ = table_->cols();
+    read_label_matrix(*table_, kind_, control, [&](auto, std::span<const std::int32_t> labelled) {
+      for (const std::int64_t count : labelled) {
+        labels_.push_back(count > 0 ? 0 : -1);
+        if (count > 0) findings.missing_labels += classes_ - count;
+      }
+    });
+    return;
+  }
+  const bool one_hot = kind == LabelChoice::kOneHot;
+  labels_ = one_hot ? read_one_hot(*table_, control) : read_labels(*table_, control);
+  classes_ = one_hot ? table_->cols()
+                     : *std::max_element(labels_.begin(), labels_.end()) + std::int64_t{1};
+  warn_of_empty_classes(findings);
 }
 
 void VertexValues::warn_of_empty_classes(Findings& findings) const {
@@ -61,26 +85,39 @@ void VertexValues::warn_of_empty_classes(Findings& findings) const {
 void VertexValues::write(FileSystem& files, DatasetWriter& writer,
                          std::span<const VertexIndex> order, std::span<const VertexIndex> new_ids,
                          std::int64_t memory_bytes, const Control& control) {
-  if (is_multi()) {
-    write_multi(files, writer, new_ids, memory_bytes, control);
+  if (kind_ != LabelKind::kSingle) {
+    write_matrix(files, writer, new_ids, memory_bytes, control);
   } else if (classes_ > 0) {
     writer.write_labels(labels_, classes_, order);
   }
   if (!splits_.empty()) writer.write_splits(splits_, order);
 }
 
-void VertexValues::write_multi(FileSystem& files, DatasetWriter& writer,
-                               std::span<const VertexIndex> new_ids, std::int64_t memory_bytes,
-                               const Control& control) {
+void VertexValues::write_matrix(FileSystem& files, DatasetWriter& writer,
+                                std::span<const VertexIndex> new_ids, std::int64_t memory_bytes,
+                                const Control& control) {
   const auto vertices = static_cast<std::int64_t>(labels_.size());
-  RowPlacer placer(
-      files, writer.multi_labels(classes_), new_ids,
-      {writer.scratch_path("labels"), vertices, static_cast<std::size_t>(classes_), memory_bytes});
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(classes_) * dtype_bytes(label_dtype(kind_));
+  RowPlacer placer(files, writer.label_matrix(kind_, classes_), new_ids,
+                   {writer.scratch_path("labels"), vertices, row_bytes, memory_bytes});
   table_->rewind();
-  read_multi_labels(*table_, control,
-                    [&](std::span<const std::uint8_t> rows) { placer.add(std::as_bytes(rows)); });
+  std::size_t row = 0;
+  read_label_matrix(*table_, kind_, control,
+                    [&](std::span<const std::byte> rows, std::span<const std::int32_t> labelled) {
+                      placer.add(rows);
+                      for (const std::int64_t count : labelled) {
+                        if (is_trained_on(row++)) {
+                          writer.manifest().missing_train_labels += classes_ - count;
+                        }
+                      }
+                    });
   placer.finish("writing labels", control);
-  writer.finish_multi_labels();
+  writer.finish_label_matrix();
+}
+
+bool VertexValues::is_trained_on(std::size_t vertex) const {
+  return !splits_.empty() && splits_[vertex] == static_cast<std::uint8_t>(Split::kTrain);
 }
 
 }  // namespace ooc

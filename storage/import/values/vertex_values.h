@@ -14,6 +14,7 @@
 #include "storage/dataset/dataset_writer.h"
 #include "storage/import/rows/vertex_order.h"
 #include "storage/import/values/findings.h"
+#include "storage/import/values/label_matrix_input.h"
 #include "storage/import/values/labels_input.h"
 #include "storage/import/values/random_split.h"
 
@@ -27,8 +28,8 @@ struct SplitChoice {
 // Memory: 5 bytes a vertex. One thread.
 class VertexValues {
  public:
-  // Either may be without tables.
-  VertexValues(std::unique_ptr<TableReader> labels, SplitTables splits);
+  // Either may be without tables. UsageError where a kind is asked for and there are no labels.
+  VertexValues(std::unique_ptr<TableReader> labels, LabelChoice kind, SplitTables splits);
   TableReader* label_table() const { return table_.get(); }
   // Lets `adapt` replace tables: labels and masks, whose rows are vertices', and lists. `part`
   // names each for scratch files.
@@ -45,16 +46,19 @@ class VertexValues {
              const Control& control);
 
  private:
-  bool is_multi() const { return table_ && table_->cols() > 1; }
+  void read_labels_as(LabelChoice kind, Findings& findings, const Control& control);
   void warn_of_empty_classes(Findings& findings) const;
-  void write_multi(FileSystem& files, DatasetWriter& writer, std::span<const VertexIndex> new_ids,
-                   std::int64_t memory_bytes, const Control& control);
+  bool is_trained_on(std::size_t vertex) const;
+  void write_matrix(FileSystem& files, DatasetWriter& writer, std::span<const VertexIndex> new_ids,
+                    std::int64_t memory_bytes, const Control& control);
 
   std::unique_ptr<TableReader> table_;
+  LabelChoice choice_;
   SplitTables split_tables_;
   // -1: unlabelled; where labels are a matrix, which is read again to be written, 0 for the others.
   std::vector<std::int32_t> labels_;
-  std::int64_t classes_ = 0;
+  LabelKind kind_ = LabelKind::kSingle;
+  std::int64_t classes_ = 0;  // or targets
   std::vector<std::uint8_t> splits_;
 };
 

@@ -126,7 +126,7 @@ TEST_CASE("row operators: ranges of columns agree with central differences") {
   for (const std::int64_t cols : kTestedWidths) {
     INFO(cols << " columns");
     Check check;
-    check.harness.add_integers<std::int32_t>("types", 1, [](auto v, auto) { return v * 7 % 3; });
+    check.harness.add_typed<std::int32_t>("types", 1, [](auto v, auto) { return v * 7 % 3; });
     const auto types = [](TensorGraph& graph) { return graph.input("types", 1, DType::kI32); };
     const auto run = [&](auto&& build) { check.harness.check_gradients(build); };
     for (const std::int64_t other : {1, 37}) {
@@ -169,7 +169,7 @@ TEST_CASE("row operators: dropout of edges agrees with central differences") {
   for (const auto& [cols, heads] : {std::pair{5, 1}, {32, 4}, {96, 8}, {40, 5}}) {
     INFO(cols << " columns, " << heads << " heads");
     Check check;
-    check.harness.add_integers<std::int64_t>("keys", 3, [](auto v, auto c) { return v * 3 + c; });
+    check.harness.add_typed<std::int64_t>("keys", 3, [](auto v, auto c) { return v * 3 + c; });
     check.harness.check_gradients([&, cols = cols, heads = heads](TensorGraph& graph) {
       const TensorId x = check.x(graph, "x", cols);
       return graph.apply("edge_dropout", {x, graph.input("keys", 3, DType::kI64)},
@@ -180,8 +180,13 @@ TEST_CASE("row operators: dropout of edges agrees with central differences") {
 
 TEST_CASE("row operators: losses agree with central differences") {
   Check check;
-  check.harness.add_integers<std::uint8_t>(
-      "bits", 40, [](auto v, auto c) { return v % 7 == 3 ? 255 : (v * 3 + c * c) % 2; });
+  // Whole rows and single entries without a label.
+  const auto is_missing = [](auto v, auto c) { return v % 7 == 3 || (v + c) % 5 == 4; };
+  check.harness.add_typed<std::uint8_t>(
+      "bits", 40, [&](auto v, auto c) { return is_missing(v, c) ? 255 : (v * 3 + c * c) % 2; });
+  check.harness.add_typed<float>("values", 40, [&](auto v, auto c) {
+    return is_missing(v, c) ? std::nan("") : static_cast<double>(v % 5) - 0.25 * (c % 3);
+  });
   // The harness divides by what the loss itself says; the gradient rule is told.
   const auto count_of = [&](auto&& weight) {
     const Dataset& dataset = check.harness.dataset();
@@ -194,13 +199,35 @@ TEST_CASE("row operators: losses agree with central differences") {
     for (std::size_t v = 0; v < rows; ++v) count += splits[v] == 1 ? weight(v, labels[v]) : 0;
     return count;
   };
+  const double entries = count_of([&](auto v, auto) {
+    double labelled = 0;
+    for (std::size_t c = 0; c < 40; ++c) labelled += is_missing(v, c) ? 0 : 1;
+    return labelled;
+  });
   check.harness.check_gradients([&](TensorGraph& graph) {
     const TensorId x = check.x(graph, "x", 40);
     return graph.apply(
         "sigmoid_cross_entropy",
         {x, graph.input("bits", 40, DType::kU8), graph.input("splits", 1, DType::kU8)},
-        {.count = count_of([](auto v, auto) { return v % 7 == 3 ? 0.0 : 1.0; })});
+        {.count = entries});
   });
+  check.harness.check_gradients([&](TensorGraph& graph) {
+    const TensorId x = check.x(graph, "x", 40);
+    const TensorId weights = graph.parameter("ones_weigh", 1, 40, false);
+    return graph.apply(
+        "sigmoid_cross_entropy_weighted",
+        {x, graph.input("bits", 40, DType::kU8), graph.input("splits", 1, DType::kU8), weights},
+        {.count = entries});
+  });
+  for (const ValueLoss loss : {ValueLoss::kSquared, ValueLoss::kAbsolute, ValueLoss::kHuber}) {
+    check.harness.check_gradients([&](TensorGraph& graph) {
+      const TensorId x = check.x(graph, "x", 40);
+      return graph.apply(
+          "value_loss",
+          {x, graph.input("values", 40, DType::kF32), graph.input("splits", 1, DType::kU8)},
+          {.value = static_cast<double>(loss), .count = entries});
+    });
+  }
   check.harness.check_gradients([&](TensorGraph& graph) {
     const TensorId x = check.x(graph, "x", 3);
     const TensorId weights = graph.parameter("weights", 1, 3, false);

@@ -40,7 +40,7 @@ Model recurrent_model(const GraphFacts& facts) {
   model.loss = graph.apply(
       "softmax_cross_entropy",
       {model.logits, graph.input("labels", 1, DType::kI32), graph.input("splits", 1, DType::kU8)},
-      {.count = static_cast<double>(facts.train_vertices)});
+      {.count = static_cast<double>(facts.train_labels)});
   return model;
 }
 

@@ -122,7 +122,7 @@ TEST_CASE("zero rows: so they do with norms, residuals, heads, class weights and
   config.model.norm = Norm::kLayer;
   config.model.residual = true;
   config.model.layers = 3;
-  config.model.class_weights = ClassWeights::kBalanced;
+  config.model.class_weights = kBalancedWeights;
   CHECK(passing(training, config)[0] > 0);
   check_training(training, config);
 

@@ -20,8 +20,8 @@ TEST_CASE("inference: logits and classes come in the original order and agree wi
                          {output, path}, nullptr);
   };
   const InferenceResult result = infer(Output::kLogits, "/logits.npy");
-  CHECK(result.scores.valid == best.state.best.scores.valid);
-  CHECK(result.scores.test == best.state.best.scores.test);
+  CHECK(result.scores.front().valid == best.state.best.scores.front().valid);
+  CHECK(result.scores.front().test == best.state.best.scores.front().test);
   infer(Output::kClasses, "/classes.npy");
   infer(Output::kEmbeddings, "/embeddings.npy");
   const auto logits = read_file(fixture.files, "/logits.npy");
@@ -38,7 +38,8 @@ TEST_CASE("inference: logits and classes come in the original order and agree wi
     correct += predicted[v] == (v * 7 + v / 5) % 3;
     ++count;
   }
-  CHECK(static_cast<double>(correct) / static_cast<double>(count) == Approx(result.scores.test));
+  CHECK(static_cast<double>(correct) / static_cast<double>(count) ==
+        Approx(result.scores.front().test));
 }
 
 TEST_CASE("inference: a graph with other features is refused") {

@@ -32,7 +32,7 @@ struct Epoch {
 
 Epoch run_epoch(Trainer& trainer) {
   const EpochRecord record = trainer.run_epoch(nullptr).value();
-  return {record.loss, record.valid_loss, record.scores.value_or(Scores{}),
+  return {record.loss, record.valid_loss, record.scores.empty() ? Scores{} : record.scores.front(),
           trainer.state().parameters};
 }
 
@@ -83,7 +83,7 @@ void check_against_apart(const TinyDataset& spec, RunConfig config, const PlanOp
   CHECK(steps_of(within.plan().epoch_plan()) < steps);
   for (const Epoch& epoch : expected) {
     const EpochRecord record = within.run_epoch(nullptr).value();
-    const Epoch now{record.loss, record.valid_loss, record.scores.value(),
+    const Epoch now{record.loss, record.valid_loss, record.scores.front(),
                     within.state().parameters};
     INFO("epoch " << record.epoch);
     CHECK(std::isfinite(record.loss + record.valid_loss));
@@ -113,7 +113,7 @@ TEST_CASE("evaluation in the step: so it does with norms, other metrics, and in 
   check_against_apart(test::graph_of_three_spans(), config);
   check_against_apart(test::graph_of_three_spans(), config, {.memory_bytes = 5 << 20});
   config = config_of("gcn", 0.3);
-  config.metric = Metric::kMacroF1;  // of logits, which the step hands out
+  config.metrics = {Metric::kMacroF1};  // of logits, which the step hands out
   check_against_apart(test::graph_of_three_spans(), config);
   check_against_apart(test::graph_of_three_spans(), config, {.memory_bytes = 1 << 20});
   check_against_apart(test::graph_of_three_spans(), config,

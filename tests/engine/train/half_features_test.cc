@@ -139,7 +139,7 @@ TEST_CASE("multi-label labels: checked, read, and trained") {
     test::MemoryBlockIo io(files);
     RunConfig config;
     config.model.task = default_task(dataset.manifest());
-    config.metric = default_metric(config.model.task);
+    config.metrics = {default_metric(config.model.task)};
     CHECK(std::isfinite(Trainer(*backend, io, dataset, config).run_epoch(nullptr).value().loss));
   }
   const auto refused = [&](std::size_t at, std::uint8_t value, const char* message) {
@@ -148,8 +148,7 @@ TEST_CASE("multi-label labels: checked, read, and trained") {
     labels[at] = kept;
   };
   refused(9 * 7 + 1, 2, "labels that are none of 7 classes, /tiny.ooc/labels, row 9");
-  refused(4 * 7 + 1, 1, "row 4");            // unlabelled, but for one class
-  refused(9 * 7 + 1, kUnlabelled, "row 9");  // labelled, but for one class
+  refused(0 * 7 + 1, kUnlabelled, "the train split lacks 1 labels, the manifest says 0");
   for (std::size_t i = 0; i < 7; ++i) labels[10 * 7 + i] = kUnlabelled;
   CHECK_THROWS_WITH(store().check_labels(), Contains("split 1 of an unlabelled vertex"));
 }

@@ -50,7 +50,7 @@ Curve train(TinyTraining& training, const RunConfig& config, const PlanOptions& 
     const EpochRecord record = trainer.run_epoch(nullptr).value();
     curve.losses.push_back(record.loss);
     curve.losses.push_back(record.valid_loss);
-    curve.scores.push_back(record.scores->valid);
+    curve.scores.push_back(record.scores.front().valid);
     INFO("epoch " << record.epoch);
     if (record.epoch > 1) {
       CHECK(record.counters.bytes_read == trainer.plan().bytes_read());
@@ -235,9 +235,30 @@ TEST_CASE("out of core: metrics that read logits give the same in any budget, an
   for (const Metric metric : {Metric::kMicroF1, Metric::kRocAuc}) {
     RunConfig config = config_of("sage");
     config.model.task = Task::kMultiLabel;
-    config.metric = metric;
+    config.metrics = {metric};
     check_budgets(training, config, cases);
   }
+}
+
+TEST_CASE("out of core: values and weighted ones give the same in any budget, and count bytes") {
+  test::Cases cases(4);
+  TinyDataset values = test::graph_of_three_spans();
+  values.classes = values.targets = 3;
+  TinyTraining regression(values);
+  RunConfig config = config_of("gcn");
+  config.model.task = Task::kRegression;
+  config.model.loss = Loss::kHuber;
+  config.metrics = {Metric::kRmse, Metric::kR2, Metric::kMae};
+  check_budgets(regression, config, cases);
+  TinyDataset bits = test::graph_of_three_spans();
+  bits.multi_label = true;
+  bits.classes = 5;
+  TinyTraining many(bits);
+  config.model.task = Task::kMultiLabel;
+  config.model.loss = Loss::kCrossEntropy;
+  config.model.class_weights = kBalancedWeights;
+  config.metrics = {Metric::kMacroF1, Metric::kAveragePrecision};
+  check_budgets(many, config, cases);
 }
 
 TEST_CASE("out of core: evaluating every other epoch changes no loss") {

@@ -345,11 +345,11 @@ TEST_CASE("trainer: the best epoch is the first with the best valid accuracy") {
   while (trainer.state().epoch < config.epochs) {
     const EpochRecord record = trainer.run_epoch(nullptr).value();
     const bool due = record.epoch % 4 == 0 || record.epoch == 30;
-    REQUIRE(record.scores.has_value() == due);
+    REQUIRE(!record.scores.empty() == due);
     if (!due) continue;
     ++since;
-    if (record.scores->valid > best) {
-      best = record.scores->valid;
+    if (record.scores.front().valid > best) {
+      best = record.scores.front().valid;
       best_epoch = record.epoch;
       since = 0;
     }

@@ -20,7 +20,7 @@ std::int64_t bytes_of_gcn(std::int64_t host_bytes, Strategy strategy, const Mach
   facts.vertices = counts.edges.vertices;
   facts.feature_cols = 128;
   facts.classes = 16;
-  facts.train_vertices = facts.vertices / 2;
+  facts.train_labels = facts.vertices / 2;
   RunConfig config;
   config.model.model = "gcn";
   config.model.hidden = 128;
@@ -75,7 +75,7 @@ TEST_CASE("training plan: what a larger budget would do is said of what needs th
     facts.vertices = counts.edges.vertices;
     facts.feature_cols = features;
     facts.classes = 8;
-    facts.train_vertices = facts.vertices / 2;
+    facts.train_labels = facts.vertices / 2;
     RunConfig config;
     config.model.model = "gcn";
     config.model.hidden = hidden;

@@ -42,32 +42,33 @@ std::pair<double, double> naive_mean(const Rows& data, int split) {
   return {loss / weights, weights};
 }
 
-// Multi-label rows as a dataset stores them: 255 in all columns where unlabelled.
+// Multi-label rows as a dataset stores them: 255 where unlabelled, whole rows and single entries.
 Rows random_bits(std::int64_t rows, std::int64_t classes) {
   Rows data = random_rows(rows, classes);
   data.labels = Dense(rows, classes);
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t c = 0; c < classes; ++c) {
-      data.labels(i, c) = i % 7 == 3 ? 255 : static_cast<double>((i * 3 + c * c) % 2);
+      data.labels(i, c) =
+          i % 7 == 3 || (i + c) % 5 == 4 ? 255 : static_cast<double>((i * 3 + c * c) % 2);
     }
   }
   return data;
 }
 
-// torch.nn.functional.binary_cross_entropy_with_logits and the share of right bits, in sums.
+// torch.nn.functional.binary_cross_entropy_with_logits with pos_weight and right bits, in sums.
 Dense naive_bit_sums(const Rows& data) {
   const std::int64_t classes = data.logits.cols;
   Dense sums(3, 3);
   for (std::int64_t i = 0; i < data.logits.rows; ++i) {
     const auto split = static_cast<std::int64_t>(data.splits(i, 0));
-    if (split == 0 || data.labels(i, 0) == 255) continue;
+    if (split == 0) continue;
     for (std::int64_t c = 0; c < classes; ++c) {
+      if (data.labels(i, c) == 255) continue;
       const double s = 1 / (1 + std::exp(-data.logits(i, c))), y = data.labels(i, c);
-      const double loss = -(y * std::log(s) + (1 - y) * std::log(1 - s));
-      sums(split - 1, 0) += loss / static_cast<double>(classes);
-      sums(split - 1, 1) += ((s > 0.5) == (y == 1) ? 1.0 : 0.0) / static_cast<double>(classes);
+      sums(split - 1, 0) -= data.weights(0, c) * y * std::log(s) + (1 - y) * std::log(1 - s);
+      sums(split - 1, 1) += (s > 0.5) == (y == 1) ? 1.0 : 0.0;
+      sums(split - 1, 2) += 1;
     }
-    sums(split - 1, 2) += 1;
   }
   return sums;
 }
@@ -115,35 +116,47 @@ TEST_CASE("weighted loss: the gradient equals differences of the weighted traini
 TEMPLATE_TEST_CASE("sigmoid loss: sums equal the formula's", "", float, double) {
   for (const std::int64_t classes : kWidths) {
     INFO(classes << " classes");
-    const Rows data = random_bits(kRows, classes);
+    Rows data = random_bits(kRows, classes);
     Dense before(3, 3);
     for (double& value : before.values) value = 2;
-    Dense expected = naive_bit_sums(data);
-    for (double& value : expected.values) value += 2;
+    const auto expected = [&] {
+      Dense sums = naive_bit_sums(data);
+      for (double& value : sums.values) value += 2;
+      return sums;
+    };
+    CHECK_CLOSE(run_kernel<TestType>("sigmoid_cross_entropy_weighted",
+                                     {data.logits, data.labels, data.splits, data.weights}, before),
+                expected(), 4 * tolerance<TestType>());
+    for (double& weight : data.weights.values) weight = 1;
     CHECK_CLOSE(run_kernel<TestType>("sigmoid_cross_entropy",
                                      {data.logits, data.labels, data.splits}, before),
-                expected, 4 * tolerance<TestType>());
+                expected(), 4 * tolerance<TestType>());
   }
 }
 
 TEST_CASE("sigmoid loss: the gradient equals differences of the training mean") {
   for (const std::int64_t classes : {1, 9, 40}) {
-    INFO(classes << " classes");
-    const Rows data = random_bits(12, classes);
-    const double count = naive_bit_sums(data)(0, 2);
-    REQUIRE(count > 1);
-    Dense before(12, classes);
-    for (double& value : before.values) value = std::nan("");
-    CHECK_CLOSE(run_kernel<double>("sigmoid_cross_entropy_gradient",
-                                   {data.logits, data.labels, data.splits}, before,
-                                   {.attributes = {.count = count}}),
-                numeric_gradient(data.logits,
-                                 [&](const Dense& logits) {
-                                   Rows moved = data;
-                                   moved.logits = logits;
-                                   return naive_bit_sums(moved)(0, 0) / count;
-                                 }),
-                kDifferenceTolerance);
+    for (const bool weighted : {false, true}) {
+      INFO(classes << " classes, weighted " << weighted);
+      Rows data = random_bits(12, classes);
+      std::vector<Dense> operands{data.logits, data.labels, data.splits};
+      if (weighted) operands.push_back(data.weights);
+      for (double& weight : data.weights.values) weight = weighted ? weight : 1;
+      const double count = naive_bit_sums(data)(0, 2);
+      REQUIRE(count > 1);
+      Dense before(12, classes);
+      for (double& value : before.values) value = std::nan("");
+      CHECK_CLOSE(run_kernel<double>(weighted ? "sigmoid_cross_entropy_weighted_gradient"
+                                              : "sigmoid_cross_entropy_gradient",
+                                     operands, before, {.attributes = {.count = count}}),
+                  numeric_gradient(data.logits,
+                                   [&](const Dense& logits) {
+                                     Rows moved = data;
+                                     moved.logits = logits;
+                                     return naive_bit_sums(moved)(0, 0) / count;
+                                   }),
+                  kDifferenceTolerance);
+    }
   }
 }
 

@@ -213,6 +213,33 @@ TEST_CASE("verify: a manifest that does not fit its files is refused") {
   CHECK_THAT(after([](Manifest& m) { m.classes = 2; }), Contains("/tiny.ooc/labels"));
 }
 
+TEST_CASE("verify: values are finite or missing, and as many are missing as the manifest says") {
+  const auto after = [](std::int64_t at, float value, std::int64_t more_missing) {
+    MemoryFileSystem files;
+    test::TinyDataset spec = small(20);
+    spec.targets = 2;
+    spec.permute = false;
+    const Dataset dataset = test::write_tiny_dataset(files, spec);
+    std::vector<float> values(40);
+    dataset.tensor("labels")->read_rows(0, 20, values.data());
+    values[static_cast<std::size_t>(at)] = value;
+    test::replace_tensor<float>(files, kPath, "labels", 2, values, [&](Manifest& manifest) {
+      manifest.missing_train_labels += more_missing;
+    });
+    const std::vector<std::string> found = faults(files);
+    return found.empty() ? std::string() : found[0];
+  };
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  // Vertex 2 is in the train split, 4 in none.
+  CHECK(after(2 * 2, 0.5F, 0).empty());
+  CHECK(after(2 * 2, kNone, 1).empty());
+  CHECK(after(4 * 2, kNone, 0).empty());
+  CHECK_THAT(after(2 * 2, kNone, 0),
+             Contains("the train split lacks 3 labels, the manifest says 2, /tiny.ooc/labels"));
+  CHECK_THAT(after(2 * 2, INFINITY, 0), Contains("not finite, /tiny.ooc/labels, row 2"));
+  CHECK_THAT(after(2 * 2, 0.5F, 1000), Contains("manifest with impossible counts"));
+}
+
 TEST_CASE("verify: padding is zero, in tensors too") {
   MemoryFileSystem files;
   test::write_tiny_dataset(files, small(8));

@@ -4,8 +4,8 @@
 
 #include "storage/base/errors.h"
 #include "storage/import/edges/edge_data_input.h"
+#include "storage/import/values/label_matrix_input.h"
 #include "storage/import/values/labels_input.h"
-#include "storage/import/values/multi_labels_input.h"
 #include "storage/import/values/random_split.h"
 #include "tests/support/fake_file_system.h"
 #include "tests/support/input_files.h"
@@ -67,52 +67,107 @@ TEST_CASE("edge data: what is no weight, type or feature is refused with its row
              Contains("FILE.mtx:values"));
 }
 
-struct Multi {
-  MultiLabels labels;
-  std::vector<std::uint8_t> rows;
+template <class T>
+struct Matrix {
+  std::vector<T> rows;
+  std::vector<std::int32_t> labelled;
 };
 
-Multi read_multi(const std::string& name, const std::string& bytes) {
+template <class T>
+Matrix<T> read_matrix(const std::string& name, const std::string& bytes) {
   MemoryFileSystem files;
   put_file(files, name, bytes);
-  Multi out;
-  out.labels = read_multi_labels(*open_table(files, name), Control{},
-                                 [&](std::span<const std::uint8_t> rows) {
-                                   out.rows.insert(out.rows.end(), rows.begin(), rows.end());
-                                 });
+  Matrix<T> out;
+  read_label_matrix(*open_table(files, name),
+                    std::is_same_v<T, float> ? LabelKind::kValues : LabelKind::kMulti, Control{},
+                    [&](std::span<const std::byte> rows, std::span<const std::int32_t> labelled) {
+                      const auto* values = reinterpret_cast<const T*>(rows.data());
+                      out.rows.insert(out.rows.end(), values, values + rows.size() / sizeof(T));
+                      out.labelled.insert(out.labelled.end(), labelled.begin(), labelled.end());
+                    });
   return out;
 }
 
-TEST_CASE("multi-label: 0 and 1 in any type; rows of NaN or -1 are unlabelled") {
-  const std::vector<std::uint8_t> rows = {1, 0, 1, 255, 255, 255, 0, 1, 1, 0, 0, 0};
-  const std::vector<std::uint8_t> labelled = {1, 0, 1, 1};
+TEST_CASE("multi-label: 0 and 1 in any type; entries of NaN or -1 are unlabelled") {
+  const std::vector<std::uint8_t> rows = {1, 0, 1, 255, 255, 255, 0, 255, 1, 0, 0, 0};
+  const std::vector<std::int32_t> labelled = {3, 0, 2, 3};
   const std::pair<std::string, std::string> inputs[] = {
-      {"f.npy", npy<float>({4, 3}, {1, 0, 1, kNan, kNan, kNan, 0, 1, 1, 0, 0, 0})},
-      {"i.npy", npy<std::int64_t>({4, 3}, {1, 0, 1, -1, -1, -1, 0, 1, 1, 0, 0, 0})},
-      {"t.csv", "1,0,1\nnan,nan,nan\n0,1,1\n0,0,0\n"}};
+      {"f.npy", npy<float>({4, 3}, {1, 0, 1, kNan, kNan, kNan, 0, -1, 1, 0, 0, 0})},
+      {"i.npy", npy<std::int64_t>({4, 3}, {1, 0, 1, -1, -1, -1, 0, -1, 1, 0, 0, 0})},
+      {"t.csv", "1,0,1\nnan,nan,nan\n0,nan,1\n0,0,0\n"}};
   for (const auto& [name, bytes] : inputs) {
     INFO(name);
-    const Multi read = read_multi(name, bytes);
-    CHECK(read.labels.classes == 3);
-    CHECK(read.labels.labelled == labelled);
+    const auto read = read_matrix<std::uint8_t>(name, bytes);
+    CHECK(read.labelled == labelled);
     CHECK(read.rows == rows);
   }
   const auto booleans = test::npy_file("|b1", {2, 2}, std::string("\1\0\0\1", 4));
-  CHECK(read_multi("b.npy", booleans).rows == std::vector<std::uint8_t>{1, 0, 0, 1});
+  CHECK(read_matrix<std::uint8_t>("b.npy", booleans).rows == std::vector<std::uint8_t>{1, 0, 0, 1});
 }
 
 TEST_CASE("multi-label: other values are refused with row and column") {
-  const auto message = [](const std::vector<float>& values, std::int64_t cols = 2) {
+  const auto message = [](const std::vector<float>& values) {
     return error_of<DataError>([&] {
-      read_multi("y.npy",
-                 npy<float>({static_cast<std::int64_t>(values.size()) / cols, cols}, values));
+      read_matrix<std::uint8_t>("y.npy", npy<float>({2, 2}, values));
     });
   };
-  CHECK_THAT(message({1, 0, 0, 2}), Contains("2 in a matrix of labels, y.npy, row 1, column 1;"));
+  CHECK_THAT(message({1, 0, 0, 2}), Contains("2 in a matrix of labels, y.npy, row 1, column 1;") &&
+                                        Contains("--label-kind values"));
   CHECK_THAT(message({1, 0, 0.5f, 0}), Contains("0.5 in a matrix of labels"));
-  CHECK_THAT(message({1, 0, kNan, 0}), Contains("labelled in part, y.npy, row 1, column 1;"));
-  CHECK_THAT(message({1, kNan, 0, 0}), Contains("labelled in part, y.npy, row 0, column 1;"));
-  CHECK_THAT(message({1, 0}, 1), Contains("not a matrix of labels, y.npy, shape (2, 1)"));
+}
+
+TEST_CASE("values: any finite numbers; NaN is unlabelled, -1 a value") {
+  const auto read =
+      read_matrix<float>("y.npy", npy<double>({3, 2}, {0.5, -1, kNan, 2, kNan, kNan}));
+  CHECK(read.labelled == std::vector<std::int32_t>{2, 1, 0});
+  CHECK((read.rows[0] == 0.5f && read.rows[1] == -1 && std::isnan(read.rows[2])));
+  CHECK(read_matrix<float>("y.csv", "3\n-7\n").rows == std::vector<float>{3, -7});
+  CHECK_THAT(error_of<DataError>([] {
+               read_matrix<float>("y.npy", npy<float>({2, 1}, {1, INFINITY}));
+             }),
+             Contains("inf is no value to predict, y.npy, row 1, column 0;"));
+}
+
+TEST_CASE("one-hot: the place of the 1; rows without one are unlabelled") {
+  MemoryFileSystem files;
+  put_file(files, "y.npy", npy<float>({4, 3}, {0, 0, 1, 1, 0, 0, 0, 0, 0, kNan, kNan, kNan}));
+  CHECK(read_one_hot(*open_table(files, "y.npy"), Control{}) ==
+        std::vector<std::int32_t>{2, 0, -1, -1});
+  put_file(files, "two.csv", "0,1,0\n1,0,1\n");
+  CHECK_THAT(error_of<DataError>([&] { read_one_hot(*open_table(files, "two.csv"), Control{}); }),
+             Contains("two 1 in a row of one-hot labels, two.csv, line 2; ") &&
+                 Contains("--label-kind multi"));
+  put_file(files, "one.csv", "0\n1\n");
+  CHECK_THAT(error_of<DataError>([&] { read_one_hot(*open_table(files, "one.csv"), Control{}); }),
+             Contains("not a matrix of labels, one.csv, shape (2, 1)"));
+}
+
+TEST_CASE("labels: what they are follows from what they hold") {
+  const auto detect = [](const std::string& name, const std::string& bytes) {
+    MemoryFileSystem files;
+    put_file(files, name, bytes);
+    const auto table = open_table(files, name);
+    const DetectedLabels found = detect_labels(*table, Control{});
+    std::vector<float> first(static_cast<std::size_t>(table->cols()));
+    CHECK(table->read(std::span<float>(first)) == 1);  // from the start again
+    return found;
+  };
+  CHECK(detect("y.npy", npy<std::int64_t>({3}, {0, 5, -1})).kind == LabelChoice::kClasses);
+  CHECK(detect("y.npy", npy<float>({3}, {0, 5, kNan})).kind == LabelChoice::kClasses);
+  CHECK(detect("y.npy", npy<float>({3}, {0, 5, 2.5f})).kind == LabelChoice::kValues);
+  CHECK(detect("y.csv", "1\n2\n-1\n").kind == LabelChoice::kClasses);
+  CHECK(detect("y.csv", "1\n2\n0.5\n").kind == LabelChoice::kValues);
+  CHECK(detect("y.npy", npy<float>({2, 2}, {3, 5, -1, 2.5f})).kind == LabelChoice::kValues);
+  const DetectedLabels several = detect("y.npy", npy<float>({2, 2}, {1, 1, kNan, kNan}));
+  CHECK((several.kind == LabelChoice::kMulti && !several.one_hot));
+  const DetectedLabels one = detect("y.npy", npy<float>({3, 2}, {1, 0, kNan, kNan, 0, 1}));
+  CHECK((one.kind == LabelChoice::kMulti && one.one_hot));
+  CHECK_FALSE(detect("y.npy", npy<float>({2, 2}, {1, 0, 0, 0})).one_hot);
+  CHECK_FALSE(detect("y.npy", npy<float>({2, 2}, {1, 0, 1, kNan})).one_hot);
+  CHECK_THAT(error_of<DataError>([&] {
+               detect("y.npy", npy<float>({2, 2}, {1, 0, 3, 0}));
+             }),
+             Contains("3 in a matrix of labels, y.npy, row 1, column 0;"));
 }
 
 TEST_CASE("labels: NaN is unlabelled") {

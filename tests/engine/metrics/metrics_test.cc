@@ -1,4 +1,4 @@
-#include "engine/train/metrics.h"
+#include "engine/metrics/metrics.h"
 
 #include <tbb/global_control.h>
 
@@ -9,57 +9,18 @@
 
 #include "engine/model/parts/words.h"
 #include "storage/format/manifest.h"
-#include "tests/support/fake_block_io.h"
-#include "tests/support/fake_file_system.h"
-#include "tests/support/memory_tensor.h"
+#include "tests/engine/metrics/metric_rows.h"
 
 using namespace ooc;
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Logits, labels and splits of a task, in memory, and as plain arrays.
+// Few distinct logits, so that many are equal; some vertices and single entries unlabelled, some in
+// no split; the last class of many is never a label.
 template <class T>
-struct Rows {
-  Rows(Task task_of_rows, std::int64_t vertices, std::int64_t columns, std::int64_t block_rows = 16)
-      : task(task_of_rows),
-        rows(vertices),
-        cols(columns),
-        logits({vertices, columns, block_rows}),
-        single({vertices, 1, block_rows}),
-        bits({vertices, columns, block_rows}),
-        splits({vertices, 1, block_rows}) {}
-
-  Scores compute(Metric metric) { return compute(metric, nullptr).value(); }
-
-  std::optional<Scores> compute(Metric metric, const std::atomic<bool>* stop) {
-    test::MemoryFileSystem files;
-    test::MemoryBlockIo io(files);
-    test::AnyMemoryTensor& label_tensor =
-        task == Task::kMultiLabel ? static_cast<test::AnyMemoryTensor&>(bits) : single;
-    std::int64_t bytes_read = 0;
-    BlockRows logit_rows = stored_rows(logits.store(io), bytes_read);
-    BlockRows label_rows = stored_rows(label_tensor.store(io), bytes_read);
-    BlockRows split_rows = stored_rows(splits.store(io), bytes_read);
-    const auto scores = compute_metric(metric, task, logit_rows, label_rows, split_rows, stop);
-    CHECK((bytes_read > 0) == scores.has_value());
-    return scores;
-  }
-
-  Task task;
-  std::int64_t rows, cols;
-  test::MemoryTensor<T> logits;
-  test::MemoryTensor<std::int32_t> single;
-  test::MemoryTensor<std::uint8_t> bits;
-  test::MemoryTensor<std::uint8_t> splits;
-};
-
-// Few distinct logits, so that many are equal; some vertices unlabelled, some in no split; the last
-// class of many is never a label.
-template <class T>
-Rows<T> random_rows(Task task, std::int64_t vertices, std::int64_t cols, std::int64_t block_rows) {
-  Rows<T> rows(task, vertices, cols, block_rows);
+test::MetricInputs<T> random_rows(Task task, std::int64_t vertices, std::int64_t cols,
+                                  std::int64_t block_rows) {
+  test::MetricInputs<T> rows(task, vertices, cols, block_rows);
   std::mt19937_64 random(static_cast<std::uint64_t>(vertices * 31 + cols));
   const auto below = [&](std::int64_t n) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
@@ -72,7 +33,8 @@ Rows<T> random_rows(Task task, std::int64_t vertices, std::int64_t cols, std::in
     for (std::int64_t c = 0; c < cols; ++c) {
       rows.logits.at(v, c) = static_cast<T>(below(9) - 5) / T{4};
       const bool bit = below(3) == 0 && (cols < 3 || c < cols - 1);
-      rows.bits.at(v, c) = labelled ? static_cast<std::uint8_t>(bit) : kUnlabelled;
+      const bool missing = !labelled || below(6) == 0;
+      rows.bits.at(v, c) = missing ? kUnlabelled : static_cast<std::uint8_t>(bit);
     }
   }
   return rows;
@@ -86,7 +48,7 @@ struct Plain {
 };
 
 template <class T>
-Plain plain_of(Rows<T>& rows, std::uint8_t split) {
+Plain plain_of(test::MetricInputs<T>& rows, std::uint8_t split) {
   Plain plain;
   const std::int64_t classes = rows.task == Task::kBinary ? 2 : rows.cols;
   const std::int64_t ranked = rows.task == Task::kMultiLabel ? rows.cols : 1;
@@ -96,15 +58,17 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
   plain.ranked.resize(plain.scores.size());
   for (std::int64_t v = 0; v < rows.rows; ++v) {
     if (rows.splits.at(v, 0) != split) continue;
-    const bool labelled = rows.task == Task::kMultiLabel ? rows.bits.at(v, 0) != kUnlabelled
-                                                         : rows.single.at(v, 0) >= 0;
-    if (!labelled) continue;
+    if (rows.task != Task::kMultiLabel && rows.single.at(v, 0) < 0) continue;
+    const auto is_missing = [&](std::int64_t c) {
+      return rows.task == Task::kMultiLabel && rows.bits.at(v, c) == kUnlabelled;
+    };
     std::int64_t largest = 0;
     for (std::int64_t c = 0; c < rows.cols; ++c) {
       if (rows.logits.at(v, c) > rows.logits.at(v, largest)) largest = c;
     }
     for (std::int64_t c = 0; c < classes; ++c) {
       bool truth = false, predicted = false;
+      if (is_missing(c)) continue;
       if (rows.task == Task::kMultiLabel) {
         truth = rows.bits.at(v, c) == 1;
         predicted = rows.logits.at(v, c) > 0;
@@ -119,6 +83,7 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
       plain.predicted[static_cast<std::size_t>(c)].push_back(predicted);
     }
     for (std::int64_t c = 0; c < ranked; ++c) {
+      if (is_missing(c)) continue;
       const auto at = static_cast<std::size_t>(c);
       const bool two = rows.task == Task::kSingle;
       plain.scores[at].push_back(two ? double{rows.logits.at(v, 1)} - double{rows.logits.at(v, 0)}
@@ -131,7 +96,7 @@ Plain plain_of(Rows<T>& rows, std::uint8_t split) {
 }
 
 double plain_f1(const Plain& plain, Metric metric, bool many) {
-  if (plain.truth[0].empty()) return kNan;
+  if (plain.truth[0].empty()) return test::kNan;
   double hits = 0, wrong = 0, sum = 0, classes = 0;
   for (std::size_t c = 0; c < plain.truth.size(); ++c) {
     double tp = 0, fp = 0, fn = 0;
@@ -199,9 +164,10 @@ double plain_metric(const Plain& plain, Metric metric, Task task) {
 template <class T>
 void check_against_plain(Task task, std::int64_t vertices, std::int64_t cols) {
   for (const auto& [name, metric] : kMetrics) {
+    if (is_value_metric(metric)) continue;
     const bool ranks = metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
     if (!needs_logits(metric, task) || (ranks && task == Task::kSingle && cols != 2)) continue;
-    Rows<T> rows = random_rows<T>(task, vertices, cols, 16);
+    test::MetricInputs<T> rows = random_rows<T>(task, vertices, cols, 16);
     const Scores scores = rows.compute(metric);
     INFO(name << " of task " << word_of(kTasks, task) << ", " << cols << " columns");
     const double found[] = {scores.train, scores.valid, scores.test};
@@ -220,10 +186,10 @@ void check_against_plain(Task task, std::int64_t vertices, std::int64_t cols) {
 }  // namespace
 
 TEST_CASE("metrics: a set stop ends the reading") {
-  Rows<float> rows = random_rows<float>(Task::kMultiLabel, 100, 5, 16);
+  test::MetricInputs<float> rows = random_rows<float>(Task::kMultiLabel, 100, 5, 16);
   const std::atomic<bool> stop{true};
   for (const Metric metric : {Metric::kMicroF1, Metric::kRocAuc, Metric::kAveragePrecision}) {
-    CHECK_FALSE(rows.compute(metric, &stop));
+    CHECK_FALSE(rows.compute({metric}, &stop));
   }
 }
 
@@ -236,8 +202,24 @@ TEMPLATE_TEST_CASE("metrics: each is its plain definition", "", float, double) {
   check_against_plain<TestType>(Task::kBinary, 300, 1);
 }
 
+TEST_CASE("metrics: several at once are each alone, in the order in which they are wanted") {
+  test::MetricInputs<float> rows = random_rows<float>(Task::kMultiLabel, 300, 5, 16);
+  const std::vector<Metric> metrics{Metric::kAveragePrecision, Metric::kMacroF1, Metric::kRocAuc,
+                                    Metric::kMicroF1};
+  const auto scores = rows.compute(metrics, nullptr).value();
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    CHECK(scores[i].valid == rows.compute(metrics[i]).valid);
+  }
+  // Families of metrics share what they read.
+  const auto readings = [](const std::vector<Metric>& of) {
+    return metric_readings(of, Task::kMultiLabel, 300, 5);
+  };
+  CHECK(readings(metrics) == readings({Metric::kMacroF1}) + readings({Metric::kRocAuc}));
+  CHECK(readings({Metric::kAccuracy}) == 0);
+}
+
 TEST_CASE("metrics: scikit-learn's own example") {
-  Rows<double> rows(Task::kBinary, 4, 1);
+  test::MetricInputs<double> rows(Task::kBinary, 4, 1);
   const double scores[] = {0.1, 0.4, 0.35, 0.8};
   for (std::int64_t v = 0; v < 4; ++v) {
     rows.logits.at(v, 0) = scores[v];
@@ -249,7 +231,7 @@ TEST_CASE("metrics: scikit-learn's own example") {
 }
 
 TEST_CASE("metrics: where one isn't defined it is NaN, and only there") {
-  Rows<float> rows(Task::kBinary, 12, 1);
+  test::MetricInputs<float> rows(Task::kBinary, 12, 1);
   for (std::int64_t v = 0; v < 12; ++v) {
     rows.logits.at(v, 0) = static_cast<float>(v % 4) - 2;
     rows.splits.at(v, 0) = static_cast<std::uint8_t>(v < 6 ? 1 : 2);      // no test vertex
@@ -276,7 +258,7 @@ TEST_CASE("metrics: where one isn't defined it is NaN, and only there") {
 }
 
 TEST_CASE("metrics: a class of one kind is left out of the mean, with none left it is NaN") {
-  Rows<float> rows(Task::kMultiLabel, 8, 2);
+  test::MetricInputs<float> rows(Task::kMultiLabel, 8, 2);
   for (std::int64_t v = 0; v < 8; ++v) {
     rows.splits.at(v, 0) = 1;
     rows.bits.at(v, 0) = v >= 4;
@@ -290,7 +272,7 @@ TEST_CASE("metrics: a class of one kind is left out of the mean, with none left 
 }
 
 TEST_CASE("metrics: the same to the last bit for any number of threads") {
-  Rows<float> rows = random_rows<float>(Task::kMultiLabel, 5000, 35, 64);
+  test::MetricInputs<float> rows = random_rows<float>(Task::kMultiLabel, 5000, 35, 64);
   for (const Metric metric : {Metric::kMacroF1, Metric::kRocAuc, Metric::kAveragePrecision}) {
     const Scores many = rows.compute(metric);
     const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);

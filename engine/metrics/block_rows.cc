@@ -1,4 +1,4 @@
-#include "engine/train/block_rows.h"
+#include "engine/metrics/block_rows.h"
 
 #include <algorithm>
 #include <cstring>

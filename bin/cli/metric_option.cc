@@ -1,0 +1,68 @@
+#include "bin/cli/metric_option.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/model/parts/words.h"
+
+namespace ooc::cli {
+namespace {
+
+// Other words for the same, in other libraries.
+constexpr Words<Metric, 13> kSynonyms{{{"acc", Metric::kAccuracy},
+                                       {"f1_micro", Metric::kMicroF1},
+                                       {"f1_macro", Metric::kMacroF1},
+                                       {"auc", Metric::kRocAuc},
+                                       {"roc_auc", Metric::kRocAuc},
+                                       {"auroc", Metric::kRocAuc},
+                                       {"prauc", Metric::kAveragePrecision},
+                                       {"pr_auc", Metric::kAveragePrecision},
+                                       {"average_precision", Metric::kAveragePrecision},
+                                       {"root_mean_squared_error", Metric::kRmse},
+                                       {"mean_absolute_error", Metric::kMae},
+                                       {"r2_score", Metric::kR2},
+                                       {"rsquared", Metric::kR2}}};
+
+std::optional<Metric> metric_of(const std::string& word) {
+  for (const auto& [name, metric] : kMetrics) {
+    if (is_word(word, name)) return metric;
+  }
+  for (const auto& [name, metric] : kSynonyms) {
+    if (is_word(word, name)) return metric;
+  }
+  return std::nullopt;
+}
+
+// Nothing where one is unknown, there twice or missing.
+std::optional<std::vector<Metric>> parse_metrics(const std::string& list) {
+  std::vector<Metric> metrics;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::optional<Metric> metric = metric_of(list.substr(begin, end - begin));
+    if (!metric || std::find(metrics.begin(), metrics.end(), *metric) != metrics.end()) {
+      return std::nullopt;
+    }
+    metrics.push_back(*metric);
+    begin = end + 1;
+  }
+  return metrics;
+}
+
+}  // namespace
+
+void add_metric_option(Command& command, std::vector<Metric>& metrics,
+                       const std::string& description) {
+  std::string words;
+  for (const auto& [name, metric] : kMetrics)
+    words += (words.empty() ? "" : ", ") + std::string(name);
+  command.parsed("--metric", "LIST", fmt::format("some of {}, with commas between", words),
+                 fmt::format("{}. Of {}", description, words), [&metrics](const std::string& list) {
+                   const auto chosen = parse_metrics(list);
+                   if (chosen) metrics = *chosen;
+                   return chosen.has_value();
+                 });
+}
+
+}  // namespace ooc::cli

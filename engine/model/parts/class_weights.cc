@@ -1,0 +1,133 @@
+#include "engine/model/parts/class_weights.h"
+
+#include <fast_float/fast_float.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "engine/model/parts/words.h"
+#include "storage/base/errors.h"
+
+namespace ooc {
+namespace {
+
+// Calls visit(row of labels) for the training vertices.
+template <class T, class Visit>
+void for_each_training_row(const Dataset& dataset, Visit&& visit) {
+  constexpr std::int64_t kBatchElements = 1 << 20;
+  const std::int64_t cols = dataset.tensor("labels")->layout().cols;
+  const std::int64_t batch = std::max<std::int64_t>(1, kBatchElements / cols);
+  std::vector<T> labels(static_cast<std::size_t>(batch * cols));
+  std::vector<std::uint8_t> splits(static_cast<std::size_t>(batch));
+  for (std::int64_t begin = 0; begin < dataset.vertices(); begin += batch) {
+    const std::int64_t rows = std::min(batch, dataset.vertices() - begin);
+    dataset.tensor("labels")->read_rows(begin, rows, labels.data());
+    dataset.tensor("splits")->read_rows(begin, rows, splits.data());
+    for (std::int64_t i = 0; i < rows; ++i) {
+      if (splits[static_cast<std::size_t>(i)] != static_cast<std::uint8_t>(Split::kTrain)) continue;
+      visit(labels.data() + i * cols);
+    }
+  }
+}
+
+std::vector<std::int64_t> count_classes(const Dataset& dataset) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(dataset.manifest().classes));
+  for_each_training_row<std::int32_t>(dataset, [&](const std::int32_t* label) {
+    if (*label >= 0) ++counts[static_cast<std::size_t>(*label)];
+  });
+  return counts;
+}
+
+std::vector<double> of_classes(const Dataset& dataset, const ClassWeights& weights) {
+  const std::vector<std::int64_t> counts = count_classes(dataset);
+  std::vector<double> result = weights.given;
+  if (weights.kind == ClassWeights::Kind::kBalanced) {
+    for (const std::int64_t count : counts) {
+      result.push_back(count > 0 ? 1 / static_cast<double>(count) : 0);
+    }
+  }
+  double vertices = 0, sum = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    vertices += static_cast<double>(counts[i]);
+    sum += result[i] * static_cast<double>(counts[i]);
+  }
+  if (!(sum > 0)) {
+    throw UsageError("--class-weights gives every training vertex the weight 0", dataset.path(),
+                     "give a class that occurs among them a larger weight");
+  }
+  for (double& weight : result) weight *= vertices / sum;
+  return result;
+}
+
+std::vector<double> of_ones(const std::vector<std::array<std::int64_t, 2>>& counts) {
+  std::vector<double> result;
+  for (const auto& [zeros, ones] : counts) {
+    const bool both = zeros > 0 && ones > 0;
+    result.push_back(both ? static_cast<double>(zeros) / static_cast<double>(ones) : 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string to_text(const ClassWeights& weights) {
+  if (weights.kind == ClassWeights::Kind::kGiven)
+    return fmt::format("{}", fmt::join(weights.given, ","));
+  return weights.weigh() ? "balanced" : "none";
+}
+
+std::optional<ClassWeights> parse_class_weights(const std::string& text) {
+  if (text == "none") return ClassWeights{};
+  if (text == "balanced") return kBalancedWeights;
+  ClassWeights weights{ClassWeights::Kind::kGiven, {}};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    double weight = 0;
+    const auto [stop, status] = fast_float::from_chars(at, end, weight);
+    if (status != std::errc() || !std::isfinite(weight) || weight < 0) return std::nullopt;
+    weights.given.push_back(weight);
+    if (stop == end) return weights;
+    if (*stop != ',') return std::nullopt;
+    at = stop + 1;
+  }
+}
+
+void check_class_weights(const ClassWeights& weights, Task task, std::int64_t classes) {
+  if (!weights.weigh()) return;
+  if (task == Task::kRegression) {
+    throw UsageError("--class-weights does not fit --task regression", "values have no classes",
+                     "leave it out");
+  }
+  const std::int64_t needed = logit_cols(task, classes);
+  const auto given = static_cast<std::int64_t>(weights.given.size());
+  if (weights.kind != ClassWeights::Kind::kGiven || given == needed) return;
+  throw UsageError(fmt::format("--class-weights has {} weights, {} needed", given,
+                               needed == 1 ? "1 is" : fmt::format("{} are", needed)),
+                   fmt::format("--task {} with {} classes", word_of(kTasks, task), classes),
+                   task == Task::kBinary ? "give the weight of class 1 alone" : "give one a class");
+}
+
+std::vector<double> class_weights_of(const Dataset& dataset, const ClassWeights& weights,
+                                     Task task) {
+  if (task == Task::kSingle) return of_classes(dataset, weights);
+  if (weights.kind == ClassWeights::Kind::kGiven) return weights.given;
+  if (task == Task::kBinary) {
+    const std::vector<std::int64_t> counts = count_classes(dataset);
+    return of_ones({{counts[0], counts[1]}});
+  }
+  std::vector<std::array<std::int64_t, 2>> counts(
+      static_cast<std::size_t>(dataset.manifest().classes));
+  for_each_training_row<std::uint8_t>(dataset, [&](const std::uint8_t* bits) {
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      if (bits[c] != kUnlabelled) ++counts[c][bits[c]];
+    }
+  });
+  return of_ones(counts);
+}
+
+}  // namespace ooc
