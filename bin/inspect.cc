@@ -38,6 +38,7 @@ Facts dataset_facts(const std::string& path) {
   if (dataset.tensor("labels") != nullptr) {
     facts["labels"] = kLabelKindNames[static_cast<std::size_t>(manifest.labels)];
   }
+  if (!manifest.class_names.empty()) facts["class_names"] = manifest.class_names;
   if (dataset.has_splits()) {
     facts["train"] = manifest.split_counts[0];
     facts["valid"] = manifest.split_counts[1];

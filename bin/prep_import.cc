@@ -43,6 +43,11 @@ void add_inputs(cli::Command& command, Options& options) {
                  "What labels are: classes; a column a class, with one 1 a row, or any number of "
                  "them; values to predict. auto: whole numbers are classes, fractions values, a "
                  "matrix of 0 and 1 is multi");
+  command.path("--class-names", inputs.class_names, "FILE",
+               "The names of the classes, where labels are numbers: one in a line");
+  command.path("--unlabelled", options.import.unlabelled, "TOKEN",
+               "A word more that says in text that there is no label, as unknown, NaN and an empty "
+               "field do");
   command.path("--train", inputs.train, "FILE", "Ids or mask of the training vertices");
   command.path("--valid", inputs.valid, "FILE", "Ids or mask of the validation vertices");
   command.path("--test", inputs.test, "FILE", "Ids or mask of the test vertices");
@@ -155,6 +160,9 @@ void add_import(cli::Command& program) {
   command.choice("--feature-norm", import.feature_norm,
                  cli::enum_words<FeatureNorm>(kFeatureNormNames),
                  "Scale features: rows to sum or length 1, columns to mean 0 and deviation 1");
+  command.choice(
+      "--missing", import.missing, cli::enum_words<Missing>(kMissingNames),
+      "What stands for features that are NaN, or empty in text: the mean is the column's");
   command.choice("--dtype", import.dtype,
                  {{"fp32", DType::kF32}, {"fp16", DType::kF16}, {"bf16", DType::kBF16}},
                  "Store features as");

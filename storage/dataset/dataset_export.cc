@@ -1,6 +1,7 @@
 #include "storage/dataset/dataset_export.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tbb/parallel_sort.h>
 
 #include <algorithm>
@@ -30,12 +31,14 @@ std::string name_list_of(std::size_t split) {
   return array.substr(0, array.rfind('.')) + ".csv";
 }
 
+constexpr const char* kClassNamesFile = "class_names.txt";
+
 bool is_exported_name(const std::string& name) {
   const auto is = [&](const char* known) { return name == known; };
   const auto is_text = [&](std::size_t split) { return name == name_list_of(split); };
   return is("edges.npy") || is("edges.csv") || is("ids.npy") || is("ids.txt") || is_text(0) ||
          is_text(1) || is_text(2) || is("features.npy") || is("labels.npy") ||
-         std::any_of(kSplitFiles.begin(), kSplitFiles.end(), is) ||
+         is(kClassNamesFile) || std::any_of(kSplitFiles.begin(), kSplitFiles.end(), is) ||
          std::any_of(kEdgeDataFiles.begin(), kEdgeDataFiles.end(), is);
 }
 
@@ -96,6 +99,7 @@ class Exporter {
     write_edges();
     if (const VertexTensorFile* features = dataset_.tensor("features")) write_features(*features);
     if (const VertexTensorFile* labels = dataset_.tensor("labels")) write_labels(*labels);
+    if (!dataset_.manifest().class_names.empty()) write_class_names();
     if (original_ids_ != nullptr) write_ids();
     if (named_) write_text("ids.txt", 0);
     for (std::size_t split = 0; split < kSplitFiles.size(); ++split) {
@@ -280,6 +284,15 @@ class Exporter {
                  labels.read_rows(begin, count, classes.data());
                  std::copy_n(classes.data(), count, reinterpret_cast<std::int64_t*>(out));
                });
+  }
+
+  void write_class_names() {
+    const std::vector<std::string>& names = dataset_.manifest().class_names;
+    const std::string text = fmt::format("{}\n", fmt::join(names, "\n"));
+    const auto file = files_.create(output_.file_path(kClassNamesFile));
+    file->write_at(0, std::as_bytes(std::span(text)));
+    file->close();
+    arrays_.push_back({kClassNamesFile, {"", 0, std::ssize(names), 0}});
   }
 
   void write_ids() {

@@ -6,6 +6,7 @@
 //   features.npy   fp32 [V, F], whatever type they are stored in
 //   labels.npy     int64 [V], or int8 [V, C] of 0 and 1 where labels are multi-label; -1:
 //                  unlabelled. Values: fp32 [V] or [V, T]; NaN: unlabelled
+//   class_names.txt  the names of the classes where they have some, one in a line
 //   train_idx.npy, valid_idx.npy, test_idx.npy   int64, ascending; one that would be empty is left
 //                  out
 //   ids.npy        int64 [V], ascending: the id of each row, where ids were remapped at import

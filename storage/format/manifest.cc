@@ -48,6 +48,8 @@ bool has_possible_ids(const Manifest& manifest) {
 bool has_possible_labels(const Manifest& manifest) {
   const std::int64_t rows = manifest.split_counts[0], missing = manifest.missing_train_labels;
   if (manifest.classes < 0 || missing < 0) return false;
+  const std::size_t names = manifest.class_names.size();
+  if (names > 0 && names != static_cast<std::size_t>(manifest.classes)) return false;
   return missing == 0 ||
          (rows > 0 && missing / rows < label_cols(manifest.labels, manifest.classes));
 }
@@ -122,6 +124,7 @@ std::string manifest_to_text(const Manifest& manifest) {
                        {"feature_cols", manifest.edges.data.feature_cols}};
   json["classes"] = manifest.classes;
   json["labels"] = kLabelKindNames[static_cast<std::size_t>(manifest.labels)];
+  if (!manifest.class_names.empty()) json["class_names"] = manifest.class_names;
   json["splits"] = {{"train", manifest.split_counts[0]},
                     {"valid", manifest.split_counts[1]},
                     {"test", manifest.split_counts[2]}};
@@ -187,6 +190,7 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.edges.data.feature_cols = count(edge_data.at("feature_cols"));
     manifest.classes = count(json.at("classes"));
     manifest.labels = label_kind_of(json.at("labels"), path);
+    manifest.class_names = json.value("class_names", std::vector<std::string>());
     const Json& splits = json.at("splits");
     manifest.split_counts[0] = count(splits.at("train"));
     manifest.split_counts[1] = count(splits.at("valid"));

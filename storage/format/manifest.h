@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "storage/format/chunk_file.h"
 #include "storage/format/edge_file.h"
@@ -41,6 +42,7 @@ struct Manifest {
   DType feature_dtype = DType::kF32;  // or fp16, bf16
   std::int64_t classes = 0;           // of values, targets; 0: no labels
   LabelKind labels = LabelKind::kSingle;
+  std::vector<std::string> class_names;  // ascending, where the input has names; else empty
   // Entries without a label in the training vertices' rows: labels in a matrix may lack some.
   std::int64_t missing_train_labels = 0;
   // Vertices in train, valid and test; all zero: no splits.

@@ -69,19 +69,42 @@ class Import {
       remapped_ =
           std::make_unique<RemappedVertices>(files_, inputs, options_.rows, memory_, control_);
     }
-    const auto open = [&](const std::string& input, bool split) -> std::unique_ptr<TableReader> {
-      if (input.empty()) return nullptr;
-      if (!remapped_) return open_table(files_, input);
-      return split ? remapped_->open_split(input) : remapped_->open_rows(input);
-    };
-    feature_table_ = open(inputs.features, false);
-    if (feature_table_) check_feature_cols(*feature_table_);
+    open_features();
     values_ = std::make_unique<VertexValues>(
-        open(inputs.labels, false), options_.label_kind,
-        SplitTables{open(inputs.train, true), open(inputs.valid, true), open(inputs.test, true)});
+        open_label_table(), options_.label_kind,
+        SplitTables{open_split(inputs.train), open_split(inputs.valid), open_split(inputs.test)});
     edge_table_ =
         remapped_ ? remapped_->open_edges(findings_) : open_edge_table(files_, inputs.edges);
     edge_data_ = open_edge_data(files_, inputs);
+  }
+
+  void open_features() {
+    if (options_.inputs.features.empty()) return;
+    TextColumns columns = columns_of(options_.inputs.features);
+    if (options_.missing != Missing::kError) columns.missing = missing_words();
+    feature_table_ = open_table(files_, options_.inputs.features, columns);
+    check_feature_cols(*feature_table_);
+  }
+
+  LabelTable open_label_table() const {
+    if (options_.inputs.labels.empty()) return {};
+    TextColumns columns = columns_of(options_.inputs.labels);
+    columns.missing = unlabelled_words();
+    if (!options_.unlabelled.empty()) columns.missing.push_back(options_.unlabelled);
+    return open_labels(files_, options_.inputs.labels, columns, options_.inputs.class_names,
+                       control_);
+  }
+
+  std::unique_ptr<TableReader> open_split(const std::string& input) const {
+    if (input.empty()) return nullptr;
+    return remapped_ ? remapped_->open_split(input) : open_table(files_, input);
+  }
+
+  // Of a table whose rows are vertices': without ids.
+  TextColumns columns_of(const std::string& rows) const {
+    TextColumns columns;
+    if (remapped_) columns.left_out = remapped_->id_column_of(rows);
+    return columns;
   }
 
   // Leaves the count at 0 where only the edges tell.
@@ -264,7 +287,7 @@ class Import {
 
   void write_vertices() {
     if (feature_table_) {
-      FeatureStream features(*feature_table_, options_.feature_norm, control_);
+      FeatureStream features(*feature_table_, options_.feature_norm, options_.missing, control_);
       findings_.feature_cols = features.cols();
       const FeatureRows rows{findings_.vertices,
                              features.cols(),

@@ -32,6 +32,7 @@ inline constexpr std::array<std::string_view, 5> kCoalesceNames = {"keep", "firs
                                                                    "max"};
 inline constexpr std::array<std::string_view, 4> kFeatureNormNames = {"none", "row", "l2",
                                                                       "standard"};
+inline constexpr std::array<std::string_view, 3> kMissingNames = {"error", "zero", "mean"};
 inline constexpr std::array<std::string_view, 5> kVertexOrderNames = {"natural", "random", "degree",
                                                                       "balanced", "metis"};
 
@@ -48,6 +49,8 @@ struct ImportOptions {
   // Splits made here; not together with split files.
   std::optional<SplitShares> split_shares;
   std::uint64_t split_seed = 0;
+  std::string unlabelled;             // a word more that says so in labels that are text
+  Missing missing = Missing::kError;  // what stands for features that are NaN, or empty in text
   FeatureNorm feature_norm = FeatureNorm::kNone;
   DType dtype = DType::kF32;  // of the stored features: fp32, fp16, bf16
   VertexOrder order = VertexOrder::kNatural;

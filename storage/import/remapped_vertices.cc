@@ -29,8 +29,7 @@ RemappedVertices::RemappedVertices(FileSystem& files, const ImportInputs& inputs
                                    const RowIds& rows, ImportMemory& memory, const Control& control)
     : files_(files), inputs_(inputs), rows_(rows), memory_(memory), control_(control) {}
 
-std::unique_ptr<TableReader> RemappedVertices::open_rows(const std::string& input) const {
-  if (input.empty()) return nullptr;
+std::string RemappedVertices::id_column_of(const std::string& input) const {
   if (inputs_.ids.empty() && rows_.column.empty() && !rows_.sorted) {
     throw UsageError(
         fmt::format("--remap-ids, but nothing says whose the rows of {} are", input),
@@ -42,13 +41,15 @@ std::unique_ptr<TableReader> RemappedVertices::open_rows(const std::string& inpu
     throw UsageError(fmt::format("--id {}, but {} is no text", rows_.column, input), "command line",
                      "give --ids FILE with the id of each row");
   }
-  return open_table(files_, input, rows_.column);
+  return rows_.column;
 }
 
 std::unique_ptr<TableReader> RemappedVertices::open_split(const std::string& input) const {
-  if (input.empty()) return nullptr;
   auto table = open_table(files_, input);
-  return is_mask(*table) ? open_rows(input) : std::move(table);
+  if (!is_mask(*table)) return table;
+  TextColumns columns;
+  columns.left_out = id_column_of(input);
+  return open_table(files_, input, columns);
 }
 
 // Empty where the edges list the vertices.

@@ -38,9 +38,10 @@ class RemappedVertices {
   RemappedVertices(FileSystem& files, const ImportInputs& inputs, const RowIds& rows,
                    ImportMemory& memory, const Control& control);
 
-  // Opens features or labels, without their column of ids, or a split. Throws UsageError where
-  // nothing says whose the rows are, DataError where the column is missing.
-  std::unique_ptr<TableReader> open_rows(const std::string& input) const;
+  // The column of ids in features, labels or a mask, which they are to be read without; empty where
+  // another file has them. UsageError where nothing says whose the rows are.
+  std::string id_column_of(const std::string& rows) const;
+  // Opens a split, a mask without its column of ids.
   std::unique_ptr<TableReader> open_split(const std::string& input) const;
   // Opens the edges, after a look whether ids are strings. DataError for a matrix.
   std::unique_ptr<TableReader> open_edges(Findings& findings);

@@ -176,11 +176,18 @@ bool is_text_path(std::string_view path) {
                      [&](std::string_view end) { return path.ends_with(end); });
 }
 
+bool TextColumns::is_missing(std::string_view field) const {
+  return !missing.empty() &&
+         (field.empty() || std::find(missing.begin(), missing.end(), field) != missing.end());
+}
+
 TextInput parse_text_input(std::string_view input) {
   if (is_text_path(input)) return {std::string(input), {}};
   const std::size_t colon = input.rfind(':');
   if (colon == std::string_view::npos || !is_text_path(input.substr(0, colon))) return {};
-  return {std::string(input.substr(0, colon)), {std::string(input.substr(colon + 1)), ""}};
+  TextInput text{std::string(input.substr(0, colon)), {}};
+  text.columns.chosen = input.substr(colon + 1);
+  return text;
 }
 
 TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, HeaderRule rule) {

@@ -15,8 +15,11 @@ struct TextColumns {
   std::string chosen;
   std::string left_out;      // where none are chosen
   bool whole_lines = false;  // a line is one field, and none is a comment
+  // Fields that say that there is no value; an empty one says so, too, if there are any.
+  std::vector<std::string> missing;
 
   bool all() const { return chosen.empty() && left_out.empty(); }
+  bool is_missing(std::string_view field) const;
 };
 
 // "nodes.csv:3-5" is the text file "nodes.csv" and its columns "3-5". An empty path where `input`

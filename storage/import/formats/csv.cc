@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -22,6 +23,7 @@ class TextTable final : public TableReader {
  public:
   TextTable(std::unique_ptr<ByteSource> source, std::string name, const TextColumns& columns)
       : name_(std::move(name)),
+        columns_(columns),
         comments_(columns.all() ? LineReader::Comments::kAnywhere
                                 : LineReader::Comments::kWholeLines),
         lines_(std::move(source), LineReader::kBufferBytes, comments_),
@@ -96,6 +98,7 @@ class TextTable final : public TableReader {
     for (std::size_t i = 0; i < std::min(fields_.size(), layout_.targets.size()); ++i) {
       if (layout_.targets[i] < 0) continue;
       const std::string_view field = fields_[i];
+      if (columns_.is_missing(field)) continue;
       words = words && parse_word(field);
       integers = integers && parse_field(field, value) == Parse::kOk &&
                  field.find_first_of(".eE") == std::string_view::npos;
@@ -160,7 +163,21 @@ class TextTable final : public TableReader {
       // Numbers may have blanks within their quotes.
       const std::string_view field = trimmed(fields_[col]);
       const Parse status = parse_field(field, value);
-      if (status != Parse::kOk && !replace_nan(field, value)) refuse_field(status, field, col);
+      if (status == Parse::kOk || replace_nan(field, value)) continue;
+      if (status == Parse::kNotNumber && columns_.is_missing(field)) {
+        value = missing<Out>();
+      } else {
+        refuse_field(status, field, col);
+      }
+    }
+  }
+
+  template <class Out>
+  Out missing() const {
+    if constexpr (std::is_integral_v<Out>) {
+      return nan_value_.value_or(0);
+    } else {
+      return std::numeric_limits<Out>::quiet_NaN();
     }
   }
 
@@ -196,6 +213,7 @@ class TextTable final : public TableReader {
   }
 
   std::string name_;
+  TextColumns columns_;
   LineReader::Comments comments_;
   LineReader lines_;
   TextLayout layout_;

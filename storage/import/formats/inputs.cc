@@ -118,6 +118,7 @@ ImportInputs discover_inputs(FileSystem& files, const std::string& directory, Im
   fill(named.edge_types, {"edge_types"});
   fill(named.edge_features, {"edge_features"});
   fill(named.ids, {"ids"});
+  fill(named.class_names, {"class_names"});
   named.unused = unused_arrays(names, named, usual);
   return named;
 }

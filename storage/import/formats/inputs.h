@@ -22,6 +22,8 @@ struct ImportInputs {
   std::string train;
   std::string valid;
   std::string test;
+  // The names of the classes, one in a line.
+  std::string class_names;
   // The id of each row of features, labels and masks, where ids are remapped.
   std::string ids;
   // Names of other files of arrays beside those that discover_inputs() found.
@@ -35,10 +37,10 @@ struct ImportInputs {
 };
 
 // Finds the inputs in a directory by the usual names: edges.* (edge_index.*),
-// features.* (x.*, feat.*, node_feat.*), labels.* (y.*), train_idx.* / train_mask.*, and so for
-// valid (val) and test, edge_weights.*, edge_types.*, edge_features.*, ids.*. What `named` already
-// has wins. Throws DataError where two files could play one part, one is of a kind that cannot be
-// read, or the directory is none.
+// features.* (x.*, feat.*, node_feat.*), labels.* (y.*), class_names.txt, train_idx.* /
+// train_mask.*, and so for valid (val) and test, edge_weights.*, edge_types.*, edge_features.*,
+// ids.*. What `named` already has wins. Throws DataError where two files could play one part, one
+// is of a kind that cannot be read, or the directory is none.
 ImportInputs discover_inputs(FileSystem& files, const std::string& directory, ImportInputs named);
 
 // Says what the one headerless input holds (raw.h): a .bin, a .npy that does not start with NumPy's

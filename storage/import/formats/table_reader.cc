@@ -84,12 +84,13 @@ bool is_known_kind(const std::string& input) {
 }
 
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input,
-                                        const std::string& without_column) {
-  if (TextInput text = parse_text_input(input); !text.path.empty()) {
-    text.columns.left_out = without_column;
-    return open_text_table(open_byte_source(files, text.path), input, text.columns);
+                                        const TextColumns& columns) {
+  if (const TextInput text = parse_text_input(input); !text.path.empty()) {
+    TextColumns all = columns;
+    all.chosen = text.columns.chosen;
+    return open_text_table(open_byte_source(files, text.path), input, all);
   }
-  OOC_CHECK(without_column.empty());
+  OOC_CHECK(columns.all());
   if (const InputName npz = split_member(input, {".npz"}); !npz.path.empty()) {
     return open_npz_table(files, npz);
   }

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "storage/base/control.h"
+#include "storage/import/decode/text_layout.h"
 #include "storage/io/file.h"
 
 namespace ooc {
@@ -57,10 +58,10 @@ class TableReader {
 };
 
 // Opens "path", "path.npz:member", "path.h5:/dataset", "path.mtx:values", "path.csv:COLUMNS"
-// (text_layout.h), or "path:float32x128" for a headerless array (raw.h). `without_column` of text
-// is left out where none are chosen. Throws DataError where the kind of file is not known.
+// (text_layout.h), or "path:float32x128" for a headerless array (raw.h). `columns` says more of
+// text, but for the chosen ones. Throws DataError where the kind of file is not known.
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input,
-                                        const std::string& without_column = {});
+                                        const TextColumns& columns = {});
 
 // The same for edges: also the entries of a sparse matrix in an archive, and two vectors,
 // "path.npz:SOURCES,DESTINATIONS".

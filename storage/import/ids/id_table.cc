@@ -27,6 +27,7 @@ class IdTable final : public TableReader {
   IdTable(std::unique_ptr<ByteSource> source, std::string name, const TextColumns& columns,
           HeaderRule header, StringIds& ids)
       : name_(std::move(name)),
+        columns_(columns),
         comments_(comments_of(columns)),
         lines_(std::move(source), LineReader::kBufferBytes, comments_),
         layout_(read_text_layout(lines_, columns, header)),
@@ -123,6 +124,7 @@ class IdTable final : public TableReader {
       const std::string field = layout_.file_cols > 1 ? fmt::format(", field {}", col + 1) : "";
       throw DataError(what, place() + field, remedy);
     };
+    if (columns_.is_missing(id)) return -1;
     if (id.empty()) refuse("an empty id", "every vertex needs a name");
     if (id.size() > std::size_t{kMaxIdBytes}) {
       refuse(fmt::format("an id of {} bytes", id.size()),
@@ -149,6 +151,7 @@ class IdTable final : public TableReader {
   }
 
   std::string name_;
+  TextColumns columns_;
   LineReader::Comments comments_;
   LineReader lines_;
   TextLayout layout_;
@@ -188,7 +191,7 @@ std::optional<StringIdFound> find_string_id(std::unique_ptr<ByteSource> source,
     for (std::size_t col = 0; col < std::min(fields.size(), layout.targets.size()); ++col) {
       if (layout.targets[col] < 0) continue;
       ++read;
-      if (is_integer(fields[col])) {
+      if (columns.is_missing(fields[col]) || is_integer(fields[col])) {
         ++integers;
       } else if (other.empty()) {
         other = fields[col];

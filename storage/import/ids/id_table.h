@@ -32,7 +32,8 @@ std::optional<StringIdFound> find_string_id(std::unique_ptr<ByteSource> source,
                                             const TextColumns& columns, const Control& control);
 
 // The text as a table of integers. While `ids` are not finished, they are added to it, and the
-// integers are 0; then these are the dense ids, and one that is not there is an error.
+// integers are 0; then these are the dense ids, and one that is not there is an error. -1 where the
+// field says that there is none.
 std::unique_ptr<TableReader> open_id_table(std::unique_ptr<ByteSource> source, std::string name,
                                            const TextColumns& columns, HeaderRule header,
                                            StringIds& ids);

@@ -51,34 +51,34 @@ void check_feature_cols(const TableReader& table) {
   }
 }
 
-FeatureStream::FeatureStream(TableReader& table, FeatureNorm norm, const Control& control)
-    : table_(table), norm_(norm) {
+FeatureStream::FeatureStream(TableReader& table, FeatureNorm norm, Missing missing,
+                             const Control& control)
+    : table_(table), norm_(norm), missing_(missing) {
   check_feature_cols(table);
-  if (norm == FeatureNorm::kStandard) measure(control);
+  if (norm == FeatureNorm::kStandard || missing == Missing::kAsMean) measure(control);
 }
 
 // Welford's running mean and squared deviation of every column.
 void FeatureStream::measure(const Control& control) {
-  const std::int64_t width = cols();
-  mean_.assign(static_cast<std::size_t>(width), 0.0);
-  std::vector<double> squares(static_cast<std::size_t>(width), 0.0);
-  const std::int64_t block_rows = std::max<std::int64_t>(1, kBufferFloats / width);
-  std::vector<float> block(static_cast<std::size_t>(block_rows * width));
+  const auto width = static_cast<std::size_t>(cols());
+  std::vector<double> mean(width, 0.0), squares(width, 0.0), counts(width, 0.0);
+  const std::size_t block_rows = std::max<std::size_t>(1, kBufferFloats / width);
+  std::vector<float> block(block_rows * width);
   const auto total = static_cast<double>(table_.rows());
   while (const std::int64_t count = read(block)) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double share = 1.0 / static_cast<double>(row_ - count + i + 1);
-      const float* const row = block.data() + i * width;
-      for (std::int64_t col = 0; col < width; ++col) {
-        const double delta = row[col] - mean_[col];
-        mean_[col] += delta * share;
-        squares[col] += delta * (row[col] - mean_[col]);
-      }
+    for (std::size_t at = 0; at < static_cast<std::size_t>(count) * width; ++at) {
+      const std::size_t col = at % width;
+      const double value = block[at];
+      if (std::isnan(value)) continue;
+      const double delta = value - mean[col];
+      mean[col] += delta / ++counts[col];
+      squares[col] += delta * (value - mean[col]);
     }
     control.step("measuring features", static_cast<double>(row_), total);
   }
-  scale_.resize(static_cast<std::size_t>(width));
-  for (std::int64_t col = 0; col < width; ++col) {
+  mean_ = std::move(mean);
+  scale_.resize(width);
+  for (std::size_t col = 0; col < width; ++col) {
     const double deviation = std::sqrt(squares[col] / static_cast<double>(row_));
     scale_[col] = deviation > 0 ? 1.0 / deviation : 0.0;
   }
@@ -89,18 +89,35 @@ void FeatureStream::measure(const Control& control) {
 std::int64_t FeatureStream::read(std::span<float> out) {
   const std::int64_t count = table_.read(out);
   const auto values = out.first(static_cast<std::size_t>(count * cols()));
-  if (!all_finite(values)) refuse_infinite(values);
+  if (!all_finite(values)) {
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      if (std::isinf(values[at]) || (std::isnan(values[at]) && missing_ == Missing::kError)) {
+        refuse(values, static_cast<std::int64_t>(at));
+      }
+    }
+    replace_missing(values);
+  }
   row_ += count;
   return count;
 }
 
-void FeatureStream::refuse_infinite(std::span<const float> values) {
-  const auto found =
-      std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
-  const std::int64_t place = found - values.begin();
-  throw DataError(fmt::format("{} in the features", *found),
+// Means are known once the features are measured.
+void FeatureStream::replace_missing(std::span<float> values) const {
+  if (missing_ == Missing::kAsMean && mean_.empty()) return;
+  const auto width = static_cast<std::size_t>(cols());
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    if (!std::isnan(values[at])) continue;
+    values[at] = missing_ == Missing::kAsMean ? static_cast<float>(mean_[at % width]) : 0.0f;
+  }
+}
+
+void FeatureStream::refuse(std::span<const float> values, std::int64_t place) {
+  const float value = values[static_cast<std::size_t>(place)];
+  throw DataError(fmt::format("{} in the features", value),
                   fmt::format("{}, column {}", table_.where(row_ + place / cols()), place % cols()),
-                  "features must be finite numbers");
+                  std::isnan(value) ? "features must be numbers; --missing zero or mean says what "
+                                      "stands for those that are missing"
+                                    : "features must be finite numbers");
 }
 
 void FeatureStream::normalise(std::span<float> rows) const {

@@ -17,6 +17,9 @@ enum class FeatureNorm {
   kStandard,  // each column to mean 0 and deviation 1 over all vertices; a constant one to 0
 };
 
+// What stands for NaN.
+enum class Missing { kError, kAsZero, kAsMean };
+
 inline constexpr std::int64_t kMaxFeatureCols = 1 << 20;  // a row is at most a buffer
 
 // Throws DataError where there are no columns, or more than kMaxFeatureCols.
@@ -24,24 +27,26 @@ void check_feature_cols(const TableReader& table);
 
 class FeatureStream {
  public:
-  // `table` must outlive the stream. kStandard reads it through once, here.
-  FeatureStream(TableReader& table, FeatureNorm norm, const Control& control);
+  // `table` must outlive the stream. kStandard and Missing::kAsMean read it through once, here.
+  FeatureStream(TableReader& table, FeatureNorm norm, Missing missing, const Control& control);
 
   std::int64_t cols() const { return table_.cols(); }
-  // The next rows as they are, as TableReader::read() gives them. Throws DataError (row, column)
-  // for NaN and infinities. One thread.
+  // The next rows before they are normalised. Throws DataError (row, column) for infinities and,
+  // with Missing::kError, for NaN. One thread.
   std::int64_t read(std::span<float> out);
   // Normalises rows that read() gave, in place. Many threads.
   void normalise(std::span<float> rows) const;
 
  private:
-  [[noreturn]] void refuse_infinite(std::span<const float> values);
+  void replace_missing(std::span<float> values) const;
+  [[noreturn]] void refuse(std::span<const float> values, std::int64_t place);
   void measure(const Control& control);
 
   TableReader& table_;
   FeatureNorm norm_;
+  Missing missing_;
   std::int64_t row_ = 0;
-  std::vector<double> mean_;   // kStandard
+  std::vector<double> mean_;   // kStandard, kAsMean: of the values that are there
   std::vector<double> scale_;  // kStandard: 1 / deviation
 };
 

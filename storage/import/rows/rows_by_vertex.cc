@@ -37,7 +37,7 @@ class RowsByVertex final : public TableReader {
     if (buckets_) buckets_->rewind();
   }
   void read_nan_as(std::int64_t value) override {
-    OOC_CHECK(!buckets_);
+    buckets_.reset();  // they hold another value, if integers
     nan_value_ = value;
     table_->read_nan_as(value);
   }

@@ -22,12 +22,17 @@ struct Findings {
   std::int64_t stored_without_in_edges = 0;
   std::int64_t feature_cols = 0;
   std::optional<LabelKind> labels;
-  std::int64_t classes = 0;         // of values, targets
-  std::int64_t unlabelled = 0;      // vertices
-  std::int64_t missing_labels = 0;  // entries of the other vertices, of labels in a matrix
+  std::int64_t classes = 0;                // of values, targets
+  std::vector<std::int64_t> class_counts;  // vertices of each, where labels are single
+  std::vector<std::string> class_names;    // empty: numbers
+  std::int64_t unlabelled = 0;             // vertices
+  std::int64_t missing_labels = 0;         // entries of the other vertices, of labels in a matrix
   std::array<std::int64_t, 3> split_counts = {};
   std::vector<std::string> warnings;  // one sentence each
 };
+
+// Of classes without a vertex, and of one that nearly all vertices have.
+void warn_of_classes(Findings& findings);
 
 // The findings as facts for people, for --json and for the manifest.
 nlohmann::ordered_json findings_to_json(const Findings& findings);

@@ -10,9 +10,17 @@
 
 namespace ooc {
 
-VertexValues::VertexValues(std::unique_ptr<TableReader> labels, LabelChoice kind,
-                           SplitTables splits)
-    : table_(std::move(labels)), choice_(kind), split_tables_(std::move(splits)) {
+VertexValues::VertexValues(LabelTable labels, LabelChoice kind, SplitTables splits)
+    : table_(std::move(labels.table)),
+      label_ids_(std::move(labels.ids)),
+      class_names_(std::move(labels.names)),
+      choice_(kind),
+      split_tables_(std::move(splits)) {
+  if (!class_names_.empty() && choice_ != LabelChoice::kAuto && choice_ != LabelChoice::kClasses) {
+    throw UsageError(fmt::format("--label-kind {}, but there are names of classes",
+                                 kLabelChoiceNames[static_cast<std::size_t>(choice_)]),
+                     "command line", "leave it out");
+  }
   if (table_ || choice_ == LabelChoice::kAuto) return;
   throw UsageError("--label-kind, but there are no labels", "command line",
                    "leave it out, or give --labels FILE");
@@ -31,7 +39,11 @@ void VertexValues::read(std::int64_t vertices, const SplitChoice& choice, const 
                         Findings& findings, const Control& control) {
   if (table_) {
     DetectedLabels detected{choice_};
-    if (choice_ == LabelChoice::kAuto) detected = detect_labels(*table_, control);
+    if (!class_names_.empty()) {
+      detected.kind = LabelChoice::kClasses;
+    } else if (choice_ == LabelChoice::kAuto) {
+      detected = detect_labels(*table_, control);
+    }
     if (detected.one_hot) {
       findings.warnings.push_back(
           fmt::format("every labelled row of {} has exactly one 1: if these are classes, "
@@ -69,17 +81,26 @@ void VertexValues::read_labels_as(LabelChoice kind, Findings& findings, const Co
   labels_ = one_hot ? read_one_hot(*table_, control) : read_labels(*table_, control);
   classes_ = one_hot ? table_->cols()
                      : *std::max_element(labels_.begin(), labels_.end()) + std::int64_t{1};
-  warn_of_empty_classes(findings);
+  if (!class_names_.empty()) name_classes();
+  count_classes(findings);
 }
 
-void VertexValues::warn_of_empty_classes(Findings& findings) const {
-  std::vector<bool> used(static_cast<std::size_t>(classes_), false);
-  for (const std::int32_t label : labels_) {
-    if (label >= 0) used[static_cast<std::size_t>(label)] = true;
+void VertexValues::name_classes() {
+  const std::int64_t names = std::ssize(class_names_);
+  if (classes_ > names) {
+    throw DataError(fmt::format("class {}, but {} names of classes", classes_ - 1, names),
+                    table_->name(), "name them all, one in a line");
   }
-  const auto empty = std::count(used.begin(), used.end(), false);
-  if (empty == 0) return;
-  findings.warnings.push_back(fmt::format("{} of the {} classes have no vertex", empty, classes_));
+  classes_ = names;
+}
+
+void VertexValues::count_classes(Findings& findings) const {
+  findings.class_counts.assign(static_cast<std::size_t>(classes_), 0);
+  for (const std::int32_t label : labels_) {
+    if (label >= 0) ++findings.class_counts[static_cast<std::size_t>(label)];
+  }
+  findings.class_names = class_names_;
+  warn_of_classes(findings);
 }
 
 void VertexValues::write(FileSystem& files, DatasetWriter& writer,
@@ -89,6 +110,7 @@ void VertexValues::write(FileSystem& files, DatasetWriter& writer,
     write_matrix(files, writer, new_ids, memory_bytes, control);
   } else if (classes_ > 0) {
     writer.write_labels(labels_, classes_, order);
+    writer.manifest().class_names = class_names_;
   }
   if (!splits_.empty()) writer.write_splits(splits_, order);
 }

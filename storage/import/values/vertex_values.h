@@ -13,6 +13,7 @@
 #include "storage/base/control.h"
 #include "storage/dataset/dataset_writer.h"
 #include "storage/import/rows/vertex_order.h"
+#include "storage/import/values/class_names.h"
 #include "storage/import/values/findings.h"
 #include "storage/import/values/label_matrix_input.h"
 #include "storage/import/values/labels_input.h"
@@ -29,7 +30,7 @@ struct SplitChoice {
 class VertexValues {
  public:
   // Either may be without tables. UsageError where a kind is asked for and there are no labels.
-  VertexValues(std::unique_ptr<TableReader> labels, LabelChoice kind, SplitTables splits);
+  VertexValues(LabelTable labels, LabelChoice kind, SplitTables splits);
   TableReader* label_table() const { return table_.get(); }
   // Lets `adapt` replace tables: labels and masks, whose rows are vertices', and lists. `part`
   // names each for scratch files.
@@ -47,12 +48,15 @@ class VertexValues {
 
  private:
   void read_labels_as(LabelChoice kind, Findings& findings, const Control& control);
-  void warn_of_empty_classes(Findings& findings) const;
+  void name_classes();
+  void count_classes(Findings& findings) const;
   bool is_trained_on(std::size_t vertex) const;
   void write_matrix(FileSystem& files, DatasetWriter& writer, std::span<const VertexIndex> new_ids,
                     std::int64_t memory_bytes, const Control& control);
 
   std::unique_ptr<TableReader> table_;
+  std::unique_ptr<StringIds> label_ids_;  // where the table holds names
+  std::vector<std::string> class_names_;  // empty: numbers
   LabelChoice choice_;
   SplitTables split_tables_;
   // -1: unlabelled; where labels are a matrix, which is read again to be written, 0 for the others.

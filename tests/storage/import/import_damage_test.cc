@@ -26,7 +26,7 @@ std::string damage(std::string bytes, std::mt19937& random) {
 
 void read_through(FileSystem& files, const std::string& name) {
   const auto table = open_table(files, name);
-  FeatureStream features(*table, FeatureNorm::kStandard, Control{});
+  FeatureStream features(*table, FeatureNorm::kStandard, Missing::kError, Control{});
   std::vector<float> block(static_cast<std::size_t>(2 * features.cols()));
   while (features.read(block) > 0) {
   }

@@ -33,7 +33,7 @@ std::vector<float> stream(const std::vector<float>& values, FeatureNorm norm) {
   test::MemoryFileSystem files;
   test::put_file(files, "x.npy", npy<float>({kRows, kCols}, values));
   const auto table = open_table(files, "x.npy");
-  FeatureStream features(*table, norm, Control{});
+  FeatureStream features(*table, norm, Missing::kError, Control{});
   std::vector<float> out, block(17 * kCols);
   while (const std::int64_t count = features.read(block)) {
     const std::span<float> rows(block.data(), static_cast<std::size_t>(count * kCols));
@@ -91,7 +91,7 @@ TEST_CASE("features: NaN, infinities and no columns are refused") {
     test::put_file(files, name, bytes);
     const auto table = open_table(files, name);
     return test::error_of<DataError>([&] {
-      FeatureStream features(*table, norm, Control{});
+      FeatureStream features(*table, norm, Missing::kError, Control{});
       std::vector<float> block(2);
       while (features.read(block) > 0) {
       }

@@ -131,7 +131,8 @@ TEST_CASE("id_table: which first lines are headers") {
     MemoryFileSystem files;
     put_file(files, "e.csv", text);
     StringIds ids(kPlenty);
-    const TextColumns chosen{columns, ""};
+    TextColumns chosen;
+    chosen.chosen = columns;
     const auto table =
         open_id_table(open_byte_source(files, "e.csv"), "e.csv", chosen, HeaderRule::kNames, ids);
     test::read_all<std::int64_t>(*table);

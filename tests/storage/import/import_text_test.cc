@@ -51,7 +51,9 @@ std::vector<T> read_columns(const std::string& text, const std::string& columns,
                             const std::string& left_out = "") {
   MemoryFileSystem files;
   put_file(files, "a.csv", text);
-  const auto table = open_table(files, columns.empty() ? "a.csv" : "a.csv:" + columns, left_out);
+  TextColumns rest;
+  rest.left_out = left_out;
+  const auto table = open_table(files, columns.empty() ? "a.csv" : "a.csv:" + columns, rest);
   return test::read_all<T>(*table);
 }
 
