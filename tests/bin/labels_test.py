@@ -135,6 +135,27 @@ class RegressionTest(LabelsTest):
         self.assertEqual(facts["import"]["label_kind"], "values")
         self.succeed("ooc-prep", "verify", "x.ooc")
 
+    def test_vertices_with_any_label_are_dealt_to_splits(self):
+        labels = self.values(2, vertices=60)
+        labels[::3] = np.nan
+        labels[1::3, 0] = np.nan
+        labels[1::3, 1] = 1
+        write_graph(self.path / "raw")
+        for split in SPLITS:
+            (self.path / f"raw/{split}_idx.npy").unlink()
+        np.save(self.path / "raw/labels.npy", labels)
+        self.succeed(
+            *("ooc-prep", "import", "raw", "-o", "x.ooc", "--split", "50/25/25", "--undirected"),
+        )
+        self.succeed("ooc-prep", "export", "x.ooc", "-o", "arrays")
+        dealt = [np.load(self.path / f"arrays/{split}_idx.npy") for split in SPLITS]
+        self.assertEqual([len(split) for split in dealt], [20, 10, 10])
+        expected = np.flatnonzero(~np.isnan(labels).all(axis=1))
+        np.testing.assert_array_equal(np.sort(np.concatenate(dealt)), expected)
+        np.testing.assert_array_equal(np.load(self.path / "arrays/labels.npy"), labels)
+        self.succeed("ooc-prep", "verify", "x.ooc")
+        self.train("run")
+
     def test_the_lowest_error_is_the_best(self):
         labels = self.values(1)[:, 0] - 1000
         self.import_graph(labels, vertices=150)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "storage/base/errors.h"
 
@@ -56,6 +57,42 @@ float stored_value(TableReader& table, std::int64_t row, std::int64_t col, float
          "values are finite, NaN where there is none");
 }
 
+// What the entries of labels are.
+class LabelSurvey {
+ public:
+  void add(std::int64_t row, std::span<const float> entries) {
+    std::size_t ones = 0, missing = 0;
+    for (std::size_t col = 0; col < entries.size(); ++col) {
+      const float value = entries[col];
+      ones += value == 1 ? 1 : 0;
+      missing += is_missing_bit(value) ? 1 : 0;
+      if (is_missing_bit(value) || value == 0 || value == 1) continue;
+      fractions_ = fractions_ || value != std::trunc(value) || std::isinf(value);
+      if (!number_) number_ = {row, static_cast<std::int64_t>(col), value};
+    }
+    if (missing == entries.size()) return;
+    labelled_ = true;
+    one_one_ = one_one_ && missing == 0 && ones == 1;
+  }
+
+  bool has_fractions() const { return fractions_; }
+  bool is_one_hot() const { return labelled_ && one_one_; }
+  // Throws where an entry is neither 0 nor 1 nor missing.
+  void refuse_numbers(TableReader& table) const {
+    if (number_) stored_bit(table, number_->row, number_->col, number_->value);
+  }
+
+ private:
+  struct Entry {
+    std::int64_t row = 0, col = 0;
+    float value = 0;
+  };
+  bool fractions_ = false;
+  bool labelled_ = false;        // a row is
+  bool one_one_ = true;          // in each of those rows
+  std::optional<Entry> number_;  // the first that is neither 0 nor 1
+};
+
 template <class T, class Stored, class IsMissing>
 void stream(TableReader& table, const Control& control, const LabelSink& sink, Stored&& stored,
             IsMissing&& is_missing) {
@@ -80,40 +117,23 @@ void stream(TableReader& table, const Control& control, const LabelSink& sink, S
 
 DetectedLabels detect_labels(TableReader& table, const Control& control) {
   if (table.cols() == 0 || table.stated_vertices()) return {};  // read_labels() refuses it
-  const bool one = table.cols() == 1;
+  const bool one_column = table.cols() == 1;
   // The type of text is that of its first row alone.
-  if (one && table.kind() != ElementKind::kFloat && !is_text_name(table.name())) return {};
-  if (!one) check_columns(table, 2);
+  if (one_column && table.kind() != ElementKind::kFloat && !is_text_name(table.name())) return {};
+  if (!one_column) check_columns(table, 2);
   const auto cols = static_cast<std::size_t>(table.cols());
-  bool fractions = false, one_hot = true;
-  std::int64_t number_row = -1, number_col = 0;  // the first that is no bit
-  float number = 0;
-  for_each_block(table, "looking at labels", control,
-                 [&](std::int64_t first, std::span<const float> values) {
-                   for (std::size_t begin = 0; begin < values.size(); begin += cols) {
-                     std::size_t ones = 0, missing = 0;
-                     for (std::size_t col = 0; col < cols; ++col) {
-                       const float value = values[begin + col];
-                       ones += value == 1 ? 1 : 0;
-                       missing += is_missing_bit(value) ? 1 : 0;
-                       if (is_missing_bit(value) || value == 0 || value == 1) continue;
-                       fractions = fractions || value != std::trunc(value) || std::isinf(value);
-                       if (number_row >= 0) continue;
-                       number_row = first + static_cast<std::int64_t>(begin / cols);
-                       number_col = static_cast<std::int64_t>(col);
-                       number = value;
-                     }
-                     one_hot = one_hot && (missing == cols || (missing == 0 && ones == 1));
-                   }
-                 });
-  if (fractions) {
-    table.rewind();
-    return {LabelChoice::kValues};
-  }
-  if (!one && number_row >= 0) stored_bit(table, number_row, number_col, number);  // refuses it
+  LabelSurvey survey;
+  for_each_block(
+      table, "looking at labels", control, [&](std::int64_t first, std::span<const float> values) {
+        for (std::size_t at = 0; at < values.size(); at += cols) {
+          survey.add(first + static_cast<std::int64_t>(at / cols), values.subspan(at, cols));
+        }
+      });
+  if (!survey.has_fractions() && !one_column) survey.refuse_numbers(table);
   table.rewind();
-  if (one) return {};
-  return {LabelChoice::kMulti, one_hot};
+  if (survey.has_fractions()) return {LabelChoice::kValues};
+  if (one_column) return {};
+  return {LabelChoice::kMulti, survey.is_one_hot()};
 }
 
 void read_label_matrix(TableReader& table, LabelKind kind, const Control& control,

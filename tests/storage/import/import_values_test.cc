@@ -162,6 +162,7 @@ TEST_CASE("labels: what they are follows from what they hold") {
   CHECK((several.kind == LabelChoice::kMulti && !several.one_hot));
   const DetectedLabels one = detect("y.npy", npy<float>({3, 2}, {1, 0, kNan, kNan, 0, 1}));
   CHECK((one.kind == LabelChoice::kMulti && one.one_hot));
+  CHECK_FALSE(detect("y.npy", npy<float>({1, 2}, {kNan, kNan})).one_hot);
   CHECK_FALSE(detect("y.npy", npy<float>({2, 2}, {1, 0, 0, 0})).one_hot);
   CHECK_FALSE(detect("y.npy", npy<float>({2, 2}, {1, 0, 1, kNan})).one_hot);
   CHECK_THAT(error_of<DataError>([&] {
