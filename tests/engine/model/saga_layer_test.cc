@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "engine/graph/operators.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "storage/base/errors.h"
