@@ -37,7 +37,8 @@ std::int64_t extent_of(char letter, std::int64_t cols) {
   }
 }
 
-// Operands of other types than the program's, and sums in double: one piece of memory serves as every slice.
+// Operands of other types than the program's, and sums in double: one piece of memory serves as
+// every slice.
 class Integers {
  public:
   Integers(OperandType type, std::int64_t rows, std::int64_t cols, bool in_slices) {

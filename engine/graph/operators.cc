@@ -5,6 +5,7 @@
 
 #include "engine/graph/edge_operators.h"
 #include "engine/graph/gradients.h"
+#include "engine/graph/loss_operators.h"
 #include "engine/graph/row_operators.h"
 #include "kernels/spec/random.h"
 #include "kernels/spec/row_kernels.h"
@@ -149,15 +150,6 @@ void batch_norm_gradient(GradientBuilder& builder, const Operation& op) {
   }
 }
 
-TensorShape loss_shape(const TensorGraph&, const Operation&) {
-  return {Space::kReduction, 3, 3, DType::kF64};
-}
-
-void softmax_cross_entropy_gradient(GradientBuilder& builder, const Operation& op) {
-  builder.add(op.inputs[0],
-              builder.graph().apply("softmax_cross_entropy_gradient", op.inputs, op.attributes));
-}
-
 // Shares of elements that aren't zero (OperatorDef::density). Operands count as independent, and
 // either sign as as likely.
 using Shares = std::vector<double>;
@@ -208,14 +200,12 @@ Table built_in_operators() {
       {"batch_norm_gamma_gradient", kReduction, kLocal, false, Z::kNone, column_reduction, nullptr},
       {"batch_norm_gradient", kRowWise, kLocal, false, Z::kNone, like_first, nullptr},
       {"batch_norm_inference", kRowWise, kLocal, true, Z::kNone, like_first, nullptr},
-      {"softmax_cross_entropy", kReduction, kFull, false, Z::kNone, loss_shape,
-       softmax_cross_entropy_gradient},
-      {"softmax_cross_entropy_gradient", kRowWise, kFull, false, Z::kTrain, like_first, nullptr},
   };
   Table table;
   for (const OperatorDef& entry : entries) table.emplace(entry.name, entry);
   for (const OperatorDef& entry : edge_operators()) table.emplace(entry.name, entry);
   for (const OperatorDef& entry : row_operators()) table.emplace(entry.name, entry);
+  for (const OperatorDef& entry : loss_operators()) table.emplace(entry.name, entry);
   const std::pair<const char*, decltype(OperatorDef::density)> densities[] = {
       {"relu", half_of_first},      {"positive_bits", first_share},   {"dropout", share_left},
       {"keep_bits", share_of_both}, {"relu_gradient", share_of_both}, {"mul", share_of_both},

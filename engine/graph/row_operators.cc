@@ -282,30 +282,6 @@ void edge_dropout_gradient(GradientBuilder& builder, const Operation& op) {
   flow(builder, op, 0, "edge_dropout", {builder.output_gradient(op), op.inputs[1]}, op.attributes);
 }
 
-// Losses: sums a split, the gradient of the mean over the train split.
-
-TensorShape weighted_loss_shape(const TensorGraph& graph, const Operation& op) {
-  OOC_CHECK(cols_of(graph, op, 3) == cols_of(graph, op, 0));
-  return {Space::kReduction, 3, 4, DType::kF64};
-}
-
-TensorShape bits_loss_shape(const TensorGraph& graph, const Operation& op) {
-  for (const std::size_t input : {std::size_t{1}, std::size_t{3}}) {
-    OOC_CHECK(input >= op.inputs.size() || cols_of(graph, op, input) == cols_of(graph, op, 0));
-  }
-  return {Space::kReduction, 3, 3, DType::kF64};
-}
-
-TensorShape value_loss_shape(const TensorGraph& graph, const Operation& op) {
-  OOC_CHECK(cols_of(graph, op, 1) == cols_of(graph, op, 0));
-  return {Space::kReduction, 3, 2, DType::kF64};
-}
-
-void loss_gradient(GradientBuilder& builder, const Operation& op) {
-  const std::string name = op.def->name + "_gradient";
-  flow(builder, op, 0, name.c_str(), op.inputs, op.attributes);
-}
-
 }  // namespace
 
 std::span<const OperatorDef> row_operators() {
@@ -366,18 +342,6 @@ std::span<const OperatorDef> row_operators() {
       {"softmax_weight", kRowWise, kLocal, true, Z::kNone, equal_widths, nullptr},
       {"edge_dropout", kRowWise, kFull, true, Z::kFirst, edge_dropout_shape, edge_dropout_gradient},
       {"select_winner", kRowWise, kLocal, true, Z::kFirst, like_first, nullptr},
-      {"softmax_cross_entropy_weighted", kReduction, kFull, false, Z::kNone, weighted_loss_shape,
-       loss_gradient},
-      {"softmax_cross_entropy_weighted_gradient", kRowWise, kFull, false, Z::kTrain, like_first,
-       nullptr},
-      {"sigmoid_cross_entropy", kReduction, kFull, false, Z::kNone, bits_loss_shape, loss_gradient},
-      {"sigmoid_cross_entropy_gradient", kRowWise, kLocal, true, Z::kTrain, like_first, nullptr},
-      {"sigmoid_cross_entropy_weighted", kReduction, kFull, false, Z::kNone, bits_loss_shape,
-       loss_gradient},
-      {"sigmoid_cross_entropy_weighted_gradient", kRowWise, kLocal, true, Z::kTrain, like_first,
-       nullptr},
-      {"value_loss", kReduction, kFull, false, Z::kNone, value_loss_shape, loss_gradient},
-      {"value_loss_gradient", kRowWise, kLocal, true, Z::kTrain, like_first, nullptr},
   };
   return kEntries;
 }

@@ -1,5 +1,5 @@
 // The part of the operator table that holds element-wise operators, activations, column groups
-// (heads), ranges of columns, what is made of degrees and labels, GRU cells and losses: operators
+// (heads), ranges of columns, what is made of degrees and labels, and GRU cells: operators
 // of vertices and of edges alike.
 #pragma once
 

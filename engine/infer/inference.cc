@@ -262,6 +262,12 @@ InferencePlan plan_inference(const ModelProgram& program, TensorId output,
   return {plan_in_budget({&program.program()}, counts, budget, reserved), kLeast};
 }
 
+// Of what is written as it is computed.
+ResultShape shape_of(Output output, std::int64_t vertices, std::int64_t cols) {
+  const bool is_vector = output == Output::kValues && cols == 1;
+  return {DType::kF32, vertices, is_vector ? 0 : cols};
+}
+
 Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
   Wanted wanted;
   wanted.loss = !metrics.empty();
@@ -294,9 +300,8 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   const std::vector<Metric> metrics = metrics_for(dataset, checkpoint, options);
   const Wanted wanted = wanted_of(metrics, model.task, options.output);
   if (wanted.embedding && build_model(model, facts, Mode::kEvaluate, kReal).embedding < 0) {
-    throw UsageError(
-        "a model of one layer has no hidden layer", "--what embeddings",
-        model.task == Task::kRegression ? "ask for values" : "ask for logits or classes");
+    throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
+                     "ask for its logits, classes or values");
   }
   const ModelProgram program(model, facts, Mode::kEvaluate, wanted, kReal,
                              {rewrites_for_one_run(checkpoint.config)});
@@ -330,11 +335,9 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   }
   Classifier classifier(model.task, cols);
   const bool classes = options.output == Output::kClasses;
-  const bool vector = options.output == Output::kValues && cols == 1;
-  const ResultShape shape = classes
-                                ? classifier.shape(dataset.vertices())
-                                : ResultShape{DType::kF32, dataset.vertices(), vector ? 0 : cols};
-  const auto file = make_result_file(files, options.path, shape);
+  const auto file = make_result_file(files, options.path,
+                                     classes ? classifier.shape(dataset.vertices())
+                                             : shape_of(options.output, dataset.vertices(), cols));
   ResultWriter writer(inputs, planned.result_bytes, *file, stop);
   BlockRows rows = run.rows(0, tensor);
   writer.write_rows(rows, classes ? &classifier : nullptr);

@@ -372,50 +372,6 @@ class MetricsTest(LabelsTest):
             *("ooc-infer", "bare.ooc", "--run", "run", "-o", "o.npy", "--metric", "ap"),
         )
 
-    def test_what_makes_no_sense_is_refused(self):
-        write_graph(self.path / "raw")
-        np.save(self.path / "raw/labels.npy", np.linspace(0, 1, 60))
-        self.succeed("ooc-prep", "import", "raw", "-o", "v.ooc", "--undirected", "--quiet")
-        for dataset, pattern, options in (
-            ("v.ooc", "--metric accuracy does not fit --task regression.*; use rmse, mae or r2",
-             ("--metric", "rmse,accuracy")),
-            ("x.ooc", "--metric r2 does not fit --task single.*; use accuracy", ("--metric", "r2")),
-            ("v.ooc", "--class-weights does not fit --task regression",
-             ("--class-weights", "balanced")),
-            ("v.ooc", "--pos-weight does not fit --task regression", ("--pos-weight", "2")),
-            ("v.ooc", "--task single does not fit labels that are values, 1 a vertex, .*"
-             "it is regression then", ("--task", "single")),
-            ("v.ooc", "--loss cross-entropy does not fit .*; give mse, mae or huber",
-             ("--loss", "cross-entropy")),
-            ("x.ooc", "--loss mse does not fit --task single.*; leave it out", ("--loss", "mse")),
-            ("x.ooc", "--class-weights has 3 weights, 2 are needed, --task single with 2 classes",
-             ("--class-weights", "1,2,3")),
-            ("x.ooc", "--class-weights has 2 weights, 1 is needed, --task binary .*class 1 alone",
-             ("--class-weights", "1,2", "--task", "binary")),
-            ("x.ooc", "--class-weights gives every training vertex the weight 0",
-             ("--class-weights", "0,0")),
-            ("x.ooc", "--class-weights cannot be '1,-2'", ("--class-weights", "1,-2")),
-            ("x.ooc", "--pos-weight does not fit --task single.*; give --class-weights",
-             ("--pos-weight", "2")),
-            ("x.ooc", "both --class-weights and --pos-weight",
-             ("--pos-weight", "2", "--class-weights", "balanced")),
-            ("x.ooc", "--metric cannot be 'rocauc,best'", ("--metric", "rocauc,best")),
-            ("x.ooc", "--metric cannot be 'ap,ap'", ("--metric", "ap,ap")),
-        ):  # fmt: skip
-            with self.subTest(options=options):
-                self.fail_with(2, pattern, "ooc-train", dataset, "--run-dir", "run", *options)
-        self.train("values", dataset="v.ooc")
-        self.train("classes")
-        infer = ("ooc-infer", "v.ooc", "-o", "o.npy", "--run")
-        self.fail_with(2, "--what; ask for values", *infer, "values", "--what", "classes")
-        self.fail_with(2, "no values, --what; ask for", *infer, "classes", "--what", "values")
-        self.fail_with(2, "use rmse, mae or r2", *infer, "values", "--metric", "ap")
-        (self.path / "raw/labels.npy").unlink()
-        self.fail_with(
-            *(2, "--label-kind, but there are no labels"),
-            *("ooc-prep", "import", "raw", "-o", "y.ooc", "--label-kind", "values"),
-        )
-
 
 if __name__ == "__main__":
     programs.main()
