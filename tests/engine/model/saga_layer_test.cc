@@ -318,11 +318,11 @@ TEST_CASE("saga: a gather with weights is the one without where they are ignored
                                        "edge { return src.z } gather mean " +
                                        with + "\nvertex { return (vertex.in_factor * accum) @ w }"),
                               options);
-    std::vector<std::pair<std::string, std::vector<TensorId>>> operations;
+    std::vector<std::pair<std::string, std::vector<TensorId>>> found;
     for (const Operation& operation : model.graph.operations()) {
-      operations.emplace_back(operation.def->name, operation.inputs);
+      found.emplace_back(operation.def->name, operation.inputs);
     }
-    return operations;
+    return found;
   };
   const auto bare = operations("with loops", EdgeWeights::kIgnore);
   CHECK(operations("with loops and weights", EdgeWeights::kIgnore) == bare);
