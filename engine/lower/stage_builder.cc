@@ -118,24 +118,29 @@ class StageBuilder {
     return stage < static_cast<int>(staged_.program.stages.size());
   }
 
+  // What the folds of one stage have in common. Sums of what edges carry read no rows, and with
+  // them no other gather could go slice by slice.
+  struct Sharing {
+    Direction direction;
+    bool loops, beside, carried;
+    bool operator==(const Sharing&) const = default;
+  };
+  Sharing sharing_of(const Operation& operation) const {
+    const TensorId edges = operation.inputs[0];
+    return {operation.direction, graph_.shape(edges).loops, !inside_.contains(&operation),
+            operation.inputs.size() == 1 && from_outside(edges)};
+  }
+
   // The first stage from `earliest` that takes the edges this operation needs; a new one if none.
   int propagation_from(int earliest, const Operation& operation) {
-    const bool loops = graph_.shape(operation.inputs[0]).loops;
-    // Sums of what edges carry read no rows, and with them no other gather could go slice by slice.
-    const bool carried = std::all_of(operation.inputs.begin(), operation.inputs.end(),
-                                     [&](TensorId input) { return from_outside(input); });
-    const std::pair company{!inside_.contains(&operation), carried};
-    auto& stages = staged_.program.stages;
-    for (int at = earliest; options_.share && at < static_cast<int>(stages.size()); ++at) {
-      const auto& there = stage_at(at).propagation;
-      if (there && there->direction == operation.direction && there->loops == loops &&
-          company_.at(at) == company) {
-        return at;
-      }
+    const Sharing sharing = sharing_of(operation);
+    for (auto at = sharing_.lower_bound(earliest); options_.share && at != sharing_.end(); ++at) {
+      if (at->second == sharing) return at->first;
     }
-    stages.emplace_back().propagation = Propagation{operation.direction, loops, {}, {}, {}};
-    const int made = static_cast<int>(stages.size()) - 1;
-    company_[made] = company;
+    const int made = static_cast<int>(staged_.program.stages.size());
+    staged_.program.stages.emplace_back().propagation = {
+        sharing.direction, sharing.loops, {}, {}, {}};
+    sharing_[made] = sharing;
     return made;
   }
 
@@ -216,9 +221,8 @@ class StageBuilder {
 
   std::int64_t row_bytes(TensorId id) const {
     const TensorShape& shape = graph_.shape(id);
-    return shape.space == Space::kVertex
-               ? shape.cols * static_cast<std::int64_t>(dtype_bytes(shape.dtype))
-               : 0;
+    if (shape.space != Space::kVertex) return 0;
+    return shape.cols * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
   }
 
   // Beside what it is made of: writing and reading it is better than reading that again. Signs as
@@ -288,9 +292,9 @@ class StageBuilder {
                              value_of(operation.inputs[0]), value});
       return value;
     }
-    std::vector<ValueId> inputs = edge_values_in(operation.inputs, stage);
-    stage_at(stage).propagation->steps.push_back(
-        {operation.def->name, std::move(inputs), {value}, operation.attributes});
+    RowStep step = edge_step(operation, stage);
+    step.outputs = {value};
+    stage_at(stage).propagation->steps.push_back(std::move(step));
     return value;
   }
 
@@ -298,6 +302,10 @@ class StageBuilder {
     std::vector<ValueId> values;
     for (const TensorId id : ids) values.push_back(edge_value_in(id, stage));
     return values;
+  }
+
+  RowStep edge_step(const Operation& operation, int stage) {
+    return {operation.def->name, edge_values_in(operation.inputs, stage), {}, operation.attributes};
   }
 
   // What a gather folds. A sum of products with a number of the edge takes both: the products, as
@@ -331,16 +339,12 @@ class StageBuilder {
     if (!stage.propagation->folds.empty() || !stage.propagation->steps.empty()) stage.name += ", ";
     stage.name += tensor(operation.output).name;
     if (operation.def->dependence == Dependence::kReduction) {
-      std::vector<ValueId> inputs = edge_values_in(operation.inputs, index);
-      stage.propagation->steps.push_back({operation.def->name,
-                                          std::move(inputs),
-                                          {value_of(operation.output)},
-                                          operation.attributes});
-      return;
+      RowStep step = edge_step(operation, index);
+      step.outputs = {value_of(operation.output)};
+      return stage.propagation->steps.push_back(std::move(step));
     }
-    EdgeFold fold{operation.def->fold,
-                  edge_values_in(folded(operation), index),
-                  {value_of(operation.output)}};
+    std::vector<ValueId> inputs = edge_values_in(folded(operation), index);
+    EdgeFold fold{operation.def->fold, std::move(inputs), {value_of(operation.output)}};
     for (const TensorId state : operation.states) fold.accumulators.push_back(value_of(state));
     stage.propagation->folds.push_back(std::move(fold));
   }
@@ -375,9 +379,7 @@ class StageBuilder {
   const std::map<TensorId, int>& not_before_;
   const std::set<TensorId>& kept_by_request_;
   std::set<const Operation*> inside_;  // for the roots that aren't `beside`
-  // Of a propagation's stage, whether its gathers are for the others alone, and are sums of what
-  // edges carry.
-  std::map<int, std::pair<bool, bool>> company_;
+  std::map<int, Sharing> sharing_;     // of the stages with a propagation
   // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;
