@@ -126,6 +126,10 @@ void softmax_normalize_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(score, graph.apply("mul", {share, centred}));
 }
 
+TensorShape count_shape(const TensorGraph&, const Operation&) {
+  return {Space::kReduction, 1, 1, DType::kF64};
+}
+
 // The gradient of a softmax is softmax_normalize's: it takes the gather with it.
 void no_gradient(GradientBuilder&, const Operation&) {}
 
@@ -155,6 +159,10 @@ std::span<const OperatorDef> edge_operators() {
        softmax_states, 0, Fold::kSoftmax},
       {"softmax_normalize", kRowWise, kFull, true, Z::kFirst, softmax_normalize_shape,
        softmax_normalize_gradient},
+      // Of sums of weights.
+      {"inverse", kRowWise, kLocal, true, Z::kFirst, copy_shape, nullptr},
+      {"inverse_sqrt", kRowWise, kLocal, true, Z::kFirst, copy_shape, nullptr},
+      {"count_zeros", Dependence::kReduction, kFull, false, Z::kNone, count_shape, nullptr},
   };
   return entries;
 }

@@ -235,15 +235,11 @@ void place_type_gradient(GradientBuilder& builder, const Operation& op) {
   flow(builder, op, 0, "pick_type", {builder.output_gradient(op), op.inputs[1]}, {.cols = cols});
 }
 
-// Of a dataset's degrees, sums of its weights and labels: nothing that a gradient flows to.
+// Of a dataset's degrees and labels.
 
 TensorShape degree_factor_shape(const TensorGraph& graph, const Operation& op) {
   OOC_CHECK(cols_of(graph, op, 0) == kDegreeColumns);
   return rows_of_width(graph, 1);
-}
-
-TensorShape count_shape(const TensorGraph&, const Operation&) {
-  return {Space::kReduction, 1, 1, DType::kF64};
 }
 
 TensorShape binary_label_shape(const TensorGraph&, const Operation&) {
@@ -331,9 +327,6 @@ std::span<const OperatorDef> row_operators() {
       {"pick_type", kRowWise, kFull, true, Z::kFirst, pick_type_shape, pick_type_gradient},
       {"place_type", kRowWise, kFull, true, Z::kFirst, place_type_shape, place_type_gradient},
       {"degree_factor", kRowWise, kFull, true, Z::kNone, degree_factor_shape, nullptr},
-      {"inverse", kRowWise, kLocal, true, Z::kFirst, like_first, nullptr},
-      {"inverse_sqrt", kRowWise, kLocal, true, Z::kFirst, like_first, nullptr},
-      {"count_zeros", kReduction, kFull, false, Z::kNone, count_shape, nullptr},
       {"binary_label", kRowWise, kLocal, true, Z::kNone, binary_label_shape, nullptr},
       {"gru", kRowWise, kFull, false, Z::kNone, gru_shape, gru_gradient},
       {"gru_input_gradient", kRowWise, kFull, false, Z::kFirst, gate_gradient_shape, nullptr},

@@ -277,6 +277,11 @@ Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
   return wanted;
 }
 
+void warn_of_zero_factors(const ProgramRun& run, const Model& model) {
+  if (model.zero_factors < 0) return;
+  ooc::warn_of_zero_factors(run.read_reduction(0, model.zero_factors)[0]);
+}
+
 GraphFacts facts_for(const Dataset& dataset, const Checkpoint& checkpoint) {
   GraphFacts facts = facts_of(dataset);
   facts.classes = checkpoint.classes;
@@ -330,9 +335,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   ProgramRun run({backend, io, dataset, options.scratch, budget.plan.workers}, {&program},
                  planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
-  if (const TensorId zeros = program.model().zero_factors; zeros >= 0) {
-    warn_of_zero_factors(run.read_reduction(0, zeros)[0]);
-  }
+  warn_of_zero_factors(run, program.model());
   Classifier classifier(model.task, cols);
   const bool classes = options.output == Output::kClasses;
   const auto file = make_result_file(files, options.path,
