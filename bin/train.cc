@@ -201,7 +201,8 @@ void start(const cli::Command& command, TrainOptions& options) {
   RunConfig config = new_config(command, options);
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   set_task(config, options, default_task(dataset.manifest()));
-  set_edge_weights(config, options, facts_of(dataset).edge_weights);
+  config.model.edge_weights =
+      chosen_edge_weights(config.model, options.edge_weights, facts_of(dataset).edge_weights);
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
   Machine machine(config, options.run_dir, options.rates);
   const TrainerOptions trainer = planned(options, machine, config, dataset);
@@ -220,7 +221,8 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
   RunConfig config = new_config(command, options);
   const AbsentGraph graph = absent_graph(options.graph);
   set_task(config, options, graph.task);
-  set_edge_weights(config, options, graph.facts.edge_weights);
+  config.model.edge_weights =
+      chosen_edge_weights(config.model, options.edge_weights, graph.facts.edge_weights);
   const std::unique_ptr<BlockIo> io = make_block_io();
   print_plan(TrainingPlan(config, graph.facts, graph.counts, DType::kF32,
                           budget_for(*io, config, ".", options.rates)),

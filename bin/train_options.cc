@@ -291,10 +291,6 @@ void set_task(RunConfig& config, const TrainOptions& options, Task of_labels) {
                    task == Task::kSingle ? "give --class-weights" : "leave it out");
 }
 
-void set_edge_weights(RunConfig& config, const TrainOptions& options, bool are_there) {
-  config.model.edge_weights = chosen_edge_weights(config.model, options.edge_weights, are_there);
-}
-
 RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,
                          const RunConfig& stored) {
   RunConfig given = options.config;

@@ -42,8 +42,6 @@ void add_train_options(cli::Command& command, TrainOptions& options);
 RunConfig new_config(const cli::Command& command, const TrainOptions& options);
 // As given, or as the dataset's labels ask for: the task, loss, class weights and metrics.
 void set_task(RunConfig& config, const TrainOptions& options, Task of_labels);
-// As given, or as the dataset and the program have it. UsageError where what is given can't be.
-void set_edge_weights(RunConfig& config, const TrainOptions& options, bool are_there);
 // A run's own configuration, with what may change on resume changed. UsageError for options given
 // beside it that would make it another run.
 RunConfig resumed_config(const cli::Command& command, const TrainOptions& options,

@@ -95,8 +95,8 @@ std::vector<double> read_reduction(Backend& backend, const Executor& executor, i
 void warn_of_zero_factors(double vertices) {
   if (vertices == 0) return;
   spdlog::warn(
-      "weights of in-edges or of out-edges add up to 0 or less at {:.0f} vertices: the factors of "
-      "their degrees are 0",
+      "vertices where the weights of in-edges or of out-edges add up to 0 or less: {:.0f}; the "
+      "factors of their degrees are 0",
       vertices);
 }
 

@@ -76,8 +76,8 @@ class ModelsTest(ProgramTest):
         self.assertGreater(zeros, 0)
         self.assertEqual(
             said,
-            "ooc-train: warning: weights of in-edges or of out-edges add up to 0 or less at "
-            f"{zeros} vertices: the factors of their degrees are 0\n",
+            "ooc-train: warning: vertices where the weights of in-edges or of out-edges add up to "
+            f"0 or less: {zeros}; the factors of their degrees are 0\n",
         )
 
     def test_gcn(self):
