@@ -195,6 +195,13 @@ TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, Heade
   TextFields fields;
   std::string_view line;
   if (!lines.next(line)) return layout;
+  const auto split = [&] {
+    const TextFields::Status status = fields.split(line, layout.separator);
+    if (status == TextFields::Status::kOk) return;
+    throw DataError(complaint_of(status),
+                    fmt::format("{}, line {}", lines.source().name(), lines.line_number()),
+                    kQuoteRemedy);
+  };
   const auto take_line = [&](std::span<const std::string> names) {
     layout.file_cols = static_cast<std::int64_t>(fields.size());
     const ColumnList list(columns.chosen.empty() ? columns.left_out : columns.chosen, names,
@@ -203,7 +210,7 @@ TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, Heade
     return list.by_name();
   };
   layout.separator = columns.whole_lines ? kWholeLine : find_separator(line);
-  fields.split(line, layout.separator);
+  split();
   const std::vector<std::string> names(fields.begin(), fields.end());
   if (!has_no_number(fields)) {
     take_line({});
@@ -214,7 +221,7 @@ TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, Heade
   // A header may be written otherwise than the rows are.
   if (layout.has_header && columns.all() && !columns.whole_lines && lines.next(line)) {
     layout.separator = find_separator(line);
-    fields.split(line, layout.separator);
+    split();
     take_line({});
   }
   return layout;

@@ -54,7 +54,7 @@ TEST_CASE("edges: the wrong number of columns is refused") {
   CHECK_THAT(edges_error("e.npy", npy<std::int32_t>({4, 1}, {0, 1, 2, 3})),
              Contains("save them as [E, 2] or [2, E]"));
   CHECK_THAT(edges_error("e.csv", "0,1,0.5\n1,2,0.5\n"),
-             Contains("not 3, e.csv, line 1: 0,1,0.5; keep source and destination"));
+             Contains("not 3, e.csv, line 1: 0,1,0.5; choose two, e.csv:1,2"));
   CHECK_THAT(edges_error("e.txt", "0\n1\n"), Contains("not 1, e.txt") && !Contains("[2, E]"));
 }
 

@@ -157,6 +157,8 @@ TEST_CASE("id_table: what is no id names file, line and field") {
              Contains("1 fields where the first line has 2, e.csv, line 3"));
   CHECK_THAT(refusal_of("a,b\nc,\"d\n"),
              Contains("quote that is not closed on its line, e.csv, line 2"));
+  CHECK_THAT(refusal_of("source,target\n\"\nx,y\n"),
+             Contains("is not closed on its line, e.csv, line 2"));
   CHECK_THAT(refusal_of("a,b\n\"c\"d,e\n"), Contains("text after a closing double quote"));
   CHECK_THAT(refusal_of("a,b\x01\n"), Contains("no UTF-8, or has control characters"));
   CHECK_THAT(refusal_of("a,b\xff\n"), Contains("line 1, field 2; convert"));
