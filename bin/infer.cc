@@ -44,11 +44,13 @@ void add_options(cli::Command& command, Options& options) {
   command.required();
   command.path("--run", options.run, "RUN_DIR", "Take the best model of a run");
   command.path("--checkpoint", options.checkpoint, "FILE", "Take the model of a checkpoint");
-  command.output("-o,--output", options.output, "FILE", "Where to write: .npy or .h5");
+  command.output("-o,--output", options.output, "FILE",
+                 "Where to write: .npy, .h5, or .csv with ids and names of classes");
   command.required();
   command.choice<std::optional<Output>>(
       "--what", options.what,
       {{"logits", Output::kLogits},
+       {"probabilities", Output::kProbabilities},
        {"classes", Output::kClasses},
        {"values", Output::kValues},
        {"embeddings", Output::kEmbeddings}},
@@ -73,6 +75,8 @@ void add_options(cli::Command& command, Options& options) {
                   "ooc-infer cora.ooc --run runs/cora-gcn -o classes.npy --what classes");
   command.example("How a trained model does on a graph that it hasn't seen, by two metrics",
                   "ooc-infer new.ooc --run runs/cora-gcn -o logits.npy --metric macro_f1,accuracy");
+  command.example("A table of ids, as yours, and how probable each class is",
+                  "ooc-infer cora.ooc --run runs/cora-gcn -o classes.csv --what probabilities");
   command.example("Embeddings from a certain checkpoint",
                   "ooc-infer cora.ooc --checkpoint runs/cora-gcn/checkpoint-100.h5 -o "
                   "embeddings.h5 --what embeddings");

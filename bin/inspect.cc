@@ -121,6 +121,7 @@ Facts checkpoint_facts(const std::string& path) {
   facts["features"] = checkpoint.feature_cols;
   const bool values = checkpoint.config.model.task == Task::kRegression;
   facts[values ? "targets" : "classes"] = checkpoint.classes;
+  if (!checkpoint.class_names.empty()) facts["class_names"] = checkpoint.class_names;
   facts["best_epoch"] = state.best.epoch;
   for (std::size_t i = 0; i < state.best.scores.size(); ++i) {
     const Scores& scores = state.best.scores[i];

@@ -1,9 +1,12 @@
 #include "engine/infer/inference.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <utility>
@@ -25,152 +28,6 @@ constexpr DType kReal = DType::kF32;
   throw Interrupted("interrupted, nothing was written", "", "run it again");
 }
 
-void check_stop(const std::atomic<bool>* stop) {
-  if (stop != nullptr && stop->load()) interrupted();
-}
-
-// The dataset's rows of ranges of original vertices.
-class RowsById {
- public:
-  // Reads all ids once, and a block's again for each range that it may have ids of.
-  explicit RowsById(const TensorStore& ids) : ids_(stored_rows(ids, bytes_read_)) {
-    for (std::int64_t block = 0; block < ids_.layout().block_count(); ++block) {
-      const std::span<const std::int64_t> block_ids = ids_of(block);
-      const auto [least, largest] = std::minmax_element(block_ids.begin(), block_ids.end());
-      ranges_.emplace_back(*least, *largest);
-    }
-  }
-
-  // Calls visit(id, row) for the ids of [begin, end), by rows.
-  template <class Visit>
-  void visit(std::int64_t begin, std::int64_t end, Visit&& visit) {
-    for (std::size_t block = 0; block < ranges_.size(); ++block) {
-      if (ranges_[block].first >= end || ranges_[block].second < begin) continue;
-      std::int64_t row = static_cast<std::int64_t>(block) * ids_.layout().block_rows;
-      for (const std::int64_t id : ids_of(static_cast<std::int64_t>(block))) {
-        if (id >= begin && id < end) visit(id, row);
-        ++row;
-      }
-    }
-  }
-
- private:
-  std::span<const std::int64_t> ids_of(std::int64_t block) {
-    return {static_cast<const std::int64_t*>(ids_.block(block)),
-            static_cast<std::size_t>(ids_.layout().rows_of(block))};
-  }
-
-  std::int64_t bytes_read_ = 0;
-  BlockRows ids_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;  // least and largest id by block
-};
-
-// Rows of classes, of rows of logits that lie one after the other.
-class Classifier {
- public:
-  Classifier(Task task, std::int64_t cols) : task_(task), cols_(cols) {}
-
-  ResultShape shape(std::int64_t rows) const {
-    const bool many = task_ == Task::kMultiLabel;
-    return {many ? DType::kU8 : DType::kI64, rows, many ? cols_ : 0};
-  }
-  void append(const float* logits, std::int64_t rows, ResultFile& file) {
-    if (task_ == Task::kMultiLabel) {
-      bits_.resize(static_cast<std::size_t>(rows * cols_));
-      std::transform(logits, logits + rows * cols_, bits_.begin(),
-                     [](float x) { return static_cast<std::uint8_t>(x > 0); });
-      file.append(bits_.data(), rows);
-      return;
-    }
-    classes_.resize(static_cast<std::size_t>(rows));
-    for (std::size_t i = 0; i < classes_.size(); ++i) {
-      const float* row = logits + static_cast<std::int64_t>(i) * cols_;
-      classes_[i] = task_ == Task::kBinary ? static_cast<std::int64_t>(row[0] > 0)
-                                           : std::max_element(row, row + cols_) - row;
-    }
-    file.append(classes_.data(), rows);
-  }
-
- private:
-  Task task_;
-  std::int64_t cols_;
-  std::vector<std::int64_t> classes_;
-  std::vector<std::uint8_t> bits_;
-};
-
-// Writes a result in the original vertex order, as many rows at a time as its memory holds.
-class ResultWriter {
- public:
-  ResultWriter(const GraphInputs& inputs, std::int64_t memory_bytes, ResultFile& file,
-               const std::atomic<bool>* stop)
-      : rows_by_id_(inputs.store("ids")), memory_bytes_(memory_bytes), file_(file), stop_(stop) {}
-
-  // `classifier`: its classes instead of the rows.
-  void write_rows(BlockRows& source, Classifier* classifier) {
-    const TensorLayout& layout = source.layout();
-    std::vector<float> values;
-    const std::int64_t class_bytes =
-        classifier == nullptr ? 0 : std::max(layout.cols, std::int64_t{sizeof(std::int64_t)});
-    for_each_batch(layout, layout.cols * std::int64_t{sizeof(float)} + class_bytes,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     values.resize(static_cast<std::size_t>((end - begin) * layout.cols));
-                     rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
-                       source.copy_row(row, values.data() + (id - begin) * layout.cols);
-                     });
-                     if (classifier != nullptr) {
-                       classifier->append(values.data(), end - begin, file_);
-                     } else {
-                       file_.append(values.data(), end - begin);
-                     }
-                   });
-  }
-
-  // What the input calls the vertices.
-  void write_ids(BlockRows& original_ids) {
-    std::vector<std::int64_t> ids;
-    for_each_batch(original_ids.layout(), sizeof(std::int64_t),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     ids.resize(static_cast<std::size_t>(end - begin));
-                     rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
-                       original_ids.copy_row(row, &ids[static_cast<std::size_t>(id - begin)]);
-                     });
-                     file_.append_ids(ids);
-                   });
-  }
-  void write_names(const OriginalNames& names, const TensorLayout& layout) {
-    // Twice the mean, and what holds it.
-    const std::int64_t bytes = 64 + 2 * (names.end() / std::max<std::int64_t>(1, layout.rows));
-    std::string buffer;
-    for_each_batch(layout, bytes, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<std::string> batch(static_cast<std::size_t>(end - begin));
-      std::pair<std::int64_t, std::int64_t> at{-1, -1};
-      rows_by_id_.visit(begin, end, [&](std::int64_t id, std::int64_t row) {
-        const auto place = names.place_of(row);
-        if (std::exchange(at, place) != place) names.release();
-        batch[static_cast<std::size_t>(id - begin)] = names.of(row, buffer);
-      });
-      names.release();
-      file_.append_names(batch);
-    });
-  }
-
- private:
-  // Calls write(first id, end) for batches of ids whose rows of `row_bytes` the memory holds.
-  template <class Write>
-  void for_each_batch(const TensorLayout& layout, std::int64_t row_bytes, Write&& write) {
-    const std::int64_t batch = std::max<std::int64_t>(1, memory_bytes_ / row_bytes);
-    for (std::int64_t begin = 0; begin < layout.rows; begin += batch) {
-      check_stop(stop_);
-      write(begin, std::min(begin + batch, layout.rows));
-    }
-  }
-
-  RowsById rows_by_id_;
-  std::int64_t memory_bytes_;
-  ResultFile& file_;
-  const std::atomic<bool>* stop_;
-};
-
 // What is computed once a run is no gain in a single one, and would be kept in memory.
 Rewrites rewrites_for_one_run(const RunConfig& config) {
   Rewrites rewrites = parse_rewrites(config.rewrites);
@@ -178,12 +35,18 @@ Rewrites rewrites_for_one_run(const RunConfig& config) {
   return rewrites;
 }
 
+// Whether labels stand for other classes than the model's: names are numbered anew by each import.
+bool names_differ(const Dataset& dataset, const Checkpoint& checkpoint) {
+  const auto& names = dataset.manifest().class_names;
+  return !names.empty() && !checkpoint.class_names.empty() && names != checkpoint.class_names;
+}
+
 // Whether the dataset's labels are of the model's task: a graph the model hasn't seen may have
 // none, or others.
 bool can_score(const Dataset& dataset, const Checkpoint& checkpoint) {
   if (!dataset.has_splits() || dataset.tensor("labels") == nullptr) return false;
   const LabelKind kind = labels_of(checkpoint.config.model.task);
-  if (dataset.manifest().labels != kind) return false;
+  if (dataset.manifest().labels != kind || names_differ(dataset, checkpoint)) return false;
   const std::int64_t classes = dataset.manifest().classes;
   return kind == LabelKind::kSingle ? classes <= checkpoint.classes : classes == checkpoint.classes;
 }
@@ -192,6 +55,10 @@ bool can_score(const Dataset& dataset, const Checkpoint& checkpoint) {
 std::vector<Metric> metrics_for(const Dataset& dataset, const Checkpoint& checkpoint,
                                 const InferenceOptions& options) {
   const bool scores = can_score(dataset, checkpoint);
+  if (!scores && names_differ(dataset, checkpoint)) {
+    spdlog::warn("the classes of {} are others than the model's: its splits are not scored",
+                 dataset.path());
+  }
   if (options.metrics.empty()) return scores ? checkpoint.config.metrics : std::vector<Metric>{};
   check_metrics(options.metrics, checkpoint.config.model.task, checkpoint.classes);
   if (scores) return options.metrics;
@@ -202,9 +69,10 @@ std::vector<Metric> metrics_for(const Dataset& dataset, const Checkpoint& checkp
 void check_output(Output output, Task task) {
   const bool values = task == Task::kRegression;
   if (output == Output::kEmbeddings || (output == Output::kValues) == values) return;
-  throw UsageError(
-      values ? "a model of values has no classes" : "a model of classes has no values", "--what",
-      values ? "ask for values or embeddings" : "ask for logits, classes or embeddings");
+  throw UsageError(values ? "a model of values has no classes" : "a model of classes has no values",
+                   "--what",
+                   values ? "ask for values or embeddings"
+                          : "ask for logits, probabilities, classes or embeddings");
 }
 
 void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
@@ -260,12 +128,6 @@ InferencePlan plan_inference(const ModelProgram& program, TensorId output,
     if (plan) return {std::move(*plan), wanted};
   }
   return {plan_in_budget({&program.program()}, counts, budget, reserved), kLeast};
-}
-
-// Of what is written as it is computed.
-ResultShape shape_of(Output output, std::int64_t vertices, std::int64_t cols) {
-  const bool is_vector = output == Output::kValues && cols == 1;
-  return {DType::kF32, vertices, is_vector ? 0 : cols};
 }
 
 Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
@@ -336,22 +198,18 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
                  planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
   warn_of_zero_factors(run, program.model());
-  Classifier classifier(model.task, cols);
-  const bool classes = options.output == Output::kClasses;
-  const auto file = make_result_file(files, options.path,
-                                     classes ? classifier.shape(dataset.vertices())
-                                             : shape_of(options.output, dataset.vertices(), cols));
-  ResultWriter writer(inputs, planned.result_bytes, *file, stop);
+  ResultRows result_rows(options.output, model.task, cols);
+  const auto file =
+      make_result_file(files, options.path, result_rows.shape(dataset, checkpoint.class_names));
   BlockRows rows = run.rows(0, tensor);
-  writer.write_rows(rows, classes ? &classifier : nullptr);
   std::int64_t bytes_read = 0;
-  if (names) {
-    writer.write_names(*names, inputs.store("ids").layout());
-  } else if (dataset.remapped()) {
-    const DatasetTensor store(io, *dataset.tensor("original_ids"));
-    BlockRows ids = stored_rows(store, bytes_read);
-    writer.write_ids(ids);
+  std::optional<DatasetTensor> ids_store;
+  std::optional<BlockRows> ids;
+  if (dataset.manifest().remapped == IdKind::kIntegers) {
+    ids.emplace(stored_rows(ids_store.emplace(io, *dataset.tensor("original_ids")), bytes_read));
   }
+  write_result(inputs, {rows, ids ? &*ids : nullptr, names ? &*names : nullptr}, result_rows,
+               planned.result_bytes, *file, stop);
   file->finish();
   InferenceResult result;
   if (wanted.loss) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/infer/results.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/training_plan.h"
 #include "kernels/device/backend.h"
@@ -14,20 +15,12 @@
 
 namespace ooc {
 
-enum class Output {
-  kLogits,      // fp32 [V, classes]; [V, 1] of a binary task; none of a regression
-  kClasses,     // int64 [V]: the class of the largest logit, the lowest of equal ones; of a binary
-                // task 1 where the logit is above 0. Multi-label: uint8 [V, classes], 1 likewise
-  kValues,      // of a regression, fp32 [V, targets]; [V] of one target
-  kEmbeddings,  // fp32 [V, hidden]: the last hidden layer
-};
-
 // What is asked for if nobody says otherwise.
 Output default_output(Task task);
 
 struct InferenceOptions {
   Output output = Output::kLogits;
-  std::string path;             // .npy or .h5
+  std::string path;             // .npy, .h5 or .csv
   RunBudget budget = {};        // its workers are those of the thread arena that calls
   std::string scratch = ".";    // directory for what doesn't fit memory
   bool may_map = false;         // the dataset, instead of reading it by `io`, where that pays

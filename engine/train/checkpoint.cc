@@ -1,6 +1,7 @@
 #include "engine/train/checkpoint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -11,6 +12,7 @@
 namespace ooc {
 namespace {
 
+constexpr const char* kClassNames = "/class_names";
 constexpr const char* kFormat = "ooc-checkpoint";
 constexpr std::int64_t kVersion = 2;
 
@@ -33,6 +35,23 @@ void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
   file.write_attribute("feature_cols", checkpoint.feature_cols);
   file.write_attribute("classes", checkpoint.classes);
   file.write_attribute("edge_types", checkpoint.edge_types);
+  if (checkpoint.class_names.empty()) return;
+  // Together too long for an attribute. No name holds a line's end.
+  const std::string names = fmt::format("{}", fmt::join(checkpoint.class_names, "\n"));
+  file.write_array(kClassNames, DType::kU8, {std::ssize(names)}, names.data());
+}
+
+std::vector<std::string> read_class_names(const Hdf5Reader& file) {
+  std::vector<std::string> names;
+  if (!file.contains(kClassNames)) return names;  // older ones lack it, too
+  const Hdf5Array array = file.read_array(kClassNames);
+  std::string_view text(reinterpret_cast<const char*>(array.data.data()), array.data.size());
+  for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(end + 1)) {
+    end = text.find('\n');
+    names.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+  }
+  return names;
 }
 
 // "best", of metrics after the first "best_ap".
@@ -108,6 +127,7 @@ Checkpoint read_model(const Hdf5Reader& file, DType real, const std::string& pat
   checkpoint.feature_cols = file.read_int("feature_cols");
   checkpoint.classes = file.read_int("classes");
   checkpoint.edge_types = file.read_int("edge_types");
+  checkpoint.class_names = read_class_names(file);
   TrainingState& state = checkpoint.state;
   state.epoch = file.read_int("epoch");
   state.best.epoch = file.read_int("best_epoch");

@@ -4,6 +4,7 @@
 #include <hdf5.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 namespace ooc {
 namespace {
 
+bool is_csv(const std::string& path) { return path.ends_with(".csv"); }
 bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
 
 std::size_t row_bytes(const ResultShape& shape) {
@@ -93,6 +95,78 @@ class NpyFile final : public ResultFile {
   std::uint64_t end_ = 0;
   std::int64_t rows_ = 0;
   bool finished_ = false;
+};
+
+// Keeps the rows that were appended last until their ids come.
+class CsvFile final : public ResultFile {
+ public:
+  CsvFile(FileSystem& files, const std::string& path, ResultShape shape)
+      : shape_(std::move(shape)), file_(files, path) {
+    file_.add("id");
+    for (std::int64_t col = 0; col < std::max<std::int64_t>(1, shape_.cols); ++col) {
+      file_.add(",");
+      file_.add_field(head(col));
+    }
+    file_.add("\n");
+  }
+
+  void append(const void* data, std::int64_t row_count) override {
+    const auto* const bytes = static_cast<const std::byte*>(data);
+    rows_.assign(bytes, bytes + static_cast<std::size_t>(row_count) * row_bytes(shape_));
+    if (shape_.ids != IdKind::kDense) return;
+    for (std::int64_t i = 0; i < row_count; ++i) add_row(fmt::to_string(written_), i);
+  }
+  void append_ids(std::span<const std::int64_t> ids) override {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      add_row(fmt::to_string(ids[i]), static_cast<std::int64_t>(i));
+    }
+  }
+  void append_names(std::span<const std::string> names) override {
+    for (std::size_t i = 0; i < names.size(); ++i) add_row(names[i], static_cast<std::int64_t>(i));
+  }
+  void finish() override {
+    OOC_CHECK(written_ == shape_.rows);
+    file_.finish();
+  }
+
+ private:
+  std::string head(std::int64_t col) const {
+    if (shape_.cols == 0) return shape_.what;
+    const auto index = static_cast<std::size_t>(col);
+    return index < shape_.names.size() ? shape_.names[index]
+                                       : fmt::format("{}_{}", shape_.what, col);
+  }
+
+  void add_row(std::string_view id, std::int64_t row) {
+    file_.add_field(id);
+    const std::byte* at = rows_.data() + static_cast<std::size_t>(row) * row_bytes(shape_);
+    for (std::int64_t col = 0; col < std::max<std::int64_t>(1, shape_.cols); ++col) {
+      file_.add(",");
+      add_value(at);
+      at += dtype_bytes(shape_.dtype);
+    }
+    file_.add("\n");
+    ++written_;
+  }
+
+  void add_value(const std::byte* at) {
+    if (shape_.dtype == DType::kF32) {
+      float value = 0;
+      std::memcpy(&value, at, sizeof(value));
+      return file_.add(fmt::to_string(value));
+    }
+    if (shape_.dtype == DType::kU8) return file_.add(fmt::to_string(std::to_integer<int>(*at)));
+    std::int64_t value = 0;
+    std::memcpy(&value, at, sizeof(value));
+    const auto index = static_cast<std::size_t>(value);
+    if (index < shape_.names.size()) return file_.add_field(shape_.names[index]);
+    file_.add(fmt::to_string(value));
+  }
+
+  ResultShape shape_;
+  TextFile file_;
+  std::vector<std::byte> rows_;
+  std::int64_t written_ = 0;
 };
 
 // The library writes large arrays itself, to a real path; only the rename goes through the seam.
@@ -212,13 +286,13 @@ class Hdf5ResultFile final : public ResultFile {
 }  // namespace
 
 std::string result_ids_path(const std::string& path, IdKind ids) {
-  if (is_hdf5(path) || ids == IdKind::kDense) return "";
+  if (is_hdf5(path) || is_csv(path) || ids == IdKind::kDense) return "";
   return path.substr(0, path.rfind('.')) + (ids == IdKind::kStrings ? ".ids.txt" : ".ids.npy");
 }
 
 void check_result_path(FileSystem& files, const std::string& path, bool force) {
-  if (!path.ends_with(".npy") && !is_hdf5(path)) {
-    throw UsageError("output of an unknown kind", path, "let its name end in .npy or .h5");
+  if (!path.ends_with(".npy") && !is_hdf5(path) && !is_csv(path)) {
+    throw UsageError("output of an unknown kind", path, "let its name end in .npy, .h5 or .csv");
   }
   if (!files.is_directory(parent_path(path))) {
     throw UsageError("the output's directory does not exist", path, "create it first");
@@ -235,6 +309,7 @@ void check_result_is_free(FileSystem& files, const std::string& path, bool force
 std::unique_ptr<ResultFile> make_result_file(FileSystem& files, const std::string& path,
                                              const ResultShape& shape) {
   if (is_hdf5(path)) return std::make_unique<Hdf5ResultFile>(files, path, shape);
+  if (is_csv(path)) return std::make_unique<CsvFile>(files, path, shape);
   return std::make_unique<NpyFile>(files, path, shape);
 }
 

@@ -1,5 +1,6 @@
 """ooc-infer through the real program."""
 
+import csv
 import json
 import os
 import platform
@@ -46,6 +47,74 @@ class InferTest(ProgramTest):
         with h5py.File(self.path / "out.h5") as file:
             (name,) = file.keys()
             np.testing.assert_array_equal(file[name][...], logits)
+
+    def test_probabilities_are_the_softmax_of_logits(self):
+        logits = self.infer().astype(np.float64)
+        exps = np.exp(logits - logits.max(axis=1, keepdims=True))
+        found = self.infer("--what", "probabilities")
+        np.testing.assert_allclose(found, exps / exps.sum(axis=1, keepdims=True), rtol=1e-6)
+
+    def read_csv(self, name="out.csv"):
+        with open(self.path / name, newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        return header, [row[0] for row in rows], [row[1:] for row in rows]
+
+    def test_a_table_holds_the_same(self):
+        for what, head in (("logits", "logit"), ("embeddings", "embedding")):
+            array = self.infer("--what", what)
+            self.infer("--what", what, output="out.csv")
+            header, ids, rows = self.read_csv()
+            self.assertEqual(header, ["id"] + [f"{head}_{j}" for j in range(array.shape[1])])
+            self.assertEqual(ids, [str(i) for i in range(90)])
+            np.testing.assert_array_equal(np.array(rows, np.float32), array)
+        self.infer("--what", "classes", output="out.csv")
+        header, _, rows = self.read_csv()
+        self.assertEqual(header, ["id", "class"])
+        np.testing.assert_array_equal(np.array(rows, int)[:, 0],
+                                      self.infer("--what", "classes"))  # fmt: skip
+
+    def test_a_table_has_the_names_of_the_input(self):
+        names = np.array(["a, b", "c", 'd "e"'], dtype=object)
+        numbers = np.random.default_rng(1).permutation(90) * 3 - 50
+        ids = {"integers": numbers, "strings": np.array([f"v {n}" for n in numbers], dtype=object)}
+        labels = names[np.load(self.path / "raw/labels.npy")]
+        edges = np.load(self.path / "raw/edges.npy")
+        for kind, of in ids.items():
+            with self.subTest(kind):
+                with open(self.path / "e.csv", "w", newline="") as file:
+                    csv.writer(file).writerows(of[edges])
+                with open(self.path / "v.csv", "w", newline="") as file:
+                    writer = csv.writer(file)
+                    writer.writerow(["id", "class", *(f"x{j}" for j in range(8))])
+                    features = np.load(self.path / "raw/features.npy")
+                    writer.writerows([i, y, *x] for i, y, x in zip(of, labels, features.tolist()))
+                self.succeed("ooc-prep", "import", "--edges", "e.csv", "--features", "v.csv:3-10",
+                             "--labels", "v.csv:class", "--id", "id", "--split", "60/20/20",
+                             "--undirected", "-o", "n.ooc", "--force", "--quiet")  # fmt: skip
+                self.succeed("ooc-train", "n.ooc", "--run-dir", "named", "--force", "--epochs", 5)
+                both = ("ooc-infer", "n.ooc", "--run", "named", "--force", "-o")
+                self.succeed(*both, "c.csv", "--what", "classes")
+                self.succeed(*both, "p.csv", "--what", "probabilities")
+                header, found, classes = self.read_csv("c.csv")
+                order = sorted(of, key=lambda i: i if kind == "integers" else i.encode())
+                self.assertEqual(found, [str(i) for i in order])
+                header, found, rows = self.read_csv("p.csv")
+                self.assertEqual(header, ["id", *names])
+                self.assertEqual(found, [str(i) for i in order])
+                best = names[np.array(rows, float).argmax(axis=1)]
+                self.assertEqual([row[0] for row in classes], list(best))
+                facts = json.loads(self.succeed("ooc-inspect", "named/best.h5", "--json").stdout)
+                self.assertEqual(facts["class_names"], list(names))
+                self.fail_with(2, "output exists, c.csv", *both[:4], "-o", "c.csv")
+        # Another import numbers other names.
+        text = (self.path / "v.csv").read_text().replace(",c,", ",z,")
+        (self.path / "v.csv").write_text(text)
+        self.succeed("ooc-prep", "import", "--edges", "e.csv", "--features", "v.csv:3-10",
+                     "--labels", "v.csv:class", "--id", "id", "--split", "60/20/20",
+                     "--undirected", "-o", "z.ooc", "--quiet")  # fmt: skip
+        result = self.succeed("ooc-infer", "z.ooc", "--run", "named", "-o", "z.csv")
+        self.assertIn("the classes of z.ooc are others than the model's", result.stderr)
+        self.assertNotIn("accuracy", result.stdout)
 
     def test_results_are_in_the_order_of_the_input(self):
         logits = self.infer()
