@@ -11,7 +11,9 @@
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/prep_commands.h"
+#include "engine/train/run_directory.h"
 #include "storage/base/errors.h"
+#include "storage/dataset/dataset.h"
 #include "storage/import/formats/ogb.h"
 #include "storage/import/importer.h"
 
@@ -25,6 +27,7 @@ struct Options {
   std::string split_name;
   std::string split;
   std::int64_t split_seed = 0;
+  std::string norm_from;
   std::string raw_dtype;
   std::optional<std::int64_t> raw_columns;
   std::string output;
@@ -118,6 +121,24 @@ void choose_ids(ImportOptions& import, bool ids_given) {
   inputs.ids.clear();
 }
 
+// Of a run's best model, or of a dataset.
+void choose_scaling(const std::string& from, bool norm_given, ImportOptions& import) {
+  if (from.empty()) return;
+  if (norm_given) {
+    refuse_usage("--feature-norm-from beside --feature-norm or --missing", "leave these out");
+  }
+  FileSystem& files = posix_file_system();
+  if (files.exists(join_path(from, "manifest.json"))) {
+    import.scaling = Dataset::open(files, from, VerifyPolicy::kFirst).manifest().feature_scaling;
+  } else {
+    import.scaling =
+        read_model(files, RunDirectory::open(files, from).best_path(), DType::kF32).feature_scaling;
+  }
+  if (!import.scaling->norm.empty()) return;
+  throw DataError("it was made before normalisations were kept", from,
+                  "import its graph again, or give --feature-norm");
+}
+
 void choose_split(const Options& options, bool seed_given, ImportOptions& import) {
   if (options.split.empty()) {
     if (seed_given) refuse_usage("--split-seed without --split", "give --split 60/20/20 too");
@@ -160,6 +181,8 @@ void add_import(cli::Command& program) {
   command.choice("--feature-norm", import.feature_norm,
                  cli::enum_words<FeatureNorm>(kFeatureNormNames),
                  "Scale features: rows to sum or length 1, columns to mean 0 and deviation 1");
+  command.path("--feature-norm-from", options->norm_from, "RUN|NAME.ooc",
+               "Scale features, and fill missing ones, as those of a run's graph or of a dataset");
   command.choice(
       "--missing", import.missing, cli::enum_words<Missing>(kMissingNames),
       "What stands for features that are NaN, or empty in text: the mean is the column's");
@@ -201,6 +224,8 @@ void add_import(cli::Command& program) {
   command.action([options, &command] {
     find_inputs(*options);
     choose_ids(options->import, command.given("ids"));
+    choose_scaling(options->norm_from, command.given("feature-norm") || command.given("missing"),
+                   options->import);
     choose_split(*options, command.given("split-seed"), options->import);
     cli::Progress progress(cli::Progress::standard_output(command.quiet()));
     const Control control{progress.callback(), &cli::stop_flag()};

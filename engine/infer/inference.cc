@@ -82,6 +82,12 @@ void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
                                 checkpoint.feature_cols),
                     dataset.path(), "use a dataset with the same features");
   }
+  const FeatureScaling& scaling = dataset.manifest().feature_scaling;
+  if (!scaling.fits(checkpoint.feature_scaling)) {
+    throw DataError(fmt::format("features normalised as {}, those of the model's graph as {}",
+                                describe(scaling), describe(checkpoint.feature_scaling)),
+                    dataset.path(), "import the dataset with --feature-norm-from RUN");
+  }
   if (checkpoint.config.model.edge_weights == EdgeWeights::kUse &&
       !dataset.manifest().edges.data.weights) {
     throw DataError("dataset without weights of edges, the model was trained with them",

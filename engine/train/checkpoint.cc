@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/model/parts/words.h"
@@ -12,7 +13,8 @@
 namespace ooc {
 namespace {
 
-constexpr const char* kClassNames = "/class_names";
+constexpr const char* kClassNames = "/class_names";  // a line each
+constexpr const char* kFeatureScaling = "/feature_scaling";
 constexpr const char* kFormat = "ooc-checkpoint";
 constexpr std::int64_t kVersion = 2;
 
@@ -21,6 +23,15 @@ void write_values(Hdf5Writer& file, const std::string& group, DType real,
   if (values.empty()) return;
   file.write_array(group + "/" + parameter.name, real, {parameter.rows, parameter.cols},
                    values.data());
+}
+
+DataError not_ours(const std::string& what, const std::string& where) {
+  return {what, where, "use a checkpoint that ooc-train wrote"};
+}
+
+// For what may be too long for an attribute.
+void write_text(Hdf5Writer& file, const char* path, const std::string& text) {
+  file.write_array(path, DType::kU8, {std::ssize(text)}, text.data());
 }
 
 void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
@@ -35,23 +46,35 @@ void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
   file.write_attribute("feature_cols", checkpoint.feature_cols);
   file.write_attribute("classes", checkpoint.classes);
   file.write_attribute("edge_types", checkpoint.edge_types);
+  write_text(file, kFeatureScaling, to_text(checkpoint.feature_scaling));
   if (checkpoint.class_names.empty()) return;
-  // Together too long for an attribute. No name holds a line's end.
-  const std::string names = fmt::format("{}", fmt::join(checkpoint.class_names, "\n"));
-  file.write_array(kClassNames, DType::kU8, {std::ssize(names)}, names.data());
+  write_text(file, kClassNames, fmt::format("{}", fmt::join(checkpoint.class_names, "\n")));
 }
 
-std::vector<std::string> read_class_names(const Hdf5Reader& file) {
-  std::vector<std::string> names;
-  if (!file.contains(kClassNames)) return names;  // older ones lack it, too
-  const Hdf5Array array = file.read_array(kClassNames);
-  std::string_view text(reinterpret_cast<const char*>(array.data.data()), array.data.size());
-  for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(end + 1)) {
-    end = text.find('\n');
-    names.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) break;
+// Older checkpoints lack it.
+std::string read_text(const Hdf5Reader& file, const char* path) {
+  if (!file.contains(path)) return "";
+  const Hdf5Array array = file.read_array(path);
+  return {reinterpret_cast<const char*>(array.data.data()), array.data.size()};
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return names;
+  return lines;
+}
+
+FeatureScaling read_scaling(const Hdf5Reader& file, const std::string& path) {
+  const std::string text = read_text(file, kFeatureScaling);
+  try {
+    return text.empty() ? FeatureScaling() : feature_scaling_from_text(text);
+  } catch (const nlohmann::json::exception&) {
+    throw not_ours("unreadable scaling of features", path);
+  }
 }
 
 // "best", of metrics after the first "best_ap".
@@ -79,10 +102,6 @@ std::vector<Scores> read_scores(const Hdf5Reader& file, const std::string& of,
                       file.read_double(prefix + "_test")});
   }
   return scores;
-}
-
-DataError not_ours(const std::string& what, const std::string& where) {
-  return {what, where, "use a checkpoint that ooc-train wrote"};
 }
 
 std::vector<ParameterValues> read_group(const Hdf5Reader& file, const std::string& group,
@@ -127,7 +146,8 @@ Checkpoint read_model(const Hdf5Reader& file, DType real, const std::string& pat
   checkpoint.feature_cols = file.read_int("feature_cols");
   checkpoint.classes = file.read_int("classes");
   checkpoint.edge_types = file.read_int("edge_types");
-  checkpoint.class_names = read_class_names(file);
+  checkpoint.class_names = lines_of(read_text(file, kClassNames));
+  checkpoint.feature_scaling = read_scaling(file, path);
   TrainingState& state = checkpoint.state;
   state.epoch = file.read_int("epoch");
   state.best.epoch = file.read_int("best_epoch");

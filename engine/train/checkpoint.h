@@ -29,8 +29,9 @@ struct TrainingState {
 
 struct Checkpoint {
   RunConfig config;
-  std::string dataset_checksum;   // of the manifest of the graph it was trained on
-  std::int64_t feature_cols = 0;  // of that graph
+  std::string dataset_checksum;    // of the manifest of the graph it was trained on
+  std::int64_t feature_cols = 0;   // of that graph
+  FeatureScaling feature_scaling;  // of that graph's features
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  // empty: they have none
   std::int64_t edge_types = 0;

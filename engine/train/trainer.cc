@@ -124,13 +124,8 @@ bool Trainer::compute_once() {
 
 Checkpoint Trainer::checkpoint() const {
   const Manifest& manifest = dataset_.manifest();
-  return {config_,
-          manifest.checksum,
-          manifest.feature_cols,
-          manifest.classes,
-          manifest.class_names,
-          manifest.edge_types,
-          state_};
+  return {config_,          manifest.checksum,    manifest.feature_cols, manifest.feature_scaling,
+          manifest.classes, manifest.class_names, manifest.edge_types,   state_};
 }
 
 void Trainer::restore(Checkpoint checkpoint, const std::string& where) {

@@ -44,6 +44,12 @@ bool has_possible_ids(const Manifest& manifest) {
          manifest.id_bytes <= kMaxIdBytes * manifest.edges.vertices;
 }
 
+bool has_possible_scaling(const Manifest& manifest) {
+  const auto& [norm, missing, mean, factor] = manifest.feature_scaling;
+  const auto cols = static_cast<std::size_t>(manifest.feature_cols);
+  return (mean.empty() || mean.size() == cols) && (factor.empty() || factor.size() == cols);
+}
+
 // A training vertex of labels in a matrix has one at least.
 bool has_possible_labels(const Manifest& manifest) {
   const std::int64_t rows = manifest.split_counts[0], missing = manifest.missing_train_labels;
@@ -57,7 +63,7 @@ bool has_possible_labels(const Manifest& manifest) {
 void check_counts(const Manifest& manifest, const std::string& path) {
   if (is_possible(manifest.edges) && manifest.feature_cols >= 0 && has_possible_labels(manifest) &&
       manifest.edge_types >= 0 && manifest.edge_types <= kMaxEdgeTypes &&
-      has_possible_ids(manifest)) {
+      has_possible_ids(manifest) && has_possible_scaling(manifest)) {
     return;
   }
   throw DataError("manifest with impossible counts", path, "import the dataset again");
@@ -119,6 +125,9 @@ std::string manifest_to_text(const Manifest& manifest) {
   json["symmetric"] = manifest.symmetric;
   json["features"] = {{"cols", manifest.feature_cols},
                       {"dtype", dtype_name(manifest.feature_dtype)}};
+  if (!manifest.feature_scaling.norm.empty()) {
+    json["features"]["scaling"] = to_json(manifest.feature_scaling);
+  }
   json["edge_data"] = {{"weights", manifest.edges.data.weights},
                        {"types", manifest.edge_types},
                        {"feature_cols", manifest.edges.data.feature_cols}};
@@ -183,6 +192,9 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     const Json& features = json.at("features");
     manifest.feature_cols = count(features.at("cols"));
     manifest.feature_dtype = feature_dtype_of(features.at("dtype"), path);
+    if (features.contains("scaling")) {
+      manifest.feature_scaling = feature_scaling_from_json(features.at("scaling"));
+    }
     const Json& edge_data = json.at("edge_data");
     manifest.edges.data.weights = edge_data.at("weights");
     manifest.edge_types = count(edge_data.at("types"));

@@ -10,6 +10,7 @@
 
 #include "storage/format/chunk_file.h"
 #include "storage/format/edge_file.h"
+#include "storage/format/feature_scaling.h"
 
 namespace ooc {
 
@@ -40,6 +41,7 @@ struct Manifest {
   bool symmetric = false;       // edges.in serves both directions
   std::int64_t feature_cols = 0;
   DType feature_dtype = DType::kF32;  // or fp16, bf16
+  FeatureScaling feature_scaling;     // of datasets made before it was kept: not known
   std::int64_t classes = 0;           // of values, targets; 0: no labels
   LabelKind labels = LabelKind::kSingle;
   std::vector<std::string> class_names;  // ascending, where the input has names; else empty

@@ -81,18 +81,33 @@ class Import {
   void open_features() {
     if (options_.inputs.features.empty()) return;
     TextColumns columns = columns_of(options_.inputs.features);
-    if (options_.missing != Missing::kError) columns.missing = missing_words();
+    const bool refuses = options_.scaling ? options_.scaling->missing == "error"
+                                          : options_.missing == Missing::kError;
+    if (!refuses) columns.missing = missing_words();
     feature_table_ = open_table(files_, options_.inputs.features, columns);
     check_feature_cols(*feature_table_);
   }
 
-  LabelTable open_label_table() const {
-    if (options_.inputs.labels.empty()) return {};
-    TextColumns columns = columns_of(options_.inputs.labels);
+  LabelTable open_label_table() {
+    const ImportInputs& inputs = options_.inputs;
+    if (inputs.labels.empty()) {
+      if (inputs.class_names.empty()) return {};
+      throw UsageError("--class-names, but there are no labels", "command line",
+                       "leave it out, or give --labels FILE");
+    }
+    TextColumns columns = columns_of(inputs.labels);
     columns.missing = unlabelled_words();
     if (!options_.unlabelled.empty()) columns.missing.push_back(options_.unlabelled);
-    return open_labels(files_, options_.inputs.labels, columns, options_.inputs.class_names,
-                       control_);
+    if (!is_text_name(inputs.labels)) {
+      if (!options_.unlabelled.empty()) {
+        throw UsageError(fmt::format("--unlabelled, but {} is no text", inputs.labels),
+                         "command line", "write -1 or NaN where there is no label");
+      }
+      columns.missing.clear();
+    }
+    LabelTable labels = open_labels(files_, inputs.labels, columns, inputs.class_names, control_);
+    if (!labels.warning.empty()) findings_.warnings.push_back(labels.warning);
+    return labels;
   }
 
   std::unique_ptr<TableReader> open_split(const std::string& input) const {
@@ -189,7 +204,9 @@ class Import {
                       "lists");
     }
     findings_.vertices = ids;
-    findings_.vertices_from = fmt::format("the ids in {}", table_edges_->name());
+    const TableReader* const list = remapped_->list();
+    findings_.vertices_from =
+        fmt::format("the ids in {}", list != nullptr ? list->name() : table_edges_->name());
     table_owner_ = std::move(edges_);
     edges_ = remapped_->spool(*table_edges_);
     remapped_->sort_rows(feature_table_, "features");
@@ -287,7 +304,11 @@ class Import {
 
   void write_vertices() {
     if (feature_table_) {
-      FeatureStream features(*feature_table_, options_.feature_norm, options_.missing, control_);
+      const auto& scaling = options_.scaling;
+      FeatureStream features = scaling ? FeatureStream(*feature_table_, *scaling)
+                                       : FeatureStream(*feature_table_, options_.feature_norm,
+                                                       options_.missing, control_);
+      writer_->manifest().feature_scaling = features.scaling();
       findings_.feature_cols = features.cols();
       const FeatureRows rows{findings_.vertices,
                              features.cols(),
@@ -308,7 +329,9 @@ class Import {
         {"undirected", options_.edges.undirected},
         {"self_loops", name_of(kSelfLoopsNames, options_.edges.self_loops)},
         {"coalesce", name_of(kCoalesceNames, options_.edges.coalesce)},
-        {"feature_norm", name_of(kFeatureNormNames, options_.feature_norm)},
+        {"feature_norm", options_.scaling
+                             ? options_.scaling->norm
+                             : std::string(name_of(kFeatureNormNames, options_.feature_norm))},
     };
     if (options_.label_kind != LabelChoice::kAuto) {
       transforms["label_kind"] = name_of(kLabelChoiceNames, options_.label_kind);

@@ -30,9 +30,6 @@ inline constexpr std::array<std::string_view, 3> kSelfLoopsNames = {"keep", "add
                                                                     "drop"};
 inline constexpr std::array<std::string_view, 5> kCoalesceNames = {"keep", "first", "sum", "mean",
                                                                    "max"};
-inline constexpr std::array<std::string_view, 4> kFeatureNormNames = {"none", "row", "l2",
-                                                                      "standard"};
-inline constexpr std::array<std::string_view, 3> kMissingNames = {"error", "zero", "mean"};
 inline constexpr std::array<std::string_view, 5> kVertexOrderNames = {"natural", "random", "degree",
                                                                       "balanced", "metis"};
 
@@ -52,7 +49,8 @@ struct ImportOptions {
   std::string unlabelled;             // a word more that says so in labels that are text
   Missing missing = Missing::kError;  // what stands for features that are NaN, or empty in text
   FeatureNorm feature_norm = FeatureNorm::kNone;
-  DType dtype = DType::kF32;  // of the stored features: fp32, fp16, bf16
+  std::optional<FeatureScaling> scaling;  // instead of these two, as another graph's
+  DType dtype = DType::kF32;              // of the stored features: fp32, fp16, bf16
   VertexOrder order = VertexOrder::kNatural;
   std::uint64_t seed = 0;                       // of the random order
   std::int64_t block_rows = kDefaultBlockRows;  // a power of two, at most kMaxBlockRows

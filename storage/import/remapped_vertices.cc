@@ -46,7 +46,8 @@ std::string RemappedVertices::id_column_of(const std::string& input) const {
 
 std::unique_ptr<TableReader> RemappedVertices::open_split(const std::string& input) const {
   auto table = open_table(files_, input);
-  if (!is_mask(*table)) return table;
+  const bool beside_ids = table->cols() > 1 && is_text_name(input) && !rows_.column.empty();
+  if (!beside_ids && !is_mask(*table)) return table;
   TextColumns columns;
   columns.left_out = id_column_of(input);
   return open_table(files_, input, columns);
@@ -87,7 +88,8 @@ std::unique_ptr<TableReader> RemappedVertices::open_edges(Findings& findings) {
 // A list in .txt, as exports and results have it, has one id in a line, as it is.
 TextInput RemappedVertices::text_of(const std::string& input) const {
   TextInput text = parse_text_input(input);
-  text.columns.whole_lines = input == inputs_.ids && text.path.ends_with(".txt");
+  text.columns.whole_lines =
+      input == inputs_.ids && (text.path.ends_with(".txt") || text.path.ends_with(".txt.gz"));
   return text;
 }
 
@@ -95,7 +97,8 @@ TextInput RemappedVertices::text_of(const std::string& input) const {
 std::optional<StringIdFound> RemappedVertices::find_string(const std::string& input) const {
   const TextInput text = text_of(input);
   if (text.path.empty()) return std::nullopt;
-  return find_string_id(open_byte_source(files_, text.path), text.columns, control_);
+  return find_string_id(open_byte_source(files_, text.path), text.columns, NumberKind::kIntegers,
+                        control_);
 }
 
 std::unique_ptr<TableReader> RemappedVertices::open_ids(const std::string& input) {
@@ -182,6 +185,7 @@ std::shared_ptr<const RowVertices> RemappedVertices::row_vertices(const TableRea
   table->count_rows(control_);
   const std::int64_t count = table->rows();
   memory_.take(static_cast<std::int64_t>(sizeof(VertexIndex)) * count, "the vertex of each row");
+  memory_.take(size() / 8, "a bit for each vertex");
   auto vertices = std::make_shared<RowVertices>();
   vertices->reserve(static_cast<std::size_t>(count));
   std::vector<bool> seen(static_cast<std::size_t>(size()), false);
@@ -210,7 +214,7 @@ void RemappedVertices::sort_rows(std::unique_ptr<TableReader>& rows, const std::
   RowsByVertexOptions options;
   options.row_vertices = row_vertices(*rows);
   options.vertices = size();
-  options.scratch = scratch_ + part;
+  options.scratch = scratch_ + "rows-" + part;
   options.memory_bytes = std::max(memory_.most() / 8, kLeastRowBytes);
   memory_.take(options.memory_bytes, "rows on their way");
   rows = rows_by_vertex(files_, std::move(rows), options);

@@ -98,7 +98,7 @@ int fuzz_ids(Bytes data) {
   test::put_file(files, "a.csv", {reinterpret_cast<const char*>(data.data()), data.size()});
   const auto open = [&] { return open_byte_source(files, "a.csv"); };
   tolerate([&] {
-    find_string_id(open(), {}, Control{});
+    find_string_id(open(), {}, NumberKind::kIntegers, Control{});
     StringIds ids(4 << 20);
     const auto table = open_id_table(open(), "ids.csv", {}, HeaderRule::kNames, ids);
     read_some<std::int64_t>(*table);

@@ -38,12 +38,17 @@ void LineReader::seek(std::uint64_t offset, std::int64_t line_number) {
 }
 
 bool LineReader::next(std::string_view& line) {
+  blank_lines_ = 0;
   while (next_raw(line)) {
     ++line_number_;
     if (line_number_ == 1) check_encoding(line);
     if (comments_ == Comments::kAnywhere) line = without_comment(line);
     line = trim(line);
-    if (!line.empty() && !is_comment(line)) return true;
+    if (line.empty()) {
+      ++blank_lines_;
+    } else if (!is_comment(line)) {
+      return true;
+    }
   }
   return false;
 }
@@ -72,7 +77,16 @@ std::string_view LineReader::without_comment(std::string_view line) {
                 : static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
     hash_known_ = true;
   }
-  return line.substr(0, std::min(line.size(), hash_ - begin));
+  const std::size_t length = std::min(line.size(), hash_ - begin);
+  if (length == line.size() || line.substr(0, length).find('"') == std::string_view::npos) {
+    return line.substr(0, length);
+  }
+  bool quoted = false;  // a quote twice within quotes changes it twice
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line[at] == '"') quoted = !quoted;
+    if (line[at] == '#' && !quoted) return line.substr(0, at);
+  }
+  return line;
 }
 
 bool LineReader::next_raw(std::string_view& line) {

@@ -28,6 +28,8 @@ class LineReader {
   bool next(std::string_view& line);
   // Of the line that next() gave last, from 1.
   std::int64_t line_number() const { return line_number_; }
+  // Empty lines, or of a comment, just before it.
+  std::int64_t blank_lines() const { return blank_lines_; }
   // Where the next line starts.
   std::uint64_t offset() const { return source_offset_ - (end_ - begin_); }
   void rewind() { seek(0, 0); }
@@ -51,6 +53,7 @@ class LineReader {
   bool hash_known_ = false;
   std::uint64_t source_offset_ = 0;  // bytes of the source read so far
   std::int64_t line_number_ = 0;
+  std::int64_t blank_lines_ = 0;
 };
 
 // What a message quotes: cut after 60 bytes of UTF-8.

@@ -23,6 +23,8 @@ constexpr int kLinesLookedAt = 16;
 constexpr std::array<std::string_view, 12> kUsual = {"id",     "ids",      "node",     "nodes",
                                                      "vertex", "vertices", "label",    "labels",
                                                      "class",  "classes",  "category", "y"};
+constexpr std::array<std::string_view, 10> kMissing = {"nan", "NaN", "NAN",  "na",   "NA",
+                                                       "n/a", "N/A", "null", "NULL", "<NA>"};
 constexpr std::array<std::string_view, 4> kSources = {"source", "src", "from", "sender"};
 constexpr std::array<std::string_view, 6> kDestinations = {"target",      "dst", "dest",
                                                            "destination", "to",  "receiver"};
@@ -65,10 +67,13 @@ bool is_number(std::string_view field) {
   return parse_field(field, value) != Parse::kNotNumber;
 }
 
-// pandas leaves the name over its index empty.
-bool has_no_number(const TextFields& fields) {
+// Whether a first line may be a header: it holds neither numbers nor words that stand for one that
+// is missing. pandas leaves the name over its index empty.
+bool has_words_only(const TextFields& fields, const TextColumns& columns) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].empty() ? i > 0 || fields.size() == 1 : is_number(fields[i])) return false;
+    if (is_among(fields[i], kMissing)) return false;
+    if (!fields[i].empty() && columns.is_missing(fields[i])) return false;
   }
   return true;
 }
@@ -76,9 +81,10 @@ bool has_no_number(const TextFields& fields) {
 // The columns that `list` names, from 0.
 class ColumnList {
  public:
-  ColumnList(std::string_view list, std::span<const std::string> names, std::int64_t file_cols,
+  // `names`: the fields of the first line. `is_header`: whether a number may be a name, too.
+  ColumnList(std::string_view list, std::span<const std::string> names, bool is_header,
              const std::string& file)
-      : names_(names), file_cols_(file_cols), file_(file) {
+      : names_(names), is_header_(is_header), file_(file) {
     while (!list.empty()) {
       const std::size_t end = std::min(list.find(','), list.size());
       add(list.substr(0, end));
@@ -90,15 +96,21 @@ class ColumnList {
 
  private:
   void add(std::string_view item) {
-    const auto named = std::find(names_.begin(), names_.end(), item);
-    if (named != names_.end()) {
-      by_name_ = true;
-      return take(named - names_.begin(), item);
-    }
     const std::size_t dash = std::min(item.find('-'), item.size());
     const auto first = number(item.substr(0, dash));
     const auto last = dash == item.size() ? first : number(item.substr(dash + 1));
-    if (!first || !last || *first < 1 || *last > file_cols_ || *first > *last) refuse(item);
+    const auto named = std::find(names_.begin(), names_.end(), item);
+    if (named != names_.end() && (is_header_ || !first || !last)) {
+      if (std::find(named + 1, names_.end(), item) != names_.end()) {
+        throw DataError(fmt::format("two columns are called '{}'", item), file_,
+                        "give the number of the one that is meant");
+      }
+      by_name_ = true;
+      return take(named - names_.begin(), item);
+    }
+    if (!first || !last || *first < 1 || *last > std::ssize(names_) || *first > *last) {
+      refuse(item);
+    }
     for (std::int64_t column = *first; column <= *last; ++column) take(column - 1, item);
   }
 
@@ -117,13 +129,14 @@ class ColumnList {
   }
 
   [[noreturn]] void refuse(std::string_view item) const {
-    throw DataError(fmt::format("there is no column '{}'", item), file_,
-                    fmt::format("give a number from 1 to {}, or a name in the first line: {}",
-                                file_cols_, shortened(fmt::format("{}", fmt::join(names_, ",")))));
+    throw DataError(
+        fmt::format("there is no column '{}'", item), file_,
+        fmt::format("give a number from 1 to {}, or a name in the first line: {}", names_.size(),
+                    shortened(fmt::format("{}", fmt::join(names_, ",")))));
   }
 
   std::span<const std::string> names_;
-  std::int64_t file_cols_;
+  bool is_header_;
   const std::string& file_;
   std::vector<std::int64_t> columns_;
   bool by_name_ = false;
@@ -157,14 +170,29 @@ bool has_usual_names(const TextLayout& layout, std::span<const std::string> name
   return std::all_of(read.begin(), read.end(), is_usual_name);
 }
 
-bool numbers_follow(LineReader& lines, const TextLayout& layout) {
+// Whether a column that isn't read holds numbers, as far as one looks.
+bool numbers_follow(LineReader& lines, const TextLayout& layout, const TextColumns& columns) {
+  std::vector<bool> numbers(layout.targets.size(), true);
   TextFields fields;
   std::string_view line;
-  for (int i = 0; i < kLinesLookedAt && lines.next(line); ++i) {
+  int count = 0;
+  for (; count < kLinesLookedAt && lines.next(line); ++count) {
     fields.split(line, layout.separator);
-    for (std::size_t col = 0; col < std::min(fields.size(), layout.targets.size()); ++col) {
-      if (layout.targets[col] < 0 && is_number(fields[col])) return true;
+    for (std::size_t col = 0; col < numbers.size(); ++col) {
+      numbers[col] = numbers[col] && layout.targets[col] < 0 && col < fields.size() &&
+                     (is_number(fields[col]) || is_among(fields[col], kMissing) ||
+                      columns.is_missing(fields[col]));
     }
+  }
+  return count > 0 && std::find(numbers.begin(), numbers.end(), true) != numbers.end();
+}
+
+// Whether ids are left out, and the first line calls them so.
+bool leaves_out_ids(const TextLayout& layout, const TextColumns& columns,
+                    std::span<const std::string> names) {
+  if (columns.left_out.empty() || !columns.chosen.empty()) return false;
+  for (std::size_t col = 0; col < names.size(); ++col) {
+    if (layout.targets[col] < 0 && is_usual_name(names[col])) return true;
   }
   return false;
 }
@@ -175,6 +203,8 @@ bool is_text_path(std::string_view path) {
   return std::any_of(kEnds.begin(), kEnds.end(),
                      [&](std::string_view end) { return path.ends_with(end); });
 }
+
+std::vector<std::string> missing_words() { return {kMissing.begin(), kMissing.end()}; }
 
 bool TextColumns::is_missing(std::string_view field) const {
   return !missing.empty() &&
@@ -202,27 +232,35 @@ TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, Heade
                     fmt::format("{}, line {}", lines.source().name(), lines.line_number()),
                     kQuoteRemedy);
   };
-  const auto take_line = [&](std::span<const std::string> names) {
-    layout.file_cols = static_cast<std::int64_t>(fields.size());
+  const auto take_line = [&](std::span<const std::string> names, bool is_header) {
+    layout.file_cols = static_cast<std::int64_t>(names.size());
     const ColumnList list(columns.chosen.empty() ? columns.left_out : columns.chosen, names,
-                          layout.file_cols, lines.source().name());
+                          is_header, lines.source().name());
     choose_columns(layout, columns, list);
     return list.by_name();
   };
   layout.separator = columns.whole_lines ? kWholeLine : find_separator(line);
   split();
-  const std::vector<std::string> names(fields.begin(), fields.end());
-  if (!has_no_number(fields)) {
-    take_line({});
-    return layout;
+  std::vector<std::string> names(fields.begin(), fields.end());
+  const bool words_only = has_words_only(fields, columns);
+  const bool by_name = take_line(names, words_only);
+  if (columns.whole_lines) return layout;  // no header: a list as it is
+  layout.has_header = by_name || leaves_out_ids(layout, columns, names);
+  if (!layout.has_header && rule == HeaderRule::kNoNumbers) layout.has_header = words_only;
+  if (!layout.has_header && rule == HeaderRule::kNames) {
+    layout.has_header = words_only && numbers_follow(lines, layout, columns);
+    if (!layout.has_header && has_usual_names(layout, names)) {
+      layout.has_header = true;
+      const auto first = std::find(layout.targets.begin(), layout.targets.end(), 0);
+      layout.usual_name = names[static_cast<std::size_t>(first - layout.targets.begin())];
+    }
   }
-  layout.has_header = take_line(names) || rule == HeaderRule::kNoNumbers ||
-                      has_usual_names(layout, names) || numbers_follow(lines, layout);
   // A header may be written otherwise than the rows are.
-  if (layout.has_header && columns.all() && !columns.whole_lines && lines.next(line)) {
+  if (layout.has_header && columns.all() && lines.next(line)) {
     layout.separator = find_separator(line);
     split();
-    take_line({});
+    names.assign(fields.begin(), fields.end());
+    take_line(names, false);
   }
   return layout;
 }

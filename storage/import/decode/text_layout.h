@@ -22,6 +22,9 @@ struct TextColumns {
   bool is_missing(std::string_view field) const;
 };
 
+// Words that say in any text that there is no value.
+std::vector<std::string> missing_words();
+
 // "nodes.csv:3-5" is the text file "nodes.csv" and its columns "3-5". An empty path where `input`
 // is no text.
 struct TextInput {
@@ -33,17 +36,23 @@ TextInput parse_text_input(std::string_view input);
 // The kinds of text files by their ends: ".csv", ".csv.gz" and so on.
 bool is_text_path(std::string_view path);
 
-// What a first line without any number is.
+// When a first line is a header: if a column is chosen by its name, or the one that is left out is
+// called as ids are, and else
 enum class HeaderRule {
-  kNoNumbers,  // a header: fields must be numbers
-  // A header if it holds usual names, such as source,target or node_id, if a column is chosen by
-  // its name, or if numbers follow in a column that is not read.
+  kNoNumbers,  // if it has no number, where numbers are read
+  // if those of its fields that are read are usual names, such as source,target or node_id, or if
+  // it has no number, but a column that is not read has. Not in whole lines.
   kNames,
+  kNone,  // never else
 };
+
+inline constexpr std::string_view kBlankRemedy =
+    "write NaN where there is none, or take the line out";
 
 struct TextLayout {
   char separator = ',';
   bool has_header = false;
+  std::string usual_name;      // of the first column that is read, where only that says so
   std::int64_t file_cols = 0;  // 0 where there are no rows
   // For each column of the file its place among those that are read, -1 where it is not.
   std::vector<std::int64_t> targets;

@@ -27,7 +27,12 @@ class TextTable final : public TableReader {
         comments_(columns.all() ? LineReader::Comments::kAnywhere
                                 : LineReader::Comments::kWholeLines),
         lines_(std::move(source), LineReader::kBufferBytes, comments_),
-        layout_(read_text_layout(lines_, columns, HeaderRule::kNoNumbers)) {
+        layout_(read_text_layout(lines_, columns, HeaderRule::kNoNumbers)),
+        numbers_are_missing_(std::any_of(
+            columns.missing.begin(), columns.missing.end(), [](const std::string& word) {
+              float value = 0;
+              return parse_field(word, value) == Parse::kOk && !std::isnan(value);
+            })) {
     rewind();
     std::string_view line;
     if (lines_.next(line)) {
@@ -63,6 +68,7 @@ class TextTable final : public TableReader {
   std::int64_t read(std::span<float> out) override { return read_rows(out); }
 
   void rewind() override {
+    row_ = 0;
     lines_.rewind();
     std::string_view header;
     if (layout_.has_header) lines_.next(header);
@@ -114,11 +120,20 @@ class TextTable final : public TableReader {
     std::string_view line;
     std::int64_t count = 0;
     while (count < wanted && lines_.next(line)) {
+      check_blank_lines(row_ + count);
       Out* const row = out.data() + count * cols;
-      if (!scan_line(line, row)) parse_fields(line, row);
+      if (numbers_are_missing_ || !scan_line(line, row)) parse_fields(line, row);
       ++count;
     }
+    row_ += count;
     return count;
+  }
+
+  // A label that is an empty field on a line of its own looks like no line.
+  void check_blank_lines(std::int64_t row) const {
+    if (row == 0 || lines_.blank_lines() == 0 || layout_.file_cols > 1) return;
+    if (columns_.missing.empty()) return;
+    throw DataError("an empty line among values", place(), kBlankRemedy);
   }
 
   // Nearly every line; false where it takes parse_fields(), which also knows what is wrong.
@@ -162,20 +177,20 @@ class TextTable final : public TableReader {
       Out& value = out[layout_.targets[col]];
       // Numbers may have blanks within their quotes.
       const std::string_view field = trimmed(fields_[col]);
-      const Parse status = parse_field(field, value);
-      if (status == Parse::kOk || replace_nan(field, value)) continue;
-      if (status == Parse::kNotNumber && columns_.is_missing(field)) {
+      if (columns_.is_missing(field)) {
         value = missing<Out>();
-      } else {
-        refuse_field(status, field, col);
+        continue;
       }
+      const Parse status = parse_field(field, value);
+      if (status != Parse::kOk && !replace_nan(field, value)) refuse_field(status, field, col);
     }
   }
 
   template <class Out>
   Out missing() const {
     if constexpr (std::is_integral_v<Out>) {
-      return nan_value_.value_or(0);
+      if (nan_value_) return *nan_value_;
+      throw DataError("no value", place(), "every row needs one here");
     } else {
       return std::numeric_limits<Out>::quiet_NaN();
     }
@@ -219,8 +234,10 @@ class TextTable final : public TableReader {
   TextLayout layout_;
   TextFields fields_;
   std::optional<std::int64_t> rows_;
+  std::int64_t row_ = 0;  // read next
   ElementKind kind_ = ElementKind::kFloat;
   std::optional<std::int64_t> nan_value_;
+  bool numbers_are_missing_;  // some number says that there is no value
 };
 
 }  // namespace

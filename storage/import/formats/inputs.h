@@ -30,9 +30,9 @@ struct ImportInputs {
   std::vector<std::string> unused;
 
   // All parts, those without a file too.
-  std::array<std::string*, 10> all() {
-    return {&edges,  &edge_weights, &edge_types, &edge_features, &features,
-            &labels, &train,        &valid,      &test,          &ids};
+  std::array<std::string*, 11> all() {
+    return {&edges, &edge_weights, &edge_types, &edge_features, &features,   &labels,
+            &train, &valid,        &test,       &ids,           &class_names};
   }
 };
 

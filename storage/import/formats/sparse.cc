@@ -141,20 +141,27 @@ class EdgeTable : public TableReader {
 
   std::int64_t read(std::span<std::int64_t> out) override {
     const std::int64_t count = std::min(static_cast<std::int64_t>(out.size()) / 2, edges_ - edge_);
+    if (count == 0 && !std::exchange(ended_, true)) check_end();
     for (std::int64_t i = 0; i < count; ++i, ++edge_) take(edge_, out.data() + 2 * i);
     return count;
   }
-  void rewind() override { edge_ = 0; }
+  void rewind() override {
+    edge_ = 0;
+    ended_ = false;
+  }
 
  protected:
   // The next edge, source and destination.
   virtual void take(std::int64_t edge, std::int64_t* ends) = 0;
+  // After the last one.
+  virtual void check_end() {}
 
  private:
   std::string name_;
   std::int64_t edges_;
   std::optional<std::int64_t> vertices_;
   std::int64_t edge_ = 0;
+  bool ended_ = false;
 };
 
 // Two vectors, of sources and of destinations.
@@ -223,6 +230,14 @@ class CompressedEdges final : public EdgeTable {
     ends[1] = by_rows_ ? index : row_;
   }
 
+  void check_end() override {
+    for (; row_ + 1 < *stated_vertices(); ++row_) {
+      if (row_ < 0 && starts_.next() != 0) refuse("indptr does not start at 0");
+      const std::int64_t start = starts_.next();
+      if (start != rows()) refuse(fmt::format("indptr goes on with {} after {}", start, rows()));
+    }
+  }
+
   [[noreturn]] void refuse(const std::string& what) {
     throw DataError(what, starts_.where(), kSaveAgain);
   }
@@ -268,7 +283,16 @@ std::unique_ptr<TableReader> open_sparse_edges(FileSystem& files, const std::str
     throw DataError(fmt::format("the sparse matrix is in {} format", format), path,
                     "save it as CSR, scipy.sparse.save_npz(FILE, x.tocsr())");
   }
-  return std::make_unique<CompressedEdges>(path, member("indptr"), member("indices"), shape.rows,
+  auto indices = member("indices");
+  const std::vector<std::string> members = npz_members(files, path);
+  if (std::find(members.begin(), members.end(), prefix + "data") != members.end()) {
+    const std::int64_t values = member("data")->rows();
+    if (values != indices->rows()) {
+      throw DataError(fmt::format("indices has {} elements but data {}", indices->rows(), values),
+                      path, kSaveAgain);
+    }
+  }
+  return std::make_unique<CompressedEdges>(path, member("indptr"), std::move(indices), shape.rows,
                                            format == "csr");
 }
 

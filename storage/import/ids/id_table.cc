@@ -61,8 +61,12 @@ class IdTable final : public TableReader {
     const std::int64_t wanted = static_cast<std::int64_t>(out.size()) / layout_.cols;
     std::string_view line;
     std::int64_t count = 0;
-    for (; count < wanted && lines_.next(line); ++count) {
+    for (; count < wanted && lines_.next(line); ++count, ++row_) {
       split(line);
+      if (row_ > 0 && lines_.blank_lines() > 0 && layout_.file_cols == 1 &&
+          !columns_.missing.empty()) {
+        throw DataError("an empty line among values", place(), kBlankRemedy);
+      }
       for (std::size_t col = 0; col < fields_.size(); ++col) {
         if (layout_.targets[col] < 0) continue;
         out[count * layout_.cols + layout_.targets[col]] = number_of(col);
@@ -79,6 +83,7 @@ class IdTable final : public TableReader {
   }
 
   void rewind() override {
+    row_ = 0;
     lines_.rewind();
     std::string_view header;
     if (layout_.has_header) lines_.next(header);
@@ -158,24 +163,39 @@ class IdTable final : public TableReader {
   StringIds& ids_;
   TextFields fields_;
   std::optional<std::int64_t> rows_;
+  std::int64_t row_ = 0;              // read next
   std::vector<std::string> unknown_;  // the first few
   std::string unknown_at_;
 };
 
-bool is_integer(std::string_view field) {
+bool is_number(std::string_view field, NumberKind kind) {
   std::int64_t value = 0;
+  float real = 0;
   const char* const end = field.data() + field.size();
-  return scan_number(field.data(), end, value) == end || parse_field(field, value) == Parse::kOk;
+  return scan_number(field.data(), end, value) == end || parse_field(field, value) == Parse::kOk ||
+         (kind == NumberKind::kAny && parse_field(field, real) == Parse::kOk);
+}
+
+// The first field that is read and neither a number nor missing; empty where there is none.
+std::optional<std::string> find_word(const TextFields& fields, const TextLayout& layout,
+                                     const TextColumns& columns, NumberKind kind) {
+  bool any = false;
+  for (std::size_t col = 0; col < std::min(fields.size(), layout.targets.size()); ++col) {
+    if (layout.targets[col] < 0) continue;
+    any = true;
+    if (columns.is_missing(fields[col]) || is_number(fields[col], kind)) continue;
+    return std::string(fields[col]);
+  }
+  return any ? std::nullopt : std::optional<std::string>("");
 }
 
 }  // namespace
 
 std::optional<StringIdFound> find_string_id(std::unique_ptr<ByteSource> source,
-                                            const TextColumns& columns, const Control& control) {
-  LineReader lines(
-      std::move(source), LineReader::kBufferBytes,
-      columns.whole_lines ? LineReader::Comments::kNone : LineReader::Comments::kAnywhere);
-  // Words over integers are a header, whatever they say.
+                                            const TextColumns& columns, NumberKind kind,
+                                            const Control& control) {
+  LineReader lines(std::move(source), LineReader::kBufferBytes, comments_of(columns));
+  // Words over numbers are a header, whatever they say.
   const TextLayout layout = read_text_layout(lines, columns, HeaderRule::kNames);
   lines.rewind();
   TextFields fields;
@@ -186,23 +206,24 @@ std::optional<StringIdFound> find_string_id(std::unique_ptr<ByteSource> source,
     if (count == 0 && layout.has_header) continue;
     if (count % kStepLines == 0) control.step("looking at ids", static_cast<double>(count), 0);
     fields.split(line, layout.separator);
-    std::size_t read = 0, integers = 0;
-    std::string_view other;
-    for (std::size_t col = 0; col < std::min(fields.size(), layout.targets.size()); ++col) {
-      if (layout.targets[col] < 0) continue;
-      ++read;
-      if (columns.is_missing(fields[col]) || is_integer(fields[col])) {
-        ++integers;
-      } else if (other.empty()) {
-        other = fields[col];
+    auto word = find_word(fields, layout, columns, kind);
+    if (const std::size_t hash = line.find('#'); word && hash != std::string_view::npos) {
+      // A table of numbers has comments after them.
+      fields.split(line.substr(0, hash), layout.separator);
+      if (fields.size() == layout.targets.size() && !find_word(fields, layout, columns, kind)) {
+        word.reset();
       }
     }
-    if (read > 0 && integers == read) {
+    if (!word) {
       ++rows;
       continue;
     }
-    const StringIdFound found{std::string(other), lines.line_number(), rows > 0};
-    if (count > 0 || integers > 0) return found;
+    const StringIdFound found{*word, lines.line_number(), rows > 0};
+    fields.split(line, layout.separator);
+    const bool has_number = std::any_of(fields.begin(), fields.end(), [&](std::string_view field) {
+      return is_number(field, kind);
+    });
+    if (count > 0 || has_number) return found;
     words = found;
   }
   return rows == 0 ? words : std::nullopt;

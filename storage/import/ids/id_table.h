@@ -23,13 +23,16 @@ namespace ooc {
 struct StringIdFound {
   std::string field;
   std::int64_t line = 0;
-  bool after_integers = false;  // lines before held integers
+  bool after_integers = false;  // lines before held numbers
 };
 
-// The first field of the columns that are read that is no 64-bit integer, where there is one after
-// the header: then all ids are strings. Reads the text up to there.
+enum class NumberKind { kIntegers, kAny };
+
+// The first field of the columns that are read that is no number, where there is one after the
+// header: then all ids are strings. Reads the text up to there.
 std::optional<StringIdFound> find_string_id(std::unique_ptr<ByteSource> source,
-                                            const TextColumns& columns, const Control& control);
+                                            const TextColumns& columns, NumberKind kind,
+                                            const Control& control);
 
 // The text as a table of integers. While `ids` are not finished, they are added to it, and the
 // integers are 0; then these are the dense ids, and one that is not there is an error. -1 where the

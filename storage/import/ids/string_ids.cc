@@ -126,6 +126,7 @@ void StringIds::add(std::string_view id) {
     append(id);
   }
   first_uses_ += slots_[at].number < 2;
+  uses_of_first_ += slots_[at].number == 0;
 }
 
 void StringIds::append(std::string_view id) {

@@ -41,6 +41,7 @@ class StringIds {
   const std::string& source() const { return source_; }
   // How often the two ids that came first were added.
   std::int64_t first_uses() const { return first_uses_; }
+  std::int64_t uses_of_first() const { return uses_of_first_; }
 
  private:
   struct Slot {
@@ -67,6 +68,7 @@ class StringIds {
   std::vector<std::uint32_t> order_;  // finished: the number of each dense id, which slots hold
   std::int64_t text_bytes_ = 0;
   std::int64_t first_uses_ = 0;
+  std::int64_t uses_of_first_ = 0;
   bool finished_ = false;
   std::shared_ptr<Sample> sample_;
 };

@@ -58,6 +58,31 @@ FeatureStream::FeatureStream(TableReader& table, FeatureNorm norm, Missing missi
   if (norm == FeatureNorm::kStandard || missing == Missing::kAsMean) measure(control);
 }
 
+template <class Enum, std::size_t N>
+Enum enum_of(const std::array<std::string_view, N>& names, std::string_view word) {
+  const auto found = std::find(names.begin(), names.end(), word);
+  OOC_CHECK(found != names.end());
+  return static_cast<Enum>(found - names.begin());
+}
+
+FeatureStream::FeatureStream(TableReader& table, const FeatureScaling& scaling)
+    : table_(table),
+      norm_(enum_of<FeatureNorm>(kFeatureNormNames, scaling.norm)),
+      missing_(enum_of<Missing>(kMissingNames, scaling.missing)),
+      mean_(scaling.mean),
+      scale_(scaling.factor) {
+  check_feature_cols(table);
+  if (mean_.empty() || std::ssize(mean_) == cols()) return;
+  throw DataError(
+      fmt::format("features of {} columns, --feature-norm-from is of {}", cols(), mean_.size()),
+      table.name(), "give the columns that the other graph has");
+}
+
+FeatureScaling FeatureStream::scaling() const {
+  return {std::string(kFeatureNormNames[static_cast<std::size_t>(norm_)]),
+          std::string(kMissingNames[static_cast<std::size_t>(missing_)]), mean_, scale_};
+}
+
 // Welford's running mean and squared deviation of every column.
 void FeatureStream::measure(const Control& control) {
   const auto width = static_cast<std::size_t>(cols());

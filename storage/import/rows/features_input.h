@@ -1,11 +1,14 @@
 // Streams features as fp32 rows, checked and normalised on the way.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "storage/base/control.h"
+#include "storage/format/feature_scaling.h"
 #include "storage/import/formats/table_reader.h"
 
 namespace ooc {
@@ -20,6 +23,11 @@ enum class FeatureNorm {
 // What stands for NaN.
 enum class Missing { kError, kAsZero, kAsMean };
 
+// The words of options, in the order of the enums.
+inline constexpr std::array<std::string_view, 4> kFeatureNormNames = {"none", "row", "l2",
+                                                                      "standard"};
+inline constexpr std::array<std::string_view, 3> kMissingNames = {"error", "zero", "mean"};
+
 inline constexpr std::int64_t kMaxFeatureCols = 1 << 20;  // a row is at most a buffer
 
 // Throws DataError where there are no columns, or more than kMaxFeatureCols.
@@ -29,6 +37,11 @@ class FeatureStream {
  public:
   // `table` must outlive the stream. kStandard and Missing::kAsMean read it through once, here.
   FeatureStream(TableReader& table, FeatureNorm norm, Missing missing, const Control& control);
+  // As another graph's features were treated: reads nothing. DataError for another number of
+  // columns.
+  FeatureStream(TableReader& table, const FeatureScaling& scaling);
+
+  FeatureScaling scaling() const;
 
   std::int64_t cols() const { return table_.cols(); }
   // The next rows before they are normalised. Throws DataError (row, column) for infinities and,

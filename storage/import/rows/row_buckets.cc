@@ -87,6 +87,7 @@ void RowBuckets::put(std::span<const std::byte> records) {
     const std::byte* const record = records.data() + i * record_bytes_;
     std::uint32_t within = 0;
     std::memcpy(&within, record, sizeof(within));
+    OOC_CHECK((within + std::size_t{1}) * row_bytes_ <= placed_.size());
     std::memcpy(placed_.data() + within * row_bytes_, record + sizeof(within), row_bytes_);
   });
 }

@@ -28,6 +28,7 @@ class RowsByVertex final : public TableReader {
   std::optional<std::int64_t> known_rows() const override { return options_.vertices; }
   std::int64_t cols() const override { return table_->cols(); }
   ElementKind kind() const override { return table_->kind(); }
+  std::optional<std::int64_t> stated_vertices() const override { return table_->stated_vertices(); }
 
   std::int64_t read(std::span<std::int64_t> out) override { return read_rows(out); }
   std::int64_t read(std::span<float> out) override { return read_rows(out); }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "storage/base/errors.h"
+#include "storage/base/utf8.h"
 #include "storage/import/ids/id_table.h"
 
 namespace ooc {
@@ -17,8 +20,8 @@ constexpr std::size_t kBlockRows = 64 << 10;
                   "is this the column of labels?");
 }
 
-// Collects the names in a column and leaves it at its start.
-void collect_names(LabelTable& labels, const std::string& input, const Control& control) {
+// Reads the names of a column and leaves it at its start.
+void read_names(LabelTable& labels, const std::string& input, const Control& control) {
   std::vector<std::int64_t> block(kBlockRows);
   double read = 0;
   while (const std::int64_t count = labels.table->read(std::span(block))) {
@@ -28,26 +31,52 @@ void collect_names(LabelTable& labels, const std::string& input, const Control& 
   }
   labels.ids->finish();
   labels.table->rewind();
+}
+
+// Opens a column of names. What looks like a header is one only if no other line says the same.
+void open_names(FileSystem& files, const std::string& input, const TextColumns& columns,
+                LabelTable& labels, const Control& control) {
+  const std::string path = parse_text_input(input).path;
+  LineReader lines(open_byte_source(files, path), LineReader::kBufferBytes,
+                   LineReader::Comments::kWholeLines);
+  const std::string header = read_text_layout(lines, columns, HeaderRule::kNames).usual_name;
+  for (const HeaderRule rule : {HeaderRule::kNames, HeaderRule::kNone}) {
+    labels.ids = std::make_unique<StringIds>(kNamesBytes, input);
+    labels.table = open_id_table(open_byte_source(files, path), input, columns, rule, *labels.ids);
+    read_names(labels, input, control);
+    if (header.empty() || !labels.ids->find(header)) break;
+  }
   for (std::int64_t i = 0; i < labels.ids->size(); ++i) labels.names.emplace_back((*labels.ids)[i]);
 }
 
 std::vector<std::string> read_lines(FileSystem& files, const std::string& path) {
+  if (!is_text_path(path)) {
+    throw DataError("names of classes are text", path, "write a .txt with a name in a line");
+  }
   LineReader lines(open_byte_source(files, path), LineReader::kBufferBytes,
                    LineReader::Comments::kNone);
   std::vector<std::string> names;
   std::string_view line;
   while (lines.next(line)) {
     if (std::ssize(names) == kMostNames) refuse_many(path);
+    const std::string where = fmt::format("{}, line {}", path, lines.line_number());
+    if (lines.blank_lines() > 0) throw DataError("an empty line", where, "name every class");
+    if (!is_plain_utf8(line)) {
+      throw DataError("a name that is no UTF-8, or has control characters", where, "correct it");
+    }
     names.emplace_back(line);
+  }
+  if (names.empty()) throw DataError("there are no names of classes", path, "name every class");
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    throw DataError(fmt::format("two classes are called '{}'", *twice), path,
+                    "give each a name of its own");
   }
   return names;
 }
 
 }  // namespace
-
-std::vector<std::string> missing_words() {
-  return {"nan", "NaN", "NAN", "na", "NA", "n/a", "N/A", "null", "NULL"};
-}
 
 std::vector<std::string> unlabelled_words() {
   std::vector<std::string> words = missing_words();
@@ -57,21 +86,29 @@ std::vector<std::string> unlabelled_words() {
 
 LabelTable open_labels(FileSystem& files, const std::string& input, const TextColumns& columns,
                        const std::string& names, const Control& control) {
-  LabelTable labels{open_table(files, input, columns), nullptr, {}};
+  LabelTable labels{open_table(files, input, columns), nullptr, {}, {}};
   if (!names.empty()) labels.names = read_lines(files, names);
   const TextInput text = parse_text_input(input);
   if (text.path.empty() || labels.table->cols() > 1) return labels;
   TextColumns all = columns;
   all.chosen = text.columns.chosen;
-  const auto source = [&] { return open_byte_source(files, text.path); };
-  if (!find_string_id(source(), all, control)) return labels;
+  const auto word =
+      find_string_id(open_byte_source(files, text.path), all, NumberKind::kAny, control);
+  if (!word) return labels;
   if (!names.empty()) {
     throw UsageError(fmt::format("both {} and {} hold names of classes", input, names),
-                     "command line", "give numbers as labels, or leave out --class-names");
+                     "command line", "let one of them be numbers, or be left out");
   }
-  labels.ids = std::make_unique<StringIds>(kNamesBytes, input);
-  labels.table = open_id_table(source(), input, all, HeaderRule::kNames, *labels.ids);
-  collect_names(labels, input, control);
+  open_names(files, input, all, labels, control);
+  if (word->after_integers) {
+    labels.warning = fmt::format(
+        "{} in line {} of {} is no number, so all labels are taken as names of "
+        "classes: if it says that there is none, give it to --unlabelled",
+        quoted_id(word->field), word->line, input);
+  } else if (labels.ids->uses_of_first() == 1) {
+    labels.warning = fmt::format(
+        "the first label in {} is in no other row: if it is a header, take it out", input);
+  }
   return labels;
 }
 

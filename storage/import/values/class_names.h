@@ -12,8 +12,7 @@
 
 namespace ooc {
 
-// Words that say in text that there is no value, and those that say so of labels.
-std::vector<std::string> missing_words();
+// Words that say that there is no label.
 std::vector<std::string> unlabelled_words();
 
 struct LabelTable {
@@ -21,6 +20,7 @@ struct LabelTable {
   std::unique_ptr<StringIds> ids;  // of names in the table, which gives their places, -1 unlabelled
   // By class; empty where nobody names them. In ascending order where the table holds them.
   std::vector<std::string> names;
+  std::string warning;  // of what was probably not meant; empty: nothing
 };
 
 // Opens labels. In one column of text that isn't all numbers they are names; `columns.missing` says

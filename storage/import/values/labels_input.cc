@@ -139,11 +139,17 @@ void check_largest_class(TableReader& table, const std::vector<std::int32_t>& la
 
 bool is_mask(const TableReader& table) {
   if (table.kind() == ElementKind::kBool) return true;
-  std::string name = base_name(table.name());
-  const std::size_t member = name.rfind(':');
-  if (member != std::string::npos) name.erase(0, member + 1);
-  name.resize(std::min(name.find('.'), name.size()));
-  return name.ends_with("_mask");
+  const std::string name = base_name(table.name());
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  const std::size_t member = std::min(name.rfind(':'), name.size());
+  const auto says_so = [](std::string_view part) {
+    return part.substr(0, part.find('.')).ends_with("_mask");
+  };
+  // A member says it in the place of its archive; columns of text and their file both may.
+  if (member == name.size()) return says_so(name);
+  const bool text = is_text_name(name);
+  return says_so(std::string_view(name).substr(member + 1)) ||
+         (text && says_so(std::string_view(name).substr(0, dot)));
 }
 
 std::vector<std::int32_t> read_labels(TableReader& table, const Control& control) {

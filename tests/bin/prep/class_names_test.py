@@ -73,12 +73,49 @@ class ClassNamesTest(ProgramTest):
         np.testing.assert_array_equal(labels, expected)
         facts, _, _ = self.imported(*self.edges, "--labels", "y.csv")
         self.assertEqual(facts["class_names"], ["-1", "0", "1", "2", "3", "later"])
+        _, _, result = self.imported(*self.edges, "--labels", "y.csv")
+        self.assertIn("'later' in line 32 of y.csv is no number, so all labels are taken as names",
+                      result.stderr)  # fmt: skip
+        words[30], expected[self.labels == 2] = "2", -1
+        self.write("y.csv", words, header=["y"])
+        expected[30] = -1 if self.labels[30] == 2 else -1
+        facts, labels, _ = self.imported(*self.edges, "--labels", "y.csv", "--unlabelled", "2")
+        np.testing.assert_array_equal(labels, expected)
+
+    def test_first_lines_that_look_like_headers(self):
+        for text, names, labels in (
+            ("y\nn\ny\n", ["n", "y"], [1, 0, 1]),
+            ("y\nn\nn\nn\n", ["n"], [0, 0, 0]),  # a header, as nothing else says y
+            ("unknown\n1\n0\n", None, [-1, 1, 0]),
+            ("0.5\n1.5\n2.25\n", None, [0.5, 1.5, 2.25]),
+            ("value\n0.5\n1.5\n2.25\n", None, [0.5, 1.5, 2.25]),
+        ):
+            with self.subTest(text):
+                (self.path / "y.csv").write_text(text)
+                np.save(self.path / "e.npy", np.array([[0, 1], [1, 2]]))
+                facts, found, _ = self.imported("--edges", "e.npy", "--labels", "y.csv")
+                np.testing.assert_array_equal(found, labels)
+                self.assertEqual(facts.get("class_names"), names)
+        (self.path / "y.csv").write_text("species\ncat\ndog\ncat\n")
+        _, _, result = self.imported("--edges", "e.npy", "--labels", "y.csv")
+        self.assertIn("the first label in y.csv is in no other row: if it is a header",
+                      result.stderr)  # fmt: skip
+        (self.path / "y.csv").write_text("label\n0\n\n1\n")
+        self.refused(3, "an empty line among values, y.csv, line 4; write NaN", "--edges", "e.npy",
+                     "--labels", "y.csv")  # fmt: skip
 
     def test_names_that_do_not_fit(self):
         self.write("names.txt", NAMES[:3])
         self.refused(3, "class 3, but 3 names of classes, raw/labels.npy", *self.edges, "--labels",
                      "raw/labels.npy", "--class-names", "names.txt")  # fmt: skip
         self.write("y.txt", ["a", "b", "c"] * 20)
+        for text, refusal in (("a\n\nb\n", "an empty line, bad.txt, line 3"), ("", "no names of"),
+                              ("a\nb\na\n", "two classes are called 'a'")):  # fmt: skip
+            (self.path / "bad.txt").write_text(text)
+            self.refused(3, refusal, *self.edges, "--labels", "raw/labels.npy", "--class-names",
+                         "bad.txt")  # fmt: skip
+        self.refused(3, "names of classes are text, raw/labels.npy", *self.edges, "--labels",
+                     "raw/labels.npy", "--class-names", "raw/labels.npy")  # fmt: skip
         self.refused(2, "both y.txt and names.txt hold names", *self.edges, "--labels", "y.txt",
                      "--class-names", "names.txt")  # fmt: skip
         self.refused(2, "--label-kind values, but there are names", *self.edges, "--labels",
@@ -95,6 +132,32 @@ class ClassNamesTest(ProgramTest):
         np.save(self.path / "y.npy", labels)
         _, _, result = self.imported(*self.edges, "--labels", "y.npy")
         self.assertNotIn("of the labelled", result.stderr)
+
+    def test_another_graph_is_normalised_as_the_first_one(self):
+        self.succeed("ooc-prep", "import", "raw", "--feature-norm", "standard", "-o", "a.ooc")
+        self.succeed("ooc-train", "a.ooc", "--run-dir", "run", "--epochs", 3, "--hidden", 8)
+        x = np.load(self.raw / "features.npy").astype(np.float64)
+        other = write_graph(self.path / "other", classes=4, seed=3)
+        new = np.load(other / "features.npy").astype(np.float64)
+        for source in ("run", "a.ooc"):
+            self.succeed("ooc-prep", "import", "other", "--feature-norm-from", source, "-o",
+                         "b.ooc", "--force")  # fmt: skip
+            self.succeed("ooc-prep", "export", "b.ooc", "-o", "out", "--force")
+            np.testing.assert_allclose(np.load(self.path / "out/features.npy"),
+                                       (new - x.mean(axis=0)) / x.std(axis=0), rtol=1e-5, atol=1e-5)
+        infer = ("--run", "run", "-o", "o.npy", "--force")
+        self.succeed("ooc-infer", "b.ooc", *infer)
+        for norm in ("standard", "none"):
+            self.succeed("ooc-prep", "import", "other", "--feature-norm", norm, "-o", "c.ooc",
+                         "--force")  # fmt: skip
+            self.fail_with(3, f"features normalised as {norm}.*, those of the model's graph as "
+                           "standard, in column 0 less .*, c.ooc; .*--feature-norm-from RUN",
+                           "ooc-infer", "c.ooc", *infer)  # fmt: skip
+        self.refused(2, "--feature-norm-from beside --feature-norm", "other",
+                     "--feature-norm-from", "run", "--feature-norm", "row")  # fmt: skip
+        np.save(other / "features.npy", new[:, :5].astype(np.float32))
+        self.refused(3, "features of 5 columns, --feature-norm-from is of 8", "other",
+                     "--feature-norm-from", "run")  # fmt: skip
 
     def test_missing_features(self):
         x = np.load(self.raw / "features.npy")

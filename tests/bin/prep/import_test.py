@@ -79,7 +79,7 @@ class ImportTest(ProgramTest):
         self.write_text("edges.csv", [["source", "target"], [0, 1], [2, "x"]])
         self.refused(r"'x' is not a number, raw/edges\.csv, line 3, field 2; ")
         self.write_text("edges.csv", [[0, 1, 0.5], [1, 2, 0.5]])
-        self.refused(r"two columns.*raw/edges\.csv.*; keep source and destination")
+        self.refused(r"two columns.*raw/edges\.csv.*; choose two, raw/edges.csv:1,2")
 
     def test_boolean_masks(self):
         for part in ("train", "valid", "test"):

@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 import programs
-from comparing import SPLITS, ComparingTest
+from comparing import SPLITS, ComparingTest, normalise
 from programs import write_graph
 
 
@@ -139,19 +139,61 @@ class RowsTest(ComparingTest):
                        "--rows-sorted")  # fmt: skip
         self.fail_with(2, "--id 1, but raw/features.npy is no text", *refused[:-1], "--id", 1)
 
+    def test_rows_by_id_stand_every_order_and_every_second_reading(self):
+        dense = self.dense()
+        ids = self.random.permutation(60) * 5
+        np.save(self.path / "ids.npy", ids)
+        np.save(self.path / "edges.npy", ids[dense["edges"]])
+        np.save(self.path / "x.npy", dense["features"])
+        order = np.argsort(ids)
+        labels = {"multi": (self.random.random((60, 3)) < 0.5).astype(np.int8),
+                  "values": self.random.random((60, 2)).astype(np.float32)}  # fmt: skip
+        for kind, array in labels.items():
+            np.save(self.path / "y.npy", array)
+            for norm in ("none", "standard"):
+                for arrangement in ("natural", "random", "degree"):
+                    arrays = self.import_and_export(
+                        *("--edges", "edges.npy", "--features", "x.npy", "--labels", "y.npy"),
+                        *("--ids", "ids.npy", "--order", arrangement, "--block-rows", 16),
+                        *("--feature-norm", norm))
+                    np.testing.assert_array_equal(arrays["labels"], array[order])
+                    x = normalise(dense["features"], norm)[order]
+                    np.testing.assert_allclose(arrays["features"], x, rtol=1e-5, atol=1e-5)
+
+    def test_headers_and_ids_of_unusual_signs(self):
+        (self.path / "e.csv").write_text('"a#1",b\nb,#2\n#2,"a#1"\n')
+        (self.path / "f.csv").write_text("id,2019,2020\nb,1,2\n#2,3,4\na#1,5,6\n")
+        (self.path / "y.csv").write_text("#2,NA\nb,y\na#1,n\n")
+        for column in ("1", "id"):
+            arrays = self.import_and_export("--edges", "e.csv", "--features", "f.csv", "--id",
+                                            column)  # fmt: skip
+            np.testing.assert_array_equal(arrays["features"], [[3, 4], [5, 6], [1, 2]])
+            self.assertEqual(list(arrays["ids"]), ["#2", "a#1", "b"])
+        arrays = self.import_and_export("--edges", "e.csv", "--features", "f.csv", "--labels",
+                                        "y.csv", "--id", 1)  # fmt: skip
+        np.testing.assert_array_equal(arrays["labels"], [-1, 0, 1])
+        (self.path / "t_mask.csv").write_text("b,1\na#1,0\n#2,0\n")
+        arrays = self.import_and_export("--edges", "e.csv", "--features", "f.csv", "--labels",
+                                        "y.csv", "--id", 1, "--train", "t_mask.csv")  # fmt: skip
+        self.assertEqual((self.path / "out/train_idx.csv").read_text(), "b\n")
+        (self.path / "w.csv").write_text("a,b,NA\nb,c,2\nc,a,3\n")
+        self.fail_with(3, "'NA' is not a number, w.csv:3, line 1", "ooc-prep", "import", "--edges",
+                       "w.csv:1,2", "--edge-weights", "w.csv:3", "--remap-ids", "-o", "y.ooc")
+
     def test_memory_changes_nothing(self):
         count = 300_000
         ids = self.random.permutation(count) * 7 + 1
         np.save(self.path / "i.npy", ids)
         np.save(self.path / "x.npy", np.stack([ids] * 40, axis=1).astype(np.float32))
         np.save(self.path / "e.npy", ids.reshape(-1, 2))
-        for memory in ("180MiB", "2GiB"):
+        for memory in ("190MiB", "2GiB"):
             self.succeed("ooc-prep", "import", "--edges", "e.npy", "--features", "x.npy", "--ids",
-                         "i.npy", "-o", f"{memory}.ooc", "--memory", memory, "--quiet")  # fmt: skip
-        little, much = (self.path / f"{memory}.ooc" for memory in ("180MiB", "2GiB"))
+                         "i.npy", "-o", f"{memory}.ooc", "--memory", memory, "--quiet", "--order",
+                         "random")  # fmt: skip
+        little, much = (self.path / f"{memory}.ooc" for memory in ("190MiB", "2GiB"))
         for path in little.iterdir():
             self.assertEqual(path.read_bytes(), (much / path.name).read_bytes(), path.name)
-        features = self.exported("180MiB.ooc")["features"]
+        features = self.exported("190MiB.ooc")["features"]
         np.testing.assert_array_equal(features[:, 0], np.sort(ids).astype(np.float32))
         np.testing.assert_array_equal(features[:, 39], features[:, 0])
 

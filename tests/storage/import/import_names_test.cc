@@ -32,7 +32,7 @@ constexpr const char* kOutput = "out/g.ooc";
 std::optional<StringIdFound> look(std::string_view text) {
   MemoryFileSystem files;
   put_file(files, "e.csv", text);
-  return find_string_id(open_byte_source(files, "e.csv"), {}, {});
+  return find_string_id(open_byte_source(files, "e.csv"), {}, NumberKind::kIntegers, {});
 }
 
 // Reads `text` for its ids, then for dense ones.
