@@ -101,7 +101,7 @@ void add_task_options(cli::Command& command, TrainOptions& options) {
   add_weights_option(
       command, "--class-weights", options.class_weights,
       "What a class counts in the loss, in the order of the classes; of multi-label and binary "
-      "what a 1 counts against a 0, as --pos-weight. balanced: as much as others");
+      "what a 1 counts against a 0, as --pos-weight. balanced: every class counts the same");
   add_weights_option(command, "--pos-weight", options.pos_weight,
                      "--class-weights of multi-label and binary");
 }
@@ -224,7 +224,8 @@ std::string absolute(const std::string& path) {
 
 // What --class-weights says, under either name.
 ClassWeights given_weights(const TrainOptions& options) {
-  if (options.class_weights && options.pos_weight) {
+  // A run's own configuration says none.
+  if (options.class_weights && options.class_weights->weigh() && options.pos_weight) {
     throw UsageError("both --class-weights and --pos-weight", "command line", "give one of them");
   }
   const ClassWeights weights = options.class_weights.value_or(ClassWeights{});

@@ -69,7 +69,8 @@ std::vector<Metric> metrics_for(const Dataset& dataset, const Checkpoint& checkp
 void check_output(Output output, Task task) {
   const bool values = task == Task::kRegression;
   if (output == Output::kEmbeddings || (output == Output::kValues) == values) return;
-  throw UsageError(values ? "a model of values has no classes" : "a model of classes has no values",
+  throw UsageError(values ? "a model of values has neither logits nor classes"
+                          : "a model of classes has no values",
                    "--what",
                    values ? "ask for values or embeddings"
                           : "ask for logits, probabilities, classes or embeddings");

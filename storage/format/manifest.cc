@@ -90,6 +90,15 @@ IdKind id_kind_of(const std::string& name, const std::string& path) {
   throw DataError(fmt::format("ids of the unknown kind '{}'", name), path, "use a newer ooc");
 }
 
+template <class Count>
+void read_features(const Json& features, Count&& count, const std::string& path,
+                   Manifest& manifest) {
+  manifest.feature_cols = count(features.at("cols"));
+  manifest.feature_dtype = feature_dtype_of(features.at("dtype"), path);
+  if (!features.contains("scaling")) return;  // made before
+  manifest.feature_scaling = feature_scaling_from_json(features.at("scaling"));
+}
+
 }  // namespace
 
 DType label_dtype(LabelKind kind) {
@@ -189,12 +198,7 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.edges.span_rows = count(json.at("span_rows"));
     manifest.edges.panel_blocks = count(json.at("panel_blocks"));
     manifest.symmetric = json.at("symmetric");
-    const Json& features = json.at("features");
-    manifest.feature_cols = count(features.at("cols"));
-    manifest.feature_dtype = feature_dtype_of(features.at("dtype"), path);
-    if (features.contains("scaling")) {
-      manifest.feature_scaling = feature_scaling_from_json(features.at("scaling"));
-    }
+    read_features(json.at("features"), count, path, manifest);
     const Json& edge_data = json.at("edge_data");
     manifest.edges.data.weights = edge_data.at("weights");
     manifest.edge_types = count(edge_data.at("types"));

@@ -10,10 +10,13 @@
 #include <numeric>
 
 #include "engine/model/parts/words.h"
+#include "storage/base/closest.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
 namespace {
+
+constexpr double kLeastWeight = 1e-30, kMostWeight = 1e30;
 
 // Calls visit(row of labels) for the training vertices.
 template <class T, class Visit>
@@ -81,15 +84,17 @@ std::string to_text(const ClassWeights& weights) {
 }
 
 std::optional<ClassWeights> parse_class_weights(const std::string& text) {
-  if (text == "none") return ClassWeights{};
-  if (text == "balanced") return kBalancedWeights;
+  if (is_word(text, "none")) return ClassWeights{};
+  if (is_word(text, "balanced")) return kBalancedWeights;
   ClassWeights weights{ClassWeights::Kind::kGiven, {}};
   const char* at = text.data();
   const char* const end = at + text.size();
   while (true) {
     double weight = 0;
     const auto [stop, status] = fast_float::from_chars(at, end, weight);
-    if (status != std::errc() || !std::isfinite(weight) || weight < 0) return std::nullopt;
+    // 0, or what fp32 holds, with room for sums.
+    const bool possible = weight == 0 || (weight >= kLeastWeight && weight <= kMostWeight);
+    if (status != std::errc() || !possible) return std::nullopt;
     weights.given.push_back(weight);
     if (stop == end) return weights;
     if (*stop != ',') return std::nullopt;
@@ -106,10 +111,11 @@ void check_class_weights(const ClassWeights& weights, Task task, std::int64_t cl
   const std::int64_t needed = logit_cols(task, classes);
   const auto given = static_cast<std::int64_t>(weights.given.size());
   if (weights.kind != ClassWeights::Kind::kGiven || given == needed) return;
-  throw UsageError(fmt::format("--class-weights has {} weights, {} needed", given,
-                               needed == 1 ? "1 is" : fmt::format("{} are", needed)),
-                   fmt::format("--task {} with {} classes", word_of(kTasks, task), classes),
-                   task == Task::kBinary ? "give the weight of class 1 alone" : "give one a class");
+  throw UsageError(
+      fmt::format("{} {} of classes, {} needed", given, given == 1 ? "weight" : "weights",
+                  needed == 1 ? "1 is" : fmt::format("{} are", needed)),
+      fmt::format("--task {} with {} classes", word_of(kTasks, task), classes),
+      task == Task::kBinary ? "give the weight of class 1 alone" : "give one a class");
 }
 
 std::vector<double> class_weights_of(const Dataset& dataset, const ClassWeights& weights,

@@ -98,7 +98,7 @@ TEST_CASE("tasks: what does not fit is refused by both names") {
                      [](auto& c) {
                        c.model.class_weights = {ClassWeights::Kind::kGiven, {1, 2, 3}};
                      }),
-             Contains("--class-weights has 3 weights, 4 are needed, --task multi-label with 4 "
+             Contains("3 weights of classes, 4 are needed, --task multi-label with 4 "
                       "classes; give one a class"));
   CHECK_THAT(refusal(single, [](auto& c) { c.model.loss = Loss::kHuber; }),
              Contains("--loss huber does not fit --task single"));
