@@ -20,11 +20,12 @@ Output default_output(Task task);
 
 struct InferenceOptions {
   Output output = Output::kLogits;
-  std::string path;             // .npy, .h5 or .csv
-  RunBudget budget = {};        // its workers are those of the thread arena that calls
-  std::string scratch = ".";    // directory for what doesn't fit memory
-  bool may_map = false;         // the dataset, instead of reading it by `io`, where that pays
-  std::vector<Metric> metrics;  // to score the splits by; none: those of the run, where that can be
+  std::string path;           // .npy, .h5 or .csv
+  RunBudget budget = {};      // its workers are those of the thread arena that calls
+  std::string scratch = ".";  // directory for what doesn't fit memory
+  bool may_map = false;       // the dataset, instead of reading it by `io`, where that pays
+  std::vector<Metric> metrics =
+      {};  // to score the splits by; none: those of the run, where that can be
 };
 
 struct InferenceResult {

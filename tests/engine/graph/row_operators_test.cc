@@ -185,7 +185,8 @@ TEST_CASE("row operators: losses agree with central differences") {
   check.harness.add_typed<std::uint8_t>(
       "bits", 40, [&](auto v, auto c) { return is_missing(v, c) ? 255 : (v * 3 + c * c) % 2; });
   check.harness.add_typed<float>("values", 40, [&](auto v, auto c) {
-    return is_missing(v, c) ? std::nan("") : static_cast<double>(v % 5) - 0.25 * (c % 3);
+    return is_missing(v, c) ? std::nan("")
+                            : static_cast<double>(v % 5) - 0.25 * static_cast<double>(c % 3);
   });
   // The harness divides by what the loss itself says; the gradient rule is told.
   const auto count_of = [&](auto&& weight) {
