@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "kernels/loss/split_of.h"
 #include "kernels/rows/cpu_row_kernels.h"
 #include "kernels/rows/cpu_traversal.h"
 #include "kernels/spec/element_math.h"
@@ -8,8 +9,6 @@
 
 namespace ooc::cpu {
 namespace {
-
-constexpr std::uint8_t kLastSplit = 3;
 
 template <class T>
 struct RowSoftmax {
@@ -57,16 +56,10 @@ bool is_argmax(const MatrixView& logits, std::int64_t row, std::int64_t label, T
 // The label of a row that counts in its split, otherwise -1.
 std::int64_t label_of(const OperatorCall& call, std::int64_t row, std::uint8_t split) {
   if (split == 0) return -1;
-  OOC_CHECK(split <= kLastSplit);
   const MatrixView& labels = call.inputs[1];
   const std::int32_t label = labels.data<std::int32_t>(0)[row * labels.stride(0)];
   OOC_CHECK(label < call.inputs[0].cols);
   return label;
-}
-
-std::uint8_t split_of(const OperatorCall& call, std::int64_t row) {
-  const MatrixView& splits = call.inputs[2];
-  return splits.data<std::uint8_t>(0)[row * splits.stride(0)];
 }
 
 // The weight of a class where the call has weights, otherwise 1.

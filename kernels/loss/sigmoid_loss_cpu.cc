@@ -1,3 +1,4 @@
+#include "kernels/loss/split_of.h"
 #include "kernels/rows/cpu_row_kernels.h"
 #include "kernels/rows/cpu_traversal.h"
 #include "kernels/spec/element_math.h"
@@ -7,15 +8,7 @@
 namespace ooc::cpu {
 namespace {
 
-constexpr std::uint8_t kLastSplit = 3;
 constexpr std::uint8_t kUnlabelled = 255;
-
-std::uint8_t split_of(const OperatorCall& call, std::int64_t row) {
-  const MatrixView& splits = call.inputs[2];
-  const std::uint8_t split = splits.data<std::uint8_t>(0)[row * splits.stride(0)];
-  OOC_CHECK(split <= kLastSplit);
-  return split;
-}
 
 // Sums over the labelled entries of a row.
 struct RowLoss {

@@ -1,3 +1,4 @@
+#include "kernels/loss/split_of.h"
 #include "kernels/rows/cpu_row_kernels.h"
 #include "kernels/rows/cpu_traversal.h"
 #include "kernels/spec/element_math.h"
@@ -5,18 +6,7 @@
 #include "storage/base/errors.h"
 
 namespace ooc::cpu {
-namespace {
-
-constexpr std::uint8_t kLastSplit = 3;
-
-std::uint8_t split_of(const OperatorCall& call, std::int64_t row) {
-  const MatrixView& splits = call.inputs[2];
-  const std::uint8_t split = splits.data<std::uint8_t>(0)[row * splits.stride(0)];
-  OOC_CHECK(split <= kLastSplit);
-  return split;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 template <class T>
 void value_loss(const OperatorCall& call) {

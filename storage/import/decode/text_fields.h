@@ -1,7 +1,6 @@
 // The fields of a line of text.
 //   - The separator is what the first line shows outside quotes: semicolon, comma, tab, or else
-//   runs
-//     of blanks. Blanks around a field are no part of it.
+//     runs of blanks. Blanks around a field are no part of it.
 //   - A field may stand in double quotes: then it may hold the separator, and "" is one quote. It
 //     ends on its line.
 #pragma once

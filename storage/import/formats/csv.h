@@ -1,9 +1,9 @@
 // Tables of numbers as text: .csv, .tsv, .txt, also .gz.
 //   - separators and quotes are those of text_fields.h;
-//   - a first line in which no field is a number is a header and is left out;
-//   - '#' starts a comment, where columns are chosen at the start of a line only; '%' does so
-//   there;
-//     blank lines are skipped, lines end in LF or CRLF;
+//   - a first line without numbers is a header and is left out (HeaderRule::kNoNumbers);
+//   - '#' outside quotes starts a comment, and '%' at the start of a line. Where columns are chosen
+//     or left out, both do so at the start of a line before a blank only;
+//   - blank lines are skipped, lines end in LF or CRLF;
 //   - True and False are 1 and 0; nan and inf are floats.
 // Every line must have as many fields as the first.
 #pragma once
