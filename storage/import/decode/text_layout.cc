@@ -85,10 +85,10 @@ class ColumnList {
   ColumnList(std::string_view list, std::span<const std::string> names, bool is_header,
              const std::string& file)
       : names_(names), is_header_(is_header), file_(file) {
-    while (!list.empty()) {
-      const std::size_t end = std::min(list.find(','), list.size());
-      add(list.substr(0, end));
-      list.remove_prefix(std::min(end + 1, list.size()));
+    for (std::size_t begin = 0; begin < list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      add(list.substr(begin, end - begin));
+      begin = end + 1;
     }
   }
   const std::vector<std::int64_t>& columns() const { return columns_; }
