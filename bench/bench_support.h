@@ -57,13 +57,12 @@ class Matrix {
     view_ = {.rows = rows, .cols = cols, .slice_width = slice_width};
     const std::int64_t last = view_.slice_cols(view_.slice_count() - 1);
     view_.last_stride = cols < 8 || slice_width != kSliceWidth ? last : round_up(last, 8);
-    for (std::int64_t slice = 0; slice < view_.slice_count(); ++slice) {
-      const auto count = static_cast<std::size_t>(rows * view_.stride(slice));
-      buffers_.push_back(backend().allocate(count * sizeof(float)));
-      fill_random(reinterpret_cast<float*>(buffers_.back()->data()), count, 1);
-      pointers_.push_back(buffers_.back()->data());
-    }
-    view_.slices = pointers_.data();
+    const std::int64_t slices = view_.slice_count(), full = rows * slice_width;
+    const auto count = static_cast<std::size_t>((slices - 1) * full + rows * view_.last_stride);
+    buffer_ = backend().allocate(count * sizeof(float));
+    fill_random(reinterpret_cast<float*>(buffer_->data()), count, 1);
+    const std::int64_t stride = full * std::int64_t{sizeof(float)};
+    view_.slices = {buffer_->data(), stride, buffer_->data() + (slices - 1) * stride};
   }
   Matrix(const Matrix&) = delete;
   Matrix& operator=(const Matrix&) = delete;
@@ -72,8 +71,7 @@ class Matrix {
 
  private:
   MatrixView view_;
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
-  std::vector<void*> pointers_;
+  std::unique_ptr<DeviceBuffer> buffer_;
 };
 
 }  // namespace ooc::bench

@@ -86,9 +86,9 @@ void read_chunks(const Options& options, const ChunkFileReader& file) {
   }
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const std::size_t buffer_bytes = (largest + kHugePage - 1) / kHugePage * kHugePage;
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+  std::vector<std::unique_ptr<HostBuffer>> buffers;
   for (unsigned i = 0; i < options.depth; ++i) {
-    buffers.push_back(make_host_buffer(buffer_bytes, "cpu"));
+    buffers.push_back(std::make_unique<HostBuffer>(buffer_bytes, "cpu"));
     std::fill_n(buffers.back()->data(), buffer_bytes, std::byte{1});
   }
   const auto io =

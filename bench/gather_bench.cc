@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "bench/bench_support.h"
-#include "kernels/edges/edge_kernel_cpu.h"
+#include "kernels/edges/edge_work_cpu.h"
 #include "kernels/edges/gather_cpu.h"
 #include "kernels/spec/row_kernels.h"
 #include "storage/format/tile.h"
@@ -143,6 +143,36 @@ BENCHMARK(gather)
     ->Args({1 << 21, 32, 65536, 1})
     ->Args({1 << 21, 32, 65536, 4});
 
+std::vector<PanelTile> panel_tiles_of(const Tiles& tiles) {
+  std::vector<PanelTile> all;
+  for (std::int64_t i = 0; i < tiles.spans * tiles.blocks; ++i) {
+    all.push_back({i % tiles.blocks, tiles.views[static_cast<std::size_t>(i)]});
+  }
+  return all;
+}
+
+// A window a span: all blocks, which it adds to.
+std::vector<EdgeWindow> windows_of(const EdgeLayout& layout, std::span<const PanelTile> tiles,
+                                   float* sources, std::uint8_t* splits, float* accumulators) {
+  const std::int64_t blocks = layout.block_count();
+  std::vector<EdgeWindow> windows;
+  for (std::int64_t span = 0; span < layout.span_count(); ++span) {
+    EdgeWindow& window = windows.emplace_back();
+    window.layout = &layout;
+    window.first_span = span + 1;
+    window.end_block = blocks;
+    window.spans = {
+        {{},
+         tiles.subspan(static_cast<std::size_t>(span * blocks), static_cast<std::size_t>(blocks))}};
+    window.streamed = {one_slice(sources + span * layout.span_rows * kSliceWidth),
+                       one_slice(splits + span * layout.span_rows)};
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      window.accumulators.push_back(one_slice(accumulators + block * kBlockRows * kSliceWidth));
+    }
+  }
+  return windows;
+}
+
 // The same span after span over the edges whose neighbours are in the train split: that share of
 // all in percent, drawn evenly. 0: without splits, every edge.
 //   vertices / degree / span_rows / percent
@@ -162,21 +192,21 @@ void gather_train(benchmark::State& state) {
   program.folds = {{Fold::kSum, {0}, {0}}};
   program.batch_edges = 512;
   if (state.range(3) > 0) program.splits = 1;
-  const auto kernel = cpu::make_edge_kernel(program);
+  const auto work = cpu::make_edge_work(program, {});
+  const EdgeLayout layout{.vertices = vertices,
+                          .edges = tiles.edges,
+                          .block_rows = kBlockRows,
+                          .span_rows = span_rows,
+                          .panel_blocks = tiles.blocks};
+  const std::vector<PanelTile> panels = panel_tiles_of(tiles);
+  const std::vector<EdgeWindow> windows =
+      windows_of(layout, panels, sources.data(), splits.data(), accumulators.data());
   std::vector<std::byte> scratch(static_cast<std::size_t>(edge_scratch_bytes(program)));
   double best = 1e30;
   for (auto _ : state) {
     const double seconds = seconds_of([&] {
-      for (std::int64_t span = 0; span < tiles.spans; ++span) {
-        const void* rows[] = {sources.data() + span * span_rows * kSliceWidth,
-                              splits.data() + span * span_rows};
-        for (std::int64_t block = 0; block < tiles.blocks; ++block) {
-          void* accumulator = accumulators.data() + block * kBlockRows * kSliceWidth;
-          const TileGroup::Entry entry{
-              tiles.views[static_cast<std::size_t>(span * tiles.blocks + block)], rows};
-          kernel->run(
-              {{&entry, 1}, kBlockRows, nullptr, &accumulator, nullptr, 0, {}, scratch.data()});
-        }
+      for (const EdgeWindow& window : windows) {
+        work->run(window, {0, tiles.blocks, 0, 1, scratch.data()});
       }
     });
     best = std::min(best, seconds);

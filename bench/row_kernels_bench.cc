@@ -51,8 +51,7 @@ class Integers {
     const auto elements = static_cast<std::size_t>(rows * view_.slice_width);
     data_.resize(elements * sizeof(std::int64_t));
     for (std::size_t i = 0; i < elements; ++i) fill(type, i);
-    slices_.assign(static_cast<std::size_t>(view_.slice_count()), data_.data());
-    view_.slices = slices_.data();
+    view_.slices = one_slice(data_.data());
   }
   const MatrixView& view() const { return view_; }
 
@@ -69,7 +68,6 @@ class Integers {
 
   MatrixView view_;
   std::vector<std::byte> data_;
-  std::vector<void*> slices_;
 };
 
 void run(benchmark::State& state, const char* name) {
@@ -96,13 +94,13 @@ void run(benchmark::State& state, const char* name) {
   const Attributes attributes = {
       .value = 0.5, .count = 1e6, .heads = kHeads, .begin = 0, .cols = output.cols};
   const StepSeed run_state;
-  const RowKernel kernel = backend().row_kernel(name, DType::kF32);
+  const RowKernel kernel = cpu_row_kernel(name, DType::kF32);
 
   const Matrix a(kRows, cols);
   const Matrix b(kRows, cols);
   const Matrix y(kRows, cols);
   const MatrixView add_inputs[] = {a.view(), b.view()};
-  const RowKernel add = backend().row_kernel("add", DType::kF32);
+  const RowKernel add = cpu_row_kernel("add", DType::kF32);
   const Pair best = time_in_turn(
       state,
       [&] {

@@ -44,18 +44,17 @@ double seconds_since(Clock::time_point begin) {
 class Floats {
  public:
   Floats(std::int64_t count, float value)
-      : buffer_(make_host_buffer(static_cast<std::size_t>(count) * sizeof(float), "cpu")),
-        count_(count) {
+      : buffer_(static_cast<std::size_t>(count) * sizeof(float), "cpu"), count_(count) {
     std::fill_n(data(), count, value);
   }
-  float* data() const { return reinterpret_cast<float*>(buffer_->data()); }
+  float* data() const { return reinterpret_cast<float*>(buffer_.data()); }
   std::int64_t count() const { return count_; }
   std::span<std::byte> bytes() const {
-    return {buffer_->data(), static_cast<std::size_t>(count_) * sizeof(float)};
+    return {buffer_.data(), static_cast<std::size_t>(count_) * sizeof(float)};
   }
 
  private:
-  std::unique_ptr<DeviceBuffer> buffer_;
+  HostBuffer buffer_;
   std::int64_t count_;
 };
 
@@ -218,13 +217,13 @@ class RowProbe {
   static constexpr std::int64_t kGroups = 4;  // that it holds itself, about
 
   // `rows`: of `groups` row groups, one after the other.
-  RowProbe(const Backend& backend, float* rows, std::int64_t groups)
-      : relu_(backend.row_kernel("relu", DType::kF32)),
-        dropout_(backend.row_kernel("dropout", DType::kF32)),
-        scale_(backend.row_kernel("scale_rows", DType::kF32)),
-        add_(backend.row_kernel("add", DType::kF32)),
-        multiply_(backend.row_kernel("matmul", DType::kF32)),
-        sum_(backend.row_kernel("matmul_reduce", DType::kF32)),
+  RowProbe(float* rows, std::int64_t groups)
+      : relu_(cpu_row_kernel("relu", DType::kF32)),
+        dropout_(cpu_row_kernel("dropout", DType::kF32)),
+        scale_(cpu_row_kernel("scale_rows", DType::kF32)),
+        add_(cpu_row_kernel("add", DType::kF32)),
+        multiply_(cpu_row_kernel("matmul", DType::kF32)),
+        sum_(cpu_row_kernel("matmul_reduce", DType::kF32)),
         rows_(rows),
         groups_(groups),
         made_(3 * kElements, 1),
@@ -240,7 +239,7 @@ class RowProbe {
   // Bytes read and written.
   double elementwise() {
     const Matrix x = next_group(), a = made(0), b = made(1), c = made(2);
-    const MatrixView factor = column(DType::kF32, factor_.data(), &factor_slice_);
+    const MatrixView factor = column(DType::kF32, factor_.data());
     call(relu_, {x.view()}, a.view(), {});
     call(scale_, {a.view(), factor}, b.view(), {});
     call(add_, {a.view(), b.view()}, c.view(), {});
@@ -249,7 +248,7 @@ class RowProbe {
   // Elements.
   double dropout() {
     const Matrix a = made(0), b = made(1);
-    const MatrixView ids = column(DType::kI64, ids_.data(), &ids_slice_);
+    const MatrixView ids = column(DType::kI64, ids_.data());
     call(dropout_, {a.view(), ids}, b.view(), {.value = 0.5});
     return kElements;
   }
@@ -279,26 +278,34 @@ class RowProbe {
 
  private:
   struct Matrix {
-    explicit Matrix(float* data) {
-      for (std::size_t slice = 0; slice < slices.size(); ++slice) {
-        slices[slice] = data + static_cast<std::int64_t>(slice) * kRows * kSliceWidth;
-      }
-    }
+    float* data;
+
     MatrixView view() const {
-      return {DType::kF32, kRows, kCols, kSliceWidth, kSliceWidth, 0, slices.data()};
+      auto* first = reinterpret_cast<std::byte*>(data);
+      constexpr std::int64_t kStride = kRows * kSliceWidth * std::int64_t{sizeof(float)};
+      return {DType::kF32,
+              kRows,
+              kCols,
+              kSliceWidth,
+              kSliceWidth,
+              0,
+              {first, kStride, first + (kCols / kSliceWidth - 1) * kStride}};
     }
-    std::array<void*, kCols / kSliceWidth> slices;
   };
 
   Matrix next_group() { return Matrix(rows_ + next_++ % groups_ * kElements); }
   Matrix made(std::int64_t index) { return Matrix(made_.data() + index * kElements); }
   MatrixView matrix(std::int64_t index) {
-    matrix_slice_ = matrices_.data() + index * kCols * kCols;
-    return {DType::kF32, kCols, kCols, kCols, kCols, 0, &matrix_slice_};
+    return {DType::kF32,
+            kCols,
+            kCols,
+            kCols,
+            kCols,
+            0,
+            one_slice(matrices_.data() + index * kCols * kCols)};
   }
-  static MatrixView column(DType dtype, void* data, void** slice) {
-    *slice = data;
-    return {dtype, kRows, 1, kSliceWidth, 1, 0, slice};
+  static MatrixView column(DType dtype, void* data) {
+    return {dtype, kRows, 1, kSliceWidth, 1, 0, one_slice(data)};
   }
   static void call(RowKernel kernel, const std::vector<MatrixView>& inputs,
                    const MatrixView& output, const Attributes& attributes) {
@@ -310,9 +317,6 @@ class RowProbe {
   std::int64_t groups_;
   Floats made_, sparse_, matrices_, factor_;
   AlignedVector<std::int64_t> ids_;
-  void* matrix_slice_ = nullptr;
-  void* factor_slice_ = nullptr;
-  void* ids_slice_ = nullptr;
   std::int64_t next_ = 0;
   std::size_t packed_from_ = 0;  // 0: it isn't
 };
@@ -328,11 +332,10 @@ struct RateProbes::State {
         storage(io, options.directory, requests.bytes()),
         edge_workers(options, 2 * GatherProbe::kBlockBytes),
         gather(rows, edge_workers.count()),
-        row_workers(options, 4 * RowProbe::kGroups * RowProbe::kBytes),
-        backend(make_cpu_backend()) {
+        row_workers(options, 4 * RowProbe::kGroups * RowProbe::kBytes) {
     const std::int64_t groups = rows.count() / (row_workers.count() * RowProbe::kElements);
     for (std::int64_t worker = 0; worker < row_workers.count(); ++worker) {
-      probes.emplace_back(*backend, rows.data() + worker * groups * RowProbe::kElements, groups);
+      probes.emplace_back(rows.data() + worker * groups * RowProbe::kElements, groups);
     }
   }
 
@@ -342,7 +345,6 @@ struct RateProbes::State {
   Workers edge_workers;
   GatherProbe gather;
   Workers row_workers;
-  std::unique_ptr<Backend> backend;
   std::vector<RowProbe> probes;  // by worker
 };
 

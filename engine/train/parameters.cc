@@ -80,22 +80,24 @@ void ParameterStore::initialise(std::uint64_t seed) {
     }
     to_device(values, *entry.value);
     if (!entry.m) continue;
-    backend_.zero(entry.m->data(), entry.m->bytes());
-    backend_.zero(entry.v->data(), entry.v->bytes());
+    backend_.queue(QueueKind::kCompute).zero(entry.m->data(), entry.m->bytes());
+    backend_.queue(QueueKind::kCompute).zero(entry.v->data(), entry.v->bytes());
   }
 }
 
 void ParameterStore::to_device(const std::vector<std::byte>& values, DeviceBuffer& buffer) {
   OOC_CHECK(values.size() == buffer.bytes());
-  backend_.copy(buffer.data(), values.data(), values.size(), CopyKind::kHostToDevice);
-  backend_.wait(backend_.record());
+  Queue& queue = backend_.queue(QueueKind::kCompute);
+  queue.copy(buffer.data(), values.data(), values.size());
+  queue.wait(queue.record());
 }
 
 std::vector<std::byte> ParameterStore::to_host(const Entry& entry,
                                                const DeviceBuffer& buffer) const {
   std::vector<std::byte> bytes(entry_bytes(entry));
-  backend_.copy(bytes.data(), buffer.data(), bytes.size(), CopyKind::kDeviceToHost);
-  backend_.wait(backend_.record());
+  Queue& queue = backend_.queue(QueueKind::kCompute);
+  queue.copy(bytes.data(), buffer.data(), bytes.size());
+  queue.wait(queue.record());
   return bytes;
 }
 

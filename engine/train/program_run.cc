@@ -42,11 +42,10 @@ ProgramRun::ProgramRun(const RunResources& resources, std::vector<const ModelPro
 
 const void* ProgramRun::gradient(int section, const ModelParameter& parameter) {
   const std::vector<ValueId> parts = program(section).gradient_parts(parameter);
-  const auto part = [&](std::size_t i) { return executor_.reduction(section, parts.at(i)).data(); };
+  const auto part = [&](std::size_t i) { return executor_.reduction(section, parts.at(i)); };
   if (parts.size() == 1) return part(0);
   const DeviceBuffer& sum = *sums_.at({section, parameter.tensor});
-  backend_.copy(sum.data(), part(0), sum.bytes(), CopyKind::kDeviceToDevice);
-  backend_.wait(backend_.record());
+  backend_.queue(QueueKind::kCompute).copy(sum.data(), part(0), sum.bytes());
   for (std::size_t i = 1; i < parts.size(); ++i) {
     backend_.accumulate(program(section).real(), elements(parameter), sum.data(), part(i));
   }
@@ -86,9 +85,9 @@ BlockRows ProgramRun::rows(int section, TensorId tensor) {
 std::vector<double> read_reduction(Backend& backend, const Executor& executor, int section,
                                    ValueId value, std::int64_t count) {
   std::vector<double> values(static_cast<std::size_t>(count));
-  backend.copy(values.data(), executor.reduction(section, value).data(),
-               values.size() * sizeof(double), CopyKind::kDeviceToHost);
-  backend.wait(backend.record());
+  Queue& queue = backend.queue(QueueKind::kCompute);
+  queue.copy(values.data(), executor.reduction(section, value), values.size() * sizeof(double));
+  queue.wait(queue.record());
   return values;
 }
 

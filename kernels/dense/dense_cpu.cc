@@ -51,12 +51,13 @@ void for_each_group(const MatrixView& view, std::int64_t cols, Body&& body) {
   for (std::int64_t first = 0; first < slices; first += step) {
     MatrixView group = view;
     const std::int64_t column = first * view.slice_width;
-    group.slices += first;
+    group.slices.first += first * view.slices.slice_stride;
     group.first_column += column;
     group.cols = view.cols - column;
     if (first + step < slices) {
       group.cols = step * view.slice_width;
       group.last_stride = view.slice_width;
+      group.slices.last = group.slices.first + (step - 1) * view.slices.slice_stride;
     }
     body(group);
   }

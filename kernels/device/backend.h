@@ -1,24 +1,23 @@
-// The one interface between sched/ and kernels/: a device's memory, copies, events and kernels.
+// The one interface between sched/ and kernels/: a device's memory, its queues and its kernels.
 // Implementations: the CPU, whose memory is the host's (cpu_backend.h); the CPU as a device with
 // memory of its own (virtual_device.h).
 //
-// Threads: all of it may be called from many threads. Copies run in the order they are issued on
-// one stream, asynchronously: until a later record() has been waited for, nothing may change what
-// they read, or touch what they write. Kernels of the CPU, zero() among them, run when called and
-// wait for no copy.
+// Kernels run on the compute queue: a call returns before its work is done, except on a device that
+// runs them inline, on the thread that calls.
+// Threads: all of it may be called from many threads.
 // Errors: DeviceError, with the device's name; BudgetError where memory does not suffice.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "kernels/device/queue.h"
 #include "kernels/spec/edge_program.h"
-#include "kernels/spec/operator.h"
 #include "kernels/spec/optimizer.h"
+#include "kernels/spec/row_program.h"
 
 namespace ooc {
 
@@ -30,43 +29,48 @@ class DeviceBuffer {
   virtual std::size_t bytes() const = 0;
 };
 
-// A point in a stream; `value` counts from 1, 0 is the beginning of time.
-struct Event {
-  std::uint64_t value = 0;
+// Owned host memory that copies of a device read and write at the link's full speed. Otherwise as a
+// HostBuffer (host_buffer.h).
+class PinnedBuffer {
+ public:
+  virtual ~PinnedBuffer() = default;
+  virtual std::byte* data() const = 0;
+  virtual std::size_t bytes() const = 0;
 };
 
-enum class CopyKind { kHostToDevice, kDeviceToHost, kDeviceToDevice };
+// How a device wants its work.
+struct ComputeShape {
+  // Kernels are done when their call returns, and many threads may run them at once.
+  bool runs_inline = true;
+  // The host reads the directories of edge chunks, and kernels get tiles.
+  bool host_tiles = true;
+};
 
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const std::string& name() const = 0;
+  virtual const ComputeShape& shape() const = 0;
   // Whether the host may read and write device memory in place: then nothing is ever copied.
   virtual bool host_accessible() const = 0;
 
   // Buffers must not outlive the backend.
   virtual std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) = 0;
-  // The most bytes that were allocated at once; 0 if host_accessible(), since that is the process's
-  // own memory and counted there.
+  // BudgetError names `owner`.
+  virtual std::unique_ptr<PinnedBuffer> allocate_pinned(std::size_t bytes,
+                                                        std::string_view owner) = 0;
+  // The most bytes of device memory that were allocated at once; 0 if host_accessible(), since that
+  // is the process's own memory and counted there.
   virtual std::int64_t memory_peak() const = 0;
-  virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind) = 0;
-  virtual void zero(void* data, std::size_t bytes) = 0;
-  // After every copy issued so far.
-  virtual Event record() = 0;
-  // Sleeps until the stream has reached it.
-  virtual void wait(Event event) = 0;
+  virtual Queue& queue(QueueKind kind) = 0;
 
-  // The kernel of an operator for a scalar type (fp32 or fp64). Looked up once per program, when
-  // its passes are built. A name without a kernel is a programmer's mistake.
-  virtual RowKernel row_kernel(std::string_view op, DType dtype) const = 0;
-  // A propagation's edge program; its steps' kernels are this backend's.
-  virtual std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const = 0;
+  // Made once per program, when its passes are built. An operator without a kernel is a
+  // programmer's mistake.
+  virtual std::unique_ptr<RowWork> row_work(const RowProgram& program) const = 0;
+  virtual std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const = 0;
   virtual void optimize(const OptimizerStep& step) = 0;
   // to[i] += from[i] for `count` elements of fp32 or fp64: how partial reductions are merged.
   virtual void accumulate(DType dtype, std::int64_t count, void* to, const void* from) = 0;
-  // to[i] = from[i] for `count` elements: fp32, fp16 or bf16 (storage/base/half.h) to fp32 or fp64.
-  virtual void widen(DType from_dtype, const void* from, DType to_dtype, void* to,
-                     std::int64_t count) = 0;
 };
 
 }  // namespace ooc

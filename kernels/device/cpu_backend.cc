@@ -1,19 +1,21 @@
 #include "kernels/device/cpu_backend.h"
 
-#include <atomic>
 #include <cstring>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/dense/blas.h"
 #include "kernels/dense/blas_core.h"
 #include "kernels/device/host_buffer.h"
-#include "kernels/edges/edge_kernel_cpu.h"
+#include "kernels/device/inline_queue.h"
+#include "kernels/edges/edge_work_cpu.h"
 #include "kernels/optimizer/optimizer_cpu.h"
 #include "kernels/rows/cpu_row_kernels.h"
+#include "kernels/rows/row_work_cpu.h"
 #include "kernels/spec/row_kernels.h"
 #include "storage/base/errors.h"
-#include "storage/base/half.h"
 
 namespace ooc {
 namespace {
@@ -61,6 +63,14 @@ void add_to(T* __restrict to, const T* __restrict from, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
+// Of the steps of a program.
+template <class Step>
+std::vector<RowKernel> kernels_of(const std::vector<Step>& steps, DType real) {
+  std::vector<RowKernel> kernels;
+  for (const Step& step : steps) kernels.push_back(cpu_row_kernel(step.op, real));
+  return kernels;
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend() {
@@ -69,31 +79,24 @@ class CpuBackend final : public Backend {
   }
 
   const std::string& name() const override { return name_; }
+  const ComputeShape& shape() const override { return shape_; }
   bool host_accessible() const override { return true; }
 
   std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) override {
-    return make_host_buffer(bytes, name_);
+    return make_host_device_buffer(bytes, name_);
+  }
+  std::unique_ptr<PinnedBuffer> allocate_pinned(std::size_t bytes,
+                                                std::string_view owner) override {
+    return make_host_pinned_buffer(bytes, owner);
   }
   std::int64_t memory_peak() const override { return 0; }
-  void copy(void* to, const void* from, std::size_t bytes, CopyKind) override {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-  }
-  void zero(void* data, std::size_t bytes) override {
-    if (bytes > 0) std::memset(data, 0, bytes);
-  }
-  // Everything issued before has run already.
-  Event record() override { return {events_.fetch_add(1) + 1}; }
-  void wait(Event event) override { OOC_CHECK(event.value <= events_.load()); }
+  Queue& queue(QueueKind) override { return queue_; }
 
-  RowKernel row_kernel(std::string_view op, DType dtype) const override {
-    const auto found = row_kernels().find(op);
-    if (found == row_kernels().end()) unknown("row", op, dtype);
-    if (dtype == DType::kF32 && found->second.fp32 != nullptr) return found->second.fp32;
-    if (dtype == DType::kF64 && found->second.fp64 != nullptr) return found->second.fp64;
-    unknown("row", op, dtype);
+  std::unique_ptr<RowWork> row_work(const RowProgram& program) const override {
+    return cpu::make_row_work(program, kernels_of(program.steps, program.real));
   }
-  std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const override {
-    return cpu::make_edge_kernel(program);
+  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const override {
+    return cpu::make_edge_work(program, kernels_of(program.steps, program.real));
   }
   void optimize(const OptimizerStep& step) override { cpu::optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
@@ -104,17 +107,22 @@ class CpuBackend final : public Backend {
       add_to(static_cast<double*>(to), static_cast<const double*>(from), count);
     }
   }
-  void widen(DType from_dtype, const void* from, DType to_dtype, void* to,
-             std::int64_t count) override {
-    ooc::widen(from_dtype, from, to_dtype, to, static_cast<std::size_t>(count));
-  }
 
  private:
   std::string name_ = "cpu";
-  std::atomic<std::uint64_t> events_ = 0;
+  ComputeShape shape_;
+  InlineQueue queue_;
 };
 
 }  // namespace
+
+RowKernel cpu_row_kernel(std::string_view op, DType dtype) {
+  const auto found = row_kernels().find(op);
+  if (found == row_kernels().end()) unknown("row", op, dtype);
+  if (dtype == DType::kF32 && found->second.fp32 != nullptr) return found->second.fp32;
+  if (dtype == DType::kF64 && found->second.fp64 != nullptr) return found->second.fp64;
+  unknown("row", op, dtype);
+}
 
 std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
 

@@ -8,7 +8,11 @@ namespace ooc {
 
 std::unique_ptr<Backend> make_cpu_backend();
 
-// Adds a row kernel to every CPU backend under a new name. Built-in kernels are there already.
+// The kernel of an operator for a scalar type (fp32 or fp64). A name without one is a programmer's
+// mistake.
+RowKernel cpu_row_kernel(std::string_view op, DType dtype);
+
+// Adds a row kernel to all CPU backends under a new name. Built-in kernels are there already.
 // Call it before any program that uses it is built; not thread-safe.
 void register_cpu_row_kernel(std::string_view op, RowKernel fp32, RowKernel fp64);
 

@@ -14,46 +14,6 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kHugePageBytes = 2u << 20;
 
-class HostBuffer final : public DeviceBuffer {
- public:
-  HostBuffer(std::size_t bytes, std::string_view owner) : bytes_(bytes) {
-    if (bytes == 0) return;
-    const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
-    mapped_bytes_ = (bytes + alignment - 1) / alignment * alignment;
-    const std::size_t slack = alignment - kPageBytes;
-    void* mapping = mmap(nullptr, mapped_bytes_ + slack, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping == MAP_FAILED) {
-      throw BudgetError("no memory for a buffer of " + std::to_string(bytes) + " bytes", owner,
-                        "lower the memory budget or free memory");
-    }
-    auto* begin = static_cast<std::byte*>(mapping);
-    const std::size_t head =
-        (alignment - reinterpret_cast<std::uintptr_t>(begin) % alignment) % alignment;
-    data_ = begin + head;
-    if (head > 0) munmap(begin, head);
-    if (slack > head) munmap(data_ + mapped_bytes_, slack - head);
-    if (alignment == kHugePageBytes) madvise(data_, mapped_bytes_, MADV_HUGEPAGE);
-  }
-  ~HostBuffer() override {
-    if (data_ != nullptr) munmap(data_, mapped_bytes_);
-  }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
-
-  std::byte* data() const override { return data_; }
-  std::size_t bytes() const override { return bytes_; }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
-  std::size_t mapped_bytes_ = 0;
-};
-
-}  // namespace
-
-namespace {
-
 // Of the pages that lie wholly in it.
 void advise(std::span<std::byte> part, int advice) {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -63,14 +23,53 @@ void advise(std::span<std::byte> part, int advice) {
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, advice);
 }
 
+template <class Buffer>
+class Pages final : public Buffer {
+ public:
+  Pages(std::size_t bytes, std::string_view owner) : pages_(bytes, owner) {}
+  std::byte* data() const override { return pages_.data(); }
+  std::size_t bytes() const override { return pages_.bytes(); }
+
+ private:
+  HostBuffer pages_;
+};
+
 }  // namespace
+
+HostBuffer::HostBuffer(std::size_t bytes, std::string_view owner) : bytes_(bytes) {
+  if (bytes == 0) return;
+  const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+  mapped_bytes_ = (bytes + alignment - 1) / alignment * alignment;
+  const std::size_t slack = alignment - kPageBytes;
+  void* mapping = mmap(nullptr, mapped_bytes_ + slack, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) {
+    throw BudgetError("no memory for a buffer of " + std::to_string(bytes) + " bytes", owner,
+                      "lower the memory budget or free memory");
+  }
+  auto* begin = static_cast<std::byte*>(mapping);
+  const std::size_t head =
+      (alignment - reinterpret_cast<std::uintptr_t>(begin) % alignment) % alignment;
+  data_ = begin + head;
+  if (head > 0) munmap(begin, head);
+  if (slack > head) munmap(data_ + mapped_bytes_, slack - head);
+  if (alignment == kHugePageBytes) madvise(data_, mapped_bytes_, MADV_HUGEPAGE);
+}
+
+HostBuffer::~HostBuffer() {
+  if (data_ != nullptr) munmap(data_, mapped_bytes_);
+}
 
 void drop_pages(std::span<std::byte> pages) { advise(pages, MADV_DONTNEED); }
 
 void leave_empty(std::span<std::byte> part) { advise(part, MADV_NOHUGEPAGE); }
 
-std::unique_ptr<DeviceBuffer> make_host_buffer(std::size_t bytes, std::string_view owner) {
-  return std::make_unique<HostBuffer>(bytes, owner);
+std::unique_ptr<DeviceBuffer> make_host_device_buffer(std::size_t bytes, std::string_view owner) {
+  return std::make_unique<Pages<DeviceBuffer>>(bytes, owner);
+}
+
+std::unique_ptr<PinnedBuffer> make_host_pinned_buffer(std::size_t bytes, std::string_view owner) {
+  return std::make_unique<Pages<PinnedBuffer>>(bytes, owner);
 }
 
 }  // namespace ooc

@@ -1,15 +1,13 @@
 #include "kernels/device/virtual_device.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <cstring>
-#include <deque>
 #include <mutex>
-#include <thread>
 #include <utility>
 
+#include "kernels/device/async_queue.h"
 #include "kernels/device/cpu_backend.h"
 #include "kernels/device/host_buffer.h"
+#include "kernels/device/inline_queue.h"
 #include "storage/base/byte_size.h"
 #include "storage/base/errors.h"
 
@@ -55,7 +53,7 @@ class VirtualBuffer final : public DeviceBuffer {
       : memory_(memory), bytes_(bytes) {
     memory_.take(static_cast<std::int64_t>(bytes));
     try {
-      buffer_ = make_host_buffer(bytes, device);
+      buffer_ = std::make_unique<HostBuffer>(bytes, device);
     } catch (...) {
       memory_.give_back(static_cast<std::int64_t>(bytes));
       throw;
@@ -71,111 +69,55 @@ class VirtualBuffer final : public DeviceBuffer {
  private:
   Memory& memory_;
   std::size_t bytes_;
-  std::unique_ptr<DeviceBuffer> buffer_;
-};
-
-// Copies, one after the other, by a thread of its own.
-class CopyStream {
- public:
-  CopyStream() : thread_([this] { serve(); }) {}
-  ~CopyStream() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  CopyStream(const CopyStream&) = delete;
-  CopyStream& operator=(const CopyStream&) = delete;
-
-  // Without bytes: an event.
-  Event push(void* to, const void* from, std::size_t bytes) {
-    Event event;
-    {
-      const std::lock_guard lock(mutex_);
-      copies_.push_back({to, from, bytes});
-      event.value = ++issued_;
-    }
-    changed_.notify_all();
-    return event;
-  }
-  void wait(Event event) {
-    std::unique_lock lock(mutex_);
-    OOC_CHECK(event.value <= issued_);
-    changed_.wait(lock, [&] { return done_ >= event.value; });
-  }
-
- private:
-  struct Copy {
-    void* to;
-    const void* from;
-    std::size_t bytes;
-  };
-
-  // Ends when it is asked to and nothing is left.
-  void serve() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return stopping_ || !copies_.empty(); });
-      if (copies_.empty()) return;
-      const Copy copy = copies_.front();
-      copies_.pop_front();
-      lock.unlock();
-      if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
-      lock.lock();
-      ++done_;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Copy> copies_;
-  std::uint64_t issued_ = 0, done_ = 0;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::unique_ptr<HostBuffer> buffer_;
 };
 
 class VirtualDevice final : public Backend {
  public:
   VirtualDevice(std::string name, std::int64_t memory_bytes)
-      : name_(std::move(name)), memory_(name_, memory_bytes), kernels_(make_cpu_backend()) {}
+      : name_(std::move(name)), memory_(name_, memory_bytes), cpu_(make_cpu_backend()) {}
 
   const std::string& name() const override { return name_; }
+  const ComputeShape& shape() const override { return cpu_->shape(); }
   bool host_accessible() const override { return false; }
 
   std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) override {
     return std::make_unique<VirtualBuffer>(memory_, bytes, name_);
   }
+  std::unique_ptr<PinnedBuffer> allocate_pinned(std::size_t bytes,
+                                                std::string_view owner) override {
+    return make_host_pinned_buffer(bytes, owner);
+  }
   std::int64_t memory_peak() const override { return memory_.peak(); }
-  void copy(void* to, const void* from, std::size_t bytes, CopyKind) override {
-    if (bytes > 0) stream_.push(to, from, bytes);
+  Queue& queue(QueueKind kind) override {
+    if (kind == QueueKind::kCompute) return compute_;
+    return kind == QueueKind::kIn ? in_ : out_;
   }
-  void zero(void* data, std::size_t bytes) override { kernels_->zero(data, bytes); }
-  Event record() override { return stream_.push(nullptr, nullptr, 0); }
-  void wait(Event event) override { stream_.wait(event); }
 
-  RowKernel row_kernel(std::string_view op, DType dtype) const override {
-    return kernels_->row_kernel(op, dtype);
+  std::unique_ptr<RowWork> row_work(const RowProgram& program) const override {
+    return cpu_->row_work(program);
   }
-  std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const override {
-    return kernels_->edge_kernel(program);
+  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const override {
+    return cpu_->edge_work(program);
   }
-  void optimize(const OptimizerStep& step) override { kernels_->optimize(step); }
+  void optimize(const OptimizerStep& step) override { cpu_->optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
-    kernels_->accumulate(dtype, count, to, from);
-  }
-  void widen(DType from_dtype, const void* from, DType to_dtype, void* to,
-             std::int64_t count) override {
-    kernels_->widen(from_dtype, from, to_dtype, to, count);
+    cpu_->accumulate(dtype, count, to, from);
   }
 
  private:
+  // What runs inline is done when it is asked for.
+  void wait_for(Ticket ticket) {
+    if (ticket.value > 0) (ticket.queue == kIn ? in_ : out_).wait(ticket);
+  }
+
+  static constexpr std::uint32_t kIn = 1, kOut = 2;
   std::string name_;
   Memory memory_;
-  std::unique_ptr<Backend> kernels_;
-  CopyStream stream_;
+  std::unique_ptr<Backend> cpu_;
+  InlineQueue compute_{[this](Ticket ticket) { wait_for(ticket); }};
+  AsyncQueue in_{kIn, [this](Ticket ticket) { wait_for(ticket); }};
+  AsyncQueue out_{kOut, [this](Ticket ticket) { wait_for(ticket); }};
 };
 
 }  // namespace

@@ -11,9 +11,10 @@
 
 namespace ooc {
 
-// The CPU's kernels. host_accessible() is false; copies are done one after the other by a thread of
-// the device. allocate() throws BudgetError where its buffers would take more than `memory_bytes`
-// together (0: no limit), and they give back what they took when they go.
+// The CPU's kernels, run inline. host_accessible() is false; a thread of the device copies in,
+// another one out, each one thing after the other. allocate() throws BudgetError where its buffers
+// would take more than `memory_bytes` together (0: no limit), and they give back what they took
+// when they go.
 std::unique_ptr<Backend> make_virtual_cpu_device(std::string name, std::int64_t memory_bytes);
 
 }  // namespace ooc

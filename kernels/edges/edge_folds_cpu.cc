@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/edges/edge_kernel_cpu.h"
+#include "kernels/edges/edge_work_cpu.h"
 #include "kernels/rows/cpu_traversal.h"
 #include "kernels/spec/element_math.h"
 #include "storage/base/errors.h"

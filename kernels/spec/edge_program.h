@@ -13,9 +13,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "kernels/spec/matrix_view.h"
 #include "kernels/spec/operator.h"
+#include "storage/format/edge_layout.h"
 #include "storage/format/tile.h"
 
 namespace ooc {
@@ -56,7 +59,7 @@ struct EdgeProgram {
     int index = -1;  // into `values` or `matrices`
   };
   struct Step {
-    RowKernel kernel = nullptr;
+    std::string op;
     std::vector<Operand> inputs;
     Operand output;  // a matrix: a reduction, added to
     Attributes attributes;
@@ -98,29 +101,52 @@ std::int64_t edge_value_bytes(const EdgeProgram& program, int value);
 // Bytes of scratch a worker needs to run it.
 std::int64_t edge_scratch_bytes(const EdgeProgram& program);
 
-// The tiles of one destination block, in span order, and where its operands lie: for every vertex
-// tensor of the program its slice pointers, tensor after tensor. Rows lie as TensorLayout says.
-struct TileGroup {
-  struct Entry {
-    TileView tile;
-    const void* const* streamed = nullptr;  // at row 0 of the tile's span
+// Edges to fold: those from some spans into some destination blocks of one panel, and where their
+// operands lie. An address is that of row 0 of a span or a block, or without data where the block
+// has none; of what is taken slice by slice it is first_slice's. On a device all of it is device
+// memory, and whatever it points to stays as it is until the work is done.
+struct EdgeWindow {
+  struct Span {
+    // The edge chunk as it lies: its headers are its directory. Empty: no edges.
+    std::span<const std::byte> chunk;
+    // Likewise, in order of blocks, where the host has read the directory
+    // (ComputeShape::host_tiles).
+    std::span<const PanelTile> tiles;
   };
-  std::span<const Entry> entries;
-  std::int64_t rows = 0;                  // of the block
-  const void* const* resident = nullptr;  // at row 0 of the block
-  void* const* accumulators = nullptr;    // at row 0 of the block
-  void* const* matrices = nullptr;        // one pointer a matrix
-  std::int64_t slice = 0;                 // of a slice-local program
+
+  const EdgeLayout* layout = nullptr;
+  std::int64_t first_span = 0;
+  std::vector<Span> spans;
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t first_slice = 0, end_slice = 1;
+  std::vector<SlicedRows> streamed;                // span after span, operand after operand
+  std::vector<SlicedRows> resident, accumulators;  // block after block, operand after operand
+  std::vector<void*> matrices;                     // those that are read, by matrix
+  std::vector<void*> partials;  // block after block, those that are summed, by matrix
+  // A bit a vertex: those without one get an edge from themselves after their own span's. Null: no
+  // edges are added.
+  const std::uint64_t* self_loops = nullptr;
   StepSeed state;
-  std::byte* scratch = nullptr;  // edge_scratch_bytes()
+
+  std::int64_t end_span() const { return first_span + std::ssize(spans); }
+  // Whether accumulators hold nothing yet.
+  bool begins() const { return first_span == 0; }
 };
 
-// A program made ready for a device. Rows accumulate in (entry, edge) order, whatever the grouping.
-// Threads: run() may be called from many at once, for different blocks or slices.
-class EdgeKernel {
+// What is run of a window at once, and a lane's scratch: edge_scratch_bytes().
+struct EdgeCall {
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t first_slice = 0, end_slice = 1;
+  std::byte* scratch = nullptr;
+};
+
+// A program made ready for a device. Rows accumulate in (span, tile, edge) order, whatever the
+// windows and units.
+// Threads: run() may be called from many at once, for different blocks or slices of a window.
+class EdgeWork {
  public:
-  virtual ~EdgeKernel() = default;
-  virtual void run(const TileGroup& group) const = 0;
+  virtual ~EdgeWork() = default;
+  virtual void run(const EdgeWindow& window, const EdgeCall& call) const = 0;
 };
 
 }  // namespace ooc

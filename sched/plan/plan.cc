@@ -17,6 +17,12 @@ int pass_count(const Plan& plan) {
   return static_cast<int>(count);
 }
 
+std::int64_t partial_bytes(const Value& sum) {
+  constexpr std::int64_t kAlignment = 64;
+  return round_up(sum.rows * sum.cols * static_cast<std::int64_t>(dtype_bytes(sum.dtype)),
+                  kAlignment);
+}
+
 std::int64_t worker_scratch_bytes(const Pass& pass) {
   const std::int64_t bytes = std::max(pass.scratch_bytes, pass.edge_scratch_bytes);
   return static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));

@@ -178,6 +178,8 @@ struct Pass {
   std::vector<TensorUse> uses;      // every vertex tensor that it touches in memory
   std::vector<Scratch> scratch;     // converted inputs, and values of one row group only
   std::vector<ValueId> reductions;  // summed by the steps
+  // Partial sums of each that are alive at once at most, by the steps and at the edges.
+  std::int64_t row_partials = 0, edge_partials = 0;
   std::int64_t group_rows = 0;  // rows of a row group: the unit of compute, a leaf of reductions
   // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
   std::int64_t step_rows = 0;
@@ -214,7 +216,7 @@ struct Plan {
   std::vector<EdgeRange> edge_ranges;
   std::int64_t arena_bytes = 0;
   std::optional<HostTier> host;      // below a device with memory of its own
-  std::int64_t reduction_bytes = 0;  // of partial sums, at most
+  std::int64_t reduction_bytes = 0;  // beside the arena, for partial sums
   std::int64_t stored_bytes = 0;     // of files for produced tensors
 
   // Of an epoch after the first that runs every section.
@@ -234,6 +236,7 @@ struct Plan {
 };
 
 int pass_count(const Plan& plan);                     // over all sections
+std::int64_t partial_bytes(const Value& sum);         // of one: padded to 64
 std::int64_t worker_scratch_bytes(const Pass& pass);  // of one: whole pages of its own
 
 }  // namespace ooc

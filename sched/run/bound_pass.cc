@@ -1,29 +1,14 @@
 #include "sched/run/bound_pass.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include "storage/base/errors.h"
-#include "storage/format/tensor_layout.h"
 
 namespace ooc {
 namespace {
 
-const Value& value_of(const Program& program, ValueId id) {
-  return program.values[static_cast<std::size_t>(id)];
-}
-
-MatrixView sliced_view(const Value& value, std::int64_t rows, std::int64_t row_offset,
-                       void* const* slices) {
-  const TensorLayout layout{rows, value.cols, rows};
-  return {
-      value.dtype, rows,  value.cols, kSliceWidth, layout.slice_stride(layout.slice_count() - 1),
-      row_offset,  slices};
-}
-
-}  // namespace
-
-namespace {
+using Place = RowProgram::Place;
 
 // The use through which steps find a value; a destination range's own memory before anything that
 // streams by.
@@ -52,52 +37,93 @@ std::size_t find_use(const Pass& pass, ValueId value) {
   return found;
 }
 
-void bind_operands(const Program& program, const Pass& pass, BoundPass& bound) {
-  std::set<ValueId> in_scratch, matrices, in_place;
-  for (const Scratch& scratch : pass.scratch) {
-    in_scratch.insert(scratch.value);
-    if (scratch.converted) {
-      bound.converted.push_back({scratch.value, find_use(pass, scratch.value)});
+// Numbers the operands of a pass's steps as its row program does.
+class RowBinder {
+ public:
+  RowBinder(const Program& program, const Plan& plan, const Pass& pass)
+      : program_(program), plan_(plan), pass_(pass) {}
+
+  RowProgram bind(std::vector<BoundOperand>& operands) {
+    out_.real = program_.real;
+    out_.group_rows = pass_.group_rows;
+    for (const ValueId id : pass_.reductions) number_of(id, true);
+    for (std::size_t i = 0; i < pass_.steps.size(); ++i) {
+      const RowStep& step = pass_.steps[i];
+      RowProgram::Step lowered{
+          step.op, {}, {}, step.attributes, !pass_.skipped.empty() && pass_.skipped[i]};
+      for (const ValueId id : step.inputs) lowered.inputs.push_back(number_of(id, false));
+      for (const ValueId id : step.outputs) lowered.outputs.push_back(number_of(id, true));
+      out_.steps.push_back(std::move(lowered));
     }
+    operands = std::move(bound_);
+    return std::move(out_);
   }
-  const auto sort_in = [&](ValueId id, bool output) {
-    const ValueKind kind = value_of(program, id).kind;
-    if (kind == ValueKind::kInput || kind == ValueKind::kVertex) {
-      if (!in_scratch.contains(id)) in_place.insert(id);
-    } else if (!output) {
-      matrices.insert(id);
-    }
-  };
-  for (const RowStep& step : pass.steps) {
-    for (const ValueId id : step.inputs) sort_in(id, false);
-    for (const ValueId id : step.outputs) sort_in(id, true);
-  }
-  for (const ValueId id : in_place) bound.operands.push_back({id, find_use(pass, id)});
-  for (const Scratch& scratch : pass.scratch) {
-    const bool kept = std::any_of(pass.uses.begin(), pass.uses.end(), [&](const TensorUse& use) {
-      return use.value == scratch.value && !scratch.converted;
+
+ private:
+  int number_of(ValueId id, bool output) {
+    const auto found = std::find_if(bound_.begin(), bound_.end(), [&](const BoundOperand& bound) {
+      return bound.value == id && (bound.place == Place::kReduction) == is_reduced(id, output);
     });
-    if (kept) bound.kept.push_back({scratch.value, find_use(pass, scratch.value)});
+    if (found != bound_.end()) return static_cast<int>(found - bound_.begin());
+    add(id, output);
+    return static_cast<int>(bound_.size()) - 1;
   }
-  bound.matrices.assign(matrices.begin(), matrices.end());
-}
+
+  bool is_row(ValueId id) const {
+    const ValueKind kind = value(id).kind;
+    return kind == ValueKind::kInput || kind == ValueKind::kVertex;
+  }
+  bool is_reduced(ValueId id, bool output) const { return output && !is_row(id); }
+  const Value& value(ValueId id) const { return program_.values[static_cast<std::size_t>(id)]; }
+
+  void add(ValueId id, bool output) {
+    BoundOperand bound{.value = id};
+    RowProgram::Operand operand;
+    operand.rows = value(id).rows;
+    operand.cols = value(id).cols;
+    operand.dtype = value(id).dtype;
+    const auto scratch = std::find_if(pass_.scratch.begin(), pass_.scratch.end(),
+                                      [&](const Scratch& at) { return at.value == id; });
+    if (!is_row(id)) {
+      bound.place = output ? Place::kReduction : Place::kMatrix;
+    } else if (scratch == pass_.scratch.end()) {
+      bound.use = find_use(pass_, id);
+    } else {
+      bound.place = scratch->converted ? Place::kConverted : Place::kScratch;
+      operand.scratch = scratch->offset;
+      const bool stored = std::any_of(pass_.uses.begin(), pass_.uses.end(),
+                                      [&](const TensorUse& use) { return use.value == id; });
+      if (stored) bound.use = find_use(pass_, id);
+      operand.otherwise_stored = stored && !scratch->converted;
+    }
+    if (bound.place == Place::kConverted) {
+      const int tensor = pass_.uses[bound.use].tensor;
+      operand.stored = plan_.tensors[static_cast<std::size_t>(tensor)].dtype;
+    }
+    operand.place = bound.place;
+    out_.operands.push_back(operand);
+    bound_.push_back(bound);
+  }
+
+  const Program& program_;
+  const Plan& plan_;
+  const Pass& pass_;
+  RowProgram out_;
+  std::vector<BoundOperand> bound_;
+};
 
 }  // namespace
 
-BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass,
+BoundPass bind_pass(Backend& backend, const Program& program, const Plan& plan, const Pass& pass,
                     const EdgeLayout& edges) {
   BoundPass bound;
   bound.pass = &pass;
-  for (const RowStep& step : pass.steps) {
-    bound.steps.push_back({backend.row_kernel(step.op, program.real), &step});
-  }
-  bind_operands(program, pass, bound);
   if (pass.kind == PassKind::kPropagate) {
     bound.edges = bind_edges(program, pass.propagation, pass.batch_edges, pass.slice_local_cols);
-    bind_kernels(backend, pass.propagation, bound.edges);
-    bound.edge_kernel = backend.edge_kernel(bound.edges.program);
+    bound.edge_work = backend.edge_work(bound.edges.program);
   }
   if (pass.steps.empty()) return bound;
+  bound.rows = backend.row_work(RowBinder(program, plan, pass).bind(bound.operands));
   const std::int64_t blocks = edges.block_count();
   const std::int64_t last_rows = edges.vertices - (blocks - 1) * edges.block_rows;
   bound.groups_per_block = ceil_div(edges.block_rows, pass.group_rows);
@@ -105,83 +131,6 @@ BoundPass bind_pass(Backend& backend, const Program& program, const Pass& pass,
   OOC_CHECK(pass.step_rows == edges.block_rows || pass.step_rows % pass.group_rows == 0);
   bound.group_count = (blocks - 1) * bound.groups_per_block + ceil_div(last_rows, pass.group_rows);
   return bound;
-}
-
-std::int64_t scratch_slice_offset(const TensorLayout& group, DType dtype, std::int64_t slice) {
-  std::int64_t offset = 0;
-  for (std::int64_t s = 0; s < slice; ++s) {
-    const std::int64_t row_bytes =
-        group.slice_stride(s) * static_cast<std::int64_t>(dtype_bytes(dtype));
-    offset += round_up(group.rows * row_bytes, 64);
-  }
-  return offset;
-}
-
-GroupOperands::GroupOperands(const Program& program, const BoundPass& pass)
-    : program_(program), pass_(pass), views_(program.values.size()) {
-  std::int64_t slices =
-      static_cast<std::int64_t>(pass.matrices.size() + pass.pass->reductions.size());
-  for (const Scratch& scratch : pass.pass->scratch) {
-    slices += ceil_div(value_of(program, scratch.value).cols, kSliceWidth);
-  }
-  pointers_.reserve(static_cast<std::size_t>(slices));
-}
-
-void** GroupOperands::pointers(std::int64_t count) {
-  const std::size_t at = pointers_.size();
-  OOC_CHECK(at + static_cast<std::size_t>(count) <= pointers_.capacity());
-  pointers_.resize(at + static_cast<std::size_t>(count));
-  return pointers_.data() + at;
-}
-
-void GroupOperands::add_tensors(std::span<void* const> slices, std::int64_t begin,
-                                std::int64_t count) {
-  add(pass_.operands, slices, begin, count);
-}
-
-void GroupOperands::add_kept(std::span<void* const> slices, std::int64_t begin,
-                             std::int64_t count) {
-  add(pass_.kept, slices, begin, count);
-}
-
-void GroupOperands::add(const std::vector<BoundOperand>& operands, std::span<void* const> slices,
-                        std::int64_t begin, std::int64_t count) {
-  std::size_t at = 0;
-  for (const BoundOperand& operand : operands) {
-    const Value& value = value_of(program_, operand.value);
-    views_[static_cast<std::size_t>(operand.value)] =
-        sliced_view(value, count, begin, slices.data() + at);
-    at += static_cast<std::size_t>(ceil_div(value.cols, kSliceWidth));
-  }
-}
-
-void GroupOperands::add_scratch(std::byte* data, std::int64_t count) {
-  for (const auto& [id, offset, converted] : pass_.pass->scratch) {
-    const Value& value = value_of(program_, id);
-    const TensorLayout layout{pass_.pass->group_rows, value.cols, pass_.pass->group_rows};
-    void** slices = pointers(layout.slice_count());
-    for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-      slices[slice] = data + offset + scratch_slice_offset(layout, value.dtype, slice);
-    }
-    views_[static_cast<std::size_t>(id)] = sliced_view(value, count, 0, slices);
-  }
-}
-
-void GroupOperands::add_matrix(ValueId id, void* data) {
-  const Value& value = value_of(program_, id);
-  void** slice = pointers(1);
-  *slice = data;
-  views_[static_cast<std::size_t>(id)] = {value.dtype, value.rows, value.cols, value.cols,
-                                          value.cols,  0,          slice};
-}
-
-void GroupOperands::call(const BoundStep& step, const StepSeed& state) {
-  std::vector<MatrixView> inputs, outputs;
-  for (const ValueId id : step.step->inputs) inputs.push_back(views_[static_cast<std::size_t>(id)]);
-  for (const ValueId id : step.step->outputs) {
-    outputs.push_back(views_[static_cast<std::size_t>(id)]);
-  }
-  step.kernel({inputs, outputs, step.step->attributes, state});
 }
 
 }  // namespace ooc

@@ -7,6 +7,7 @@
 #include "kernels/device/host_buffer.h"
 #include "sched/run/output_rows.h"
 #include "sched/run/pass_run.h"
+#include "sched/run/self_loops.h"
 #include "storage/base/errors.h"
 #include "storage/base/wakeup_latency.h"
 #include "storage/stores/dataset_tensor.h"
@@ -69,7 +70,7 @@ struct Executor::State {
   State(const RunResources& resources, std::vector<const Program*> programs, const Plan& plan,
         const std::map<std::string, TensorStore*>& inputs);
   ~State() {
-    driver.drain();
+    drain();
     residency.clear_all();  // mapped rows outlive the executor otherwise
   }
 
@@ -77,9 +78,11 @@ struct Executor::State {
                    const std::string& scratch_directory);
   // Places in the arena that mapped rows and edges never take.
   void leave_mapped_empty() const;
-  void bind_section(const Program& program, const Section& section);
+  // Takes the memory of its partial sums from `slab` on.
+  void bind_section(const Program& program, const Section& section, std::byte*& slab);
   // Behind an epoch that was given up. Waits for the rows that a pass left behind.
   void reset();
+  void drain();
   bool run_passes(int section, const StepSeed& state, const std::atomic<bool>* stop);
   PassReport take_report();
   std::int64_t stored_from(int tensor) const;
@@ -93,8 +96,9 @@ struct Executor::State {
   std::unique_ptr<HostStore> host;  // below a device
   EdgeStore in;
   std::unique_ptr<EdgeStore> own_out;  // null: both directions are one file
-  const TensorStore* degrees;          // tell self_loops; null: no pass adds any
   SelfLoops self_loops;
+  std::unique_ptr<DeviceBuffer> partials;  // of all reductions
+  std::unique_ptr<QueueWatcher> compute;   // null: kernels run inline
   // By the plan's tensors; null: not stored, or there before.
   std::vector<std::unique_ptr<TensorStore>> made;
   std::vector<TensorStore*> stored;                  // inputs too
@@ -115,7 +119,11 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
       host(make_cache(backend, driver, plan)),
       in(open_edges(host.get(), resources.io, resources.dataset, Direction::kIn)),
       own_out(open_out(host.get(), resources.io, resources.dataset)),
-      degrees(degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
+      self_loops(backend, degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
+      partials(backend.allocate(static_cast<std::size_t>(plan.reduction_bytes))),
+      compute(backend.shape().runs_inline
+                  ? nullptr
+                  : std::make_unique<QueueWatcher>(backend.queue(QueueKind::kCompute))),
       context{backend,
               resources.dataset.manifest().edges,
               plan,
@@ -125,8 +133,8 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
               {},
               in,
               own_out ? *own_out : in,
-              self_loops,
-              host.get()},
+              host.get(),
+              compute.get()},
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const Section& section : plan.sections) {
@@ -146,7 +154,11 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
         const bool input = plan.tensors[at(range.tensor)].input;
         if (input && store->mapped() != nullptr) store->release(io_chunk, slice);
       });
-  for (std::size_t i = 0; i < programs.size(); ++i) bind_section(*programs[i], plan.sections[i]);
+  std::byte* slab = partials->data();
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    bind_section(*programs[i], plan.sections[i], slab);
+  }
+  OOC_CHECK(slab == partials->data() + plan.reduction_bytes);
 }
 
 void Executor::State::open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
@@ -192,20 +204,25 @@ void Executor::State::leave_mapped_empty() const {
   }
 }
 
-void Executor::State::bind_section(const Program& program, const Section& section) {
+void Executor::State::bind_section(const Program& program, const Section& section,
+                                   std::byte*& slab) {
   auto state = std::make_unique<SectionState>();
   state->program = &program;
   state->section = &section;
   state->parameters.resize(program.values.size());
-  const auto add_tree = [&](ValueId id, std::int64_t leaves) {
+  const auto add_tree = [&](ValueId id, std::int64_t leaves, std::int64_t count) {
     const Value& value = program.values[at(id)];
-    state->reductions[id] =
-        std::make_unique<ReductionTree>(backend, value.dtype, value.rows * value.cols, leaves);
+    const PartialSlab memory{slab, count, partial_bytes(value)};
+    slab += count * memory.partial_bytes;
+    state->reductions[id] = std::make_unique<ReductionTree>(
+        backend, value.dtype, value.rows * value.cols, leaves, memory);
   };
   for (const Pass& pass : section.passes) {
-    BoundPass bound = bind_pass(backend, program, pass, context.edges);
-    for (const ValueId id : pass.reductions) add_tree(id, bound.group_count);
-    for (const ValueId id : bound.edges.reductions) add_tree(id, context.edges.block_count());
+    BoundPass bound = bind_pass(backend, program, plan, pass, context.edges);
+    for (const ValueId id : pass.reductions) add_tree(id, bound.group_count, pass.row_partials);
+    for (const ValueId id : bound.edges.reductions) {
+      add_tree(id, context.edges.block_count(), pass.edge_partials);
+    }
     state->passes.push_back(std::move(bound));
   }
   sections.push_back(std::move(state));
@@ -214,7 +231,8 @@ void Executor::State::bind_section(const Program& program, const Section& sectio
 bool Executor::State::run_passes(int section, const StepSeed& state,
                                  const std::atomic<bool>* stop) {
   driver.stop_on(stop);
-  if (degrees != nullptr && !self_loops.is_read() && !self_loops.read(*degrees, stop)) return false;
+  if (!self_loops.read(stop)) return false;
+  context.self_loops = self_loops.bits();
   SectionState& bound = *sections[at(section)];
   for (const auto& [id, tree] : bound.reductions) tree->reset();
   reports[at(section)].clear();
@@ -231,8 +249,16 @@ bool Executor::State::run_passes(int section, const StepSeed& state,
   return true;
 }
 
-void Executor::State::reset() {
+// What a device was asked for and nobody waits for any more is done, too.
+void Executor::State::drain() {
   driver.drain();
+  if (compute == nullptr) return;
+  Queue& queue = backend.queue(QueueKind::kCompute);
+  queue.wait(queue.record());
+}
+
+void Executor::State::reset() {
+  drain();
   context.leaving.reset();
   residency.reset();
   if (host) host->reset();
@@ -279,7 +305,7 @@ Executor::~Executor() = default;
 void Executor::bind_parameter(int section, ValueId value, void* data) {
   SectionState& state = *state_->sections[at(section)];
   OOC_CHECK(state.value(value).kind == ValueKind::kParameter);
-  state.parameters[at(value)] = data;
+  state.parameters[at(value)] = static_cast<std::byte*>(data);
 }
 
 bool Executor::run(int section, const StepSeed& state, const std::atomic<bool>* stop) {
@@ -294,7 +320,7 @@ bool Executor::run(int section, const StepSeed& state, const std::atomic<bool>* 
   return false;
 }
 
-const DeviceBuffer& Executor::reduction(int section, ValueId value) const {
+const std::byte* Executor::reduction(int section, ValueId value) const {
   return state_->sections[at(section)]->reductions.at(value)->result();
 }
 

@@ -82,7 +82,7 @@ class Executor {
 
   // The results of the section's last run: a reduction, in device memory; the rows of one of the
   // program's outputs.
-  const DeviceBuffer& reduction(int section, ValueId value) const;
+  const std::byte* reduction(int section, ValueId value) const;
   // Copies blocks [first_block, end_block) of an output, row-major without padding.
   void read_output(int section, ValueId value, std::int64_t first_block, std::int64_t end_block,
                    void* rows);

@@ -43,7 +43,7 @@ RowsPlace OutputRows::bounce(std::int64_t io_chunk) {
   if (!buffer_) {
     const std::int64_t bytes =
         rows_bytes(tensor_, 0, tensor_.io_chunk_blocks, 0, tensor_.layout.slice_count());
-    buffer_ = make_host_buffer(static_cast<std::size_t>(bytes), "cpu");
+    buffer_ = std::make_unique<HostBuffer>(static_cast<std::size_t>(bytes), "cpu");
   }
   const std::int64_t first = io_chunk * tensor_.io_chunk_blocks;
   return {buffer_->data(), first,
@@ -53,14 +53,15 @@ RowsPlace OutputRows::bounce(std::int64_t io_chunk) {
 RowsPlace OutputRows::from_device(std::int64_t io_chunk, int range) {
   const RowsPlace to = bounce(io_chunk);
   const RowsPlace from = at_.residency.place(range);
+  Queue& queue = at_.backend.queue(QueueKind::kOut);
   for (std::int64_t slice = 0; slice < tensor_.layout.slice_count(); ++slice) {
     const std::int64_t bytes = io_chunk_payload(tensor_, io_chunk, slice);
     counters_.bytes_from_device += bytes;
     const std::int64_t row = to.first_block * tensor_.layout.block_rows;
-    at_.backend.copy(to.at(tensor_, row, slice), from.at(tensor_, row, slice),
-                     static_cast<std::size_t>(bytes), CopyKind::kDeviceToHost);
+    queue.copy(to.at(tensor_, row, slice), from.at(tensor_, row, slice),
+               static_cast<std::size_t>(bytes));
   }
-  at_.backend.wait(at_.backend.record());
+  queue.wait(queue.record());
   return to;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/device/backend.h"
+#include "kernels/device/host_buffer.h"
 #include "sched/plan/plan.h"
 #include "sched/run/executor.h"
 #include "sched/tiers/host_store.h"
@@ -43,7 +44,7 @@ class OutputRows {
   OutputPlace at_;
   const PlannedTensor& tensor_;
   RunCounters& counters_;
-  std::unique_ptr<DeviceBuffer> buffer_;  // of host memory, for one I/O chunk
+  std::unique_ptr<HostBuffer> buffer_;  // for one I/O chunk
 };
 
 }  // namespace ooc

@@ -8,9 +8,11 @@
 
 namespace ooc {
 
-void* SectionState::matrix(ValueId id) const {
-  if (value(id).kind != ValueKind::kParameter) return reductions.at(id)->result().data();
-  void* parameter = parameters[static_cast<std::size_t>(id)];
+std::byte* SectionState::matrix(ValueId id) const {
+  if (value(id).kind != ValueKind::kParameter) {
+    return const_cast<std::byte*>(reductions.at(id)->result());
+  }
+  std::byte* parameter = parameters[static_cast<std::size_t>(id)];
   OOC_CHECK(parameter != nullptr);
   return parameter;
 }
@@ -154,9 +156,24 @@ Slots PassRun::slots(const Region& memory, std::int64_t count) const {
           context_.leaving};
 }
 
+// Of kRows and kOutput: the plan counts one a slice, and an item takes those of all.
+Slots PassRun::row_slots(const Use& use) const {
+  const std::int64_t slices = use.access.tensor->layout.slice_count();
+  OOC_CHECK(use.planned->slots % slices == 0);
+  return slots(use.planned->memory, use.planned->slots / slices);
+}
+
+void PassRun::launch(std::function<void()> work, std::function<void()> then) {
+  if (context_.compute == nullptr) return context_.driver.run(std::move(work), std::move(then));
+  work();
+  context_.compute->after(context_.backend.queue(QueueKind::kCompute).record(),
+                          context_.driver.expect_task(std::move(then)));
+}
+
 std::byte* PassRun::scratch() const {
+  const std::size_t lane = context_.compute == nullptr ? context_.driver.worker() : 0;
   return context_.arena + pass_.worker_scratch.offset +
-         static_cast<std::int64_t>(context_.driver.worker()) * worker_scratch_bytes(pass_);
+         static_cast<std::int64_t>(lane) * worker_scratch_bytes(pass_);
 }
 
 void PassRun::open_uses() {
@@ -186,8 +203,7 @@ void PassRun::open_uses() {
         open_rows(use);
         break;
       case UseRole::kOutput:
-        use.writer = std::make_shared<RowsWriter>(context_.driver, use.access,
-                                                  slots(planned.memory, planned.slots));
+        use.writer = std::make_shared<RowsWriter>(context_.driver, use.access, row_slots(use));
         break;
       case UseRole::kAccumulator:
         for (DstRangeRows& dst_range : use.dst_ranges) {
@@ -236,7 +252,7 @@ void PassRun::open_rows(Use& use) {
   const EdgeLayout& edges = context_.edges;
   const std::int64_t io_chunk = tensor.io_chunk_blocks;
   use.item_blocks = io_chunk;
-  RowsItems items{io_chunk, true};
+  RowsItems items{io_chunk};
   for_each_dst_range(pass_, edges.block_count(),
                      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
                        const std::int64_t row = tensor.kept.index(first * edges.block_rows);
@@ -250,8 +266,7 @@ void PassRun::open_rows(Use& use) {
                      });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
-  use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader),
-                                            slots(use.planned->memory, use.planned->slots));
+  use.stream = std::make_unique<ItemStream>(context_.driver, std::move(loader), row_slots(use));
 }
 
 void PassRun::open_edges() {
@@ -267,7 +282,8 @@ void PassRun::open_edges() {
                          return true;
                        });
                      });
-  auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.moved.in);
+  auto loader = std::make_unique<EdgeLoader>(*edge_store_, std::move(items), context_.moved.in,
+                                             context_.backend.shape().host_tiles);
   edge_loader_ = loader.get();
   edges_ = std::make_unique<ItemStream>(context_.driver, std::move(loader),
                                         slots(pass_.edge_slot_memory, pass_.edge_slots));

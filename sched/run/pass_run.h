@@ -14,7 +14,6 @@
 #include "kernels/device/backend.h"
 #include "sched/plan/span_windows.h"
 #include "sched/run/bound_pass.h"
-#include "sched/run/loop_tile.h"
 #include "sched/run/reduction_tree.h"
 #include "sched/stream/edge_loader.h"
 #include "sched/stream/pending_writes.h"
@@ -23,6 +22,7 @@
 #include "sched/tiers/host_store.h"
 #include "sched/tiers/residency.h"
 #include "sched/workers/driver.h"
+#include "sched/workers/queue_watcher.h"
 
 namespace ooc {
 
@@ -37,8 +37,9 @@ struct PassContext {
   std::vector<TensorStore*> stores;  // by the plan's tensors; null: in none
   EdgeStore& in;
   EdgeStore& out;
-  const SelfLoops& self_loops;
-  HostStore* host = nullptr;  // below a device; null: the stores are storage's
+  HostStore* host = nullptr;                  // below a device; null: the stores are storage's
+  QueueWatcher* compute = nullptr;            // null: the device runs kernels inline
+  const std::uint64_t* self_loops = nullptr;  // device memory; a bit a vertex (SelfLoops)
   MovedBytes moved{};
   PendingWrites leaving{};
 };
@@ -47,13 +48,13 @@ struct PassContext {
 struct SectionState {
   const Program* program = nullptr;
   const Section* section = nullptr;
-  std::vector<void*> parameters;  // by value
+  std::vector<std::byte*> parameters;  // by value
   std::map<ValueId, std::unique_ptr<ReductionTree>> reductions;
   std::vector<BoundPass> passes;
 
   const Value& value(ValueId id) const { return program->values[static_cast<std::size_t>(id)]; }
   // A parameter, or an earlier pass's reduction.
-  void* matrix(ValueId id) const;
+  std::byte* matrix(ValueId id) const;
 };
 
 // Used once, by the driving thread.
@@ -104,14 +105,13 @@ class PassRun {
     std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> chunks;
     std::vector<std::int32_t> folded;  // spans, by block and slice
     // By edge reduction and block: sums so far.
-    std::vector<std::vector<ReductionTree::Partial>> partials;
+    std::vector<std::vector<std::byte*>> partials;
     std::int64_t next_row = 0;   // of the steps, to be handed out
     std::int64_t rows_left = 0;  // to be finished by them
   };
-  struct Step;        // rows of the row-wise steps, and where their operands lie
-  struct Window;      // spans whose tiles a group of blocks folds at once
-  struct BlockEdges;  // a block, with what its edges read and fold into
-  struct EdgeTask;    // tiles of a few blocks and a window, all slices or one
+  struct Step;      // rows of the row-wise steps, and where their operands lie
+  struct Window;    // spans whose tiles a group of blocks folds at once
+  struct EdgeTask;  // a few blocks of a window, one slice of what is slice-local
 
   // Streams, before the loops.
   void open_uses();
@@ -119,6 +119,7 @@ class PassRun {
   void open_rows(Use& use);
   void open_edges();
   Slots slots(const Region& memory, std::int64_t count) const;
+  Slots row_slots(const Use& use) const;
   RowsPlace dst_range_place(const DstRange& dst_range, const Use& use) const;
   std::int64_t slice_end(const DstRange& dst_range, const Use& use) const;
   std::int64_t slice_begin(const DstRange& dst_range, const Use& use) const;
@@ -145,31 +146,29 @@ class PassRun {
   void begin_step();
   void find_operands(Step& step);
   void compute_group(const Step& step, std::int64_t group);
-  void convert_inputs(const Step& step, std::int64_t begin, std::int64_t count, std::byte* scratch);
   void finish_step(const Step& step);
   static std::int64_t item_rows(const Use& use);
-  std::int64_t rows_item(const Use& use, std::int64_t row, std::int64_t slice) const;
+  std::int64_t rows_item(const Use& use, std::int64_t row) const;
 
   // Edges.
   bool propagate_dst_range(const std::shared_ptr<DstRange>& dst_range);
   bool load_resident(const DstRange& dst_range);
   bool load_rows(Window& window);
-  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, Window& window);
+  bool add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span, Window& window,
+                SlicedRows& rows);
   bool load_edges(Window& window);
   bool fold_window(const std::shared_ptr<Window>& window);
   std::int64_t blocks_a_task(const DstRange& dst_range) const;
   bool has_memory(const DstRange& dst_range, std::int64_t block, std::int64_t slice) const;
-  bool hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
-                std::int64_t slice);
-  void finish_task(const EdgeTask& task, std::int64_t slice);
-  std::shared_ptr<const BlockLoops> loops_of(const Window& window, std::int64_t block) const;
+  bool hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& task);
+  void finish_task(const EdgeTask& task);
   const Use& use_of(ValueId value, UseRole role) const;
-  BlockEdges bind_block(const Window& window, std::int64_t block) const;
-  void zero_accumulators(const BlockEdges& block, std::int64_t rows, std::int64_t slice) const;
-  std::vector<TileGroup::Entry> tiles_of(const EdgeTask& task, const BlockEdges& block) const;
-  void fold(const EdgeTask& task, const BlockEdges& block, std::int64_t slice);
+  Use& use_of(ValueId value, UseRole role);
+  void bind_edges(Window& window) const;
+  void fold(const EdgeTask& task);
   std::byte* row_address(const DstRange& dst_range, const Use& use, std::int64_t row,
                          std::int64_t slice) const;
+  SlicedRows rows_at(const DstRange& dst_range, const Use& use, std::int64_t row) const;
   std::int64_t slices_per_block(const DstRange& dst_range) const;
   std::size_t fold_index(const DstRange& dst_range, std::int64_t block, std::int64_t slice) const;
   bool folded(const DstRange& dst_range, std::int64_t block) const;
@@ -178,6 +177,8 @@ class PassRun {
             const std::function<bool()>& ready);
   bool wait_for_room(std::unique_lock<std::mutex>& lock);
   void advance();
+  // Work that calls kernels, and what follows when these are done.
+  void launch(std::function<void()> work, std::function<void()> then);
   std::byte* scratch() const;  // of the worker that asks
 
   PassContext& context_;

@@ -17,22 +17,14 @@ struct PassRun::Window : SpanWindow {
   std::int64_t slices_left = 0;                             // under the driver's lock
   std::vector<std::int64_t> chunks;                         // items of the edges, by span
   std::vector<std::pair<ItemStream*, std::int64_t>> items;  // of streamed rows, by span
-  // Slice pointers of the streamed tensors, by span, at its first row.
-  std::vector<std::vector<const void*>> rows;
-};
-
-// A block's part in a task.
-struct PassRun::BlockEdges {
-  std::int64_t block = 0;
-  std::shared_ptr<const BlockLoops> loops;  // null: none among these spans
-  // Of slices that are not at hand, and of matrices that are summed: null.
-  std::vector<void*> resident, accumulators, matrices;
+  EdgeWindow edges;
 };
 
 // Beside each other in a panel.
 struct PassRun::EdgeTask {
   std::shared_ptr<Window> window;
-  std::vector<BlockEdges> blocks;
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t slice = 0;
 };
 
 std::int64_t PassRun::slices_per_block(const DstRange& dst_range) const {
@@ -113,15 +105,15 @@ bool PassRun::load_resident(const DstRange& dst_range) {
 
 // Waits for them. False: stopped.
 bool PassRun::load_rows(Window& window) {
-  window.rows.resize(static_cast<std::size_t>(window.end_span - window.first_span));
+  const auto spans = static_cast<std::size_t>(window.end_span - window.first_span);
+  window.edges.streamed.resize(spans * bound_.edges.streamed.size());
   auto lock = context_.driver.lock();
-  for (const ValueId id : bound_.edges.streamed) {
-    const auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& candidate) {
-      return candidate.planned->role == UseRole::kStreamed && candidate.planned->value == id;
-    });
-    OOC_CHECK(use != uses_.end());
+  for (std::size_t i = 0; i < bound_.edges.streamed.size(); ++i) {
+    Use& use = use_of(bound_.edges.streamed[i], UseRole::kStreamed);
     for (std::int64_t span = window.first_span; span < window.end_span; ++span) {
-      if (!add_span(lock, *use, span, window)) return false;
+      const auto at = static_cast<std::size_t>(span - window.first_span);
+      SlicedRows& rows = window.edges.streamed[at * bound_.edges.streamed.size() + i];
+      if (!add_span(lock, use, span, window, rows)) return false;
     }
   }
   window.dst_range->begun_spans = std::max(window.dst_range->begun_spans, window.end_span);
@@ -131,7 +123,7 @@ bool PassRun::load_rows(Window& window) {
 // The rows of one span of a streamed tensor. An item may hold several spans; every group of blocks
 // holds it for each of them.
 bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_t span,
-                       Window& window) {
+                       Window& window, SlicedRows& rows) {
   const EdgeLayout& edges = context_.edges;
   const DstRange& dst_range = *window.dst_range;
   const TensorLayout& layout = use.access.tensor->layout;
@@ -147,12 +139,11 @@ bool PassRun::add_span(std::unique_lock<std::mutex>& lock, Use& use, std::int64_
         item, (end_span - span) * windows_.group_count(dst_range.first_block, dst_range.end_block));
   }
   window.items.emplace_back(use.stream.get(), item);
-  auto& rows = window.rows[static_cast<std::size_t>(span - window.first_span)];
   const RowsPlace place = use.loader->rows(item, use.stream->data(item));
-  for (std::int64_t s = 0; s < layout.slice_count(); ++s) {
-    const bool at_hand = slice_begin(dst_range, use) <= s && s < slice_end(dst_range, use);
-    rows.push_back(at_hand ? place.at(*use.access.tensor, span * edges.span_rows, s) : nullptr);
-  }
+  rows = sliced_rows(slice_begin(dst_range, use), slice_end(dst_range, use), layout.slice_count(),
+                     [&](std::int64_t slice) {
+                       return place.at(*use.access.tensor, span * edges.span_rows, slice);
+                     });
   return true;
 }
 
@@ -171,7 +162,9 @@ bool PassRun::load_edges(Window& window) {
   }
   items.erase(items.begin(), items.lower_bound(window.first_span));  // no group comes back
   for (const auto& [span, item] : items) {
-    if (span < window.end_span) window.chunks.push_back(item);
+    if (span >= window.end_span) continue;
+    window.chunks.push_back(item);
+    window.edges.spans.push_back(edge_loader_->span(item, edges_->data(item)));
   }
   return true;
 }
@@ -181,49 +174,40 @@ bool PassRun::fold_window(const std::shared_ptr<Window>& window) {
   const std::int64_t first = window->first_block, end = window->end_block;
   auto lock = context_.driver.lock();
   window->slices_left = (end - first) * slices_per_block(dst_range);
+  bind_edges(*window);
   const std::int64_t a_task = blocks_a_task(dst_range);
-  std::vector<std::shared_ptr<EdgeTask>> tasks;
-  for (std::int64_t block = first; block < end; block += a_task) {
-    auto task = std::make_shared<EdgeTask>();
-    task->window = window;
-    for (std::int64_t b = block; b < std::min(block + a_task, end); ++b) {
-      task->blocks.push_back(bind_block(*window, b));
-    }
-    tasks.push_back(std::move(task));
-  }
   // Slice after slice: of the spans' rows one stays in the last-level cache.
   for (std::int64_t at = 0; at < slices_per_block(dst_range); ++at) {
-    for (const std::shared_ptr<EdgeTask>& task : tasks) {
-      if (!hand_out(lock, task, dst_range.first_slice + at)) return false;
+    for (std::int64_t block = first; block < end; block += a_task) {
+      const EdgeTask task{window, block, std::min(block + a_task, end), dst_range.first_slice + at};
+      if (!hand_out(lock, task)) return false;
     }
   }
   return true;
 }
 
-bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const std::shared_ptr<EdgeTask>& task,
-                       std::int64_t slice) {
-  const DstRange& dst_range = *task->window->dst_range;
+bool PassRun::hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& task) {
+  const DstRange& dst_range = *task.window->dst_range;
+  const auto of_all = [&](const auto& fits) {
+    for (std::int64_t block = task.first_block; block < task.end_block; ++block) {
+      if (!fits(block)) return false;
+    }
+    return true;
+  };
   const auto in_turn = [&] {
-    return std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
-      return dst_range.folded[fold_index(dst_range, edges_of.block, slice)] ==
-             task->window->first_span;
+    return of_all([&](std::int64_t block) {
+      return dst_range.folded[fold_index(dst_range, block, task.slice)] == task.window->first_span;
     });
   };
   if (!wait_for_room(lock) || !wait(lock, WaitCause::kWorkers, in_turn)) return false;
   const auto has_place = [&] {
     return has_scratch() &&
-           std::all_of(task->blocks.begin(), task->blocks.end(), [&](const BlockEdges& edges_of) {
-             return has_memory(dst_range, edges_of.block, slice);
-           });
+           of_all([&](std::int64_t block) { return has_memory(dst_range, block, task.slice); });
   };
-  const bool steps = !rows_.empty() && rows_.front() != task->window->dst_range;
+  const bool steps = !rows_.empty() && rows_.front() != task.window->dst_range;
   const WaitCause cause = steps ? rows_wait_ : WaitCause::kWrites;
-  if (task->window->first_span == 0 && !wait(lock, cause, has_place)) return false;
-  context_.driver.run(
-      [this, task, slice] {
-        for (const BlockEdges& edges_of : task->blocks) fold(*task, edges_of, slice);
-      },
-      [this, task, slice] { finish_task(*task, slice); });
+  if (task.window->first_span == 0 && !wait(lock, cause, has_place)) return false;
+  launch([this, task] { fold(task); }, [this, task] { finish_task(task); });
   return true;
 }
 
@@ -261,28 +245,22 @@ std::int64_t PassRun::blocks_a_task(const DstRange& dst_range) const {
   return std::max<std::int64_t>(1, std::min(wanted, most));
 }
 
-void PassRun::finish_task(const EdgeTask& task, std::int64_t slice) {
+void PassRun::finish_task(const EdgeTask& task) {
   Window& window = *task.window;
   const std::int64_t spans = window.end_span - window.first_span;
-  for (const BlockEdges& edges_of : task.blocks) {
-    window.dst_range->folded[fold_index(*window.dst_range, edges_of.block, slice)] +=
+  for (std::int64_t block = task.first_block; block < task.end_block; ++block) {
+    window.dst_range->folded[fold_index(*window.dst_range, block, task.slice)] +=
         static_cast<std::int32_t>(spans);
   }
   const bool folded = window.end_span == context_.edges.span_count();
   if (folded && pass_.steps.empty()) context_.driver.wake();  // the rows may go out
-  if ((window.slices_left -= static_cast<std::int64_t>(task.blocks.size())) > 0) return;
+  if ((window.slices_left -= task.end_block - task.first_block) > 0) return;
   for (const std::int64_t item : window.chunks) edges_->release(item);
   for (const auto& [stream, item] : window.items) stream->release(item);
 }
 
-// Where the block's own span is among those at hand.
-std::shared_ptr<const BlockLoops> PassRun::loops_of(const Window& window,
-                                                    std::int64_t block) const {
-  if (!pass_.propagation.loops) return nullptr;
-  const std::int64_t span = block * context_.edges.block_rows / context_.edges.span_rows;
-  if (span < window.first_span || span >= window.end_span) return nullptr;
-  return std::make_shared<const BlockLoops>(context_.edges, bound_.edges.data, block,
-                                            context_.self_loops);
+PassRun::Use& PassRun::use_of(ValueId value, UseRole role) {
+  return const_cast<Use&>(std::as_const(*this).use_of(value, role));
 }
 
 const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {
@@ -293,98 +271,57 @@ const PassRun::Use& PassRun::use_of(ValueId value, UseRole role) const {
   return *use;
 }
 
-// Where the block's operands lie.
-PassRun::BlockEdges PassRun::bind_block(const Window& window, std::int64_t block) const {
+// Where the operands of the window's blocks lie.
+void PassRun::bind_edges(Window& window) const {
   const DstRange& dst_range = *window.dst_range;
-  BlockEdges bound;
-  bound.block = block;
-  bound.loops = loops_of(window, block);
-  const std::int64_t row = block * context_.edges.block_rows;
-  const auto add = [&](const Use& use, std::vector<void*>& pointers) {
-    for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-      const bool at_hand = slice_begin(dst_range, use) <= s && s < slice_end(dst_range, use);
-      pointers.push_back(at_hand ? row_address(dst_range, use, row, s) : nullptr);
+  EdgeWindow& edges = window.edges;
+  edges.layout = &context_.edges;
+  edges.first_span = window.first_span;
+  edges.first_block = window.first_block;
+  edges.end_block = window.end_block;
+  edges.first_slice = dst_range.first_slice;
+  edges.end_slice = dst_range.end_slice;
+  edges.state = state_;
+  if (pass_.propagation.loops) edges.self_loops = context_.self_loops;
+  for (std::int64_t block = window.first_block; block < window.end_block; ++block) {
+    const std::int64_t row = block * context_.edges.block_rows;
+    for (const ValueId id : bound_.edges.resident) {
+      edges.resident.push_back(rows_at(dst_range, use_of(id, UseRole::kResident), row));
     }
-  };
-  for (const ValueId id : bound_.edges.resident) {
-    add(use_of(id, UseRole::kResident), bound.resident);
+    for (const ValueId id : bound_.edges.accumulators) {
+      edges.accumulators.push_back(rows_at(dst_range, use_of(id, UseRole::kAccumulator), row));
+    }
   }
-  for (const ValueId id : bound_.edges.accumulators) {
-    add(use_of(id, UseRole::kAccumulator), bound.accumulators);
-  }
+  const std::vector<ValueId>& sums = bound_.edges.reductions;
   for (const ValueId id : bound_.edges.matrices) {
-    const auto& sums = bound_.edges.reductions;
     const bool summed = std::find(sums.begin(), sums.end(), id) != sums.end();
-    bound.matrices.push_back(summed ? nullptr : section_.matrix(id));
+    edges.matrices.push_back(summed ? nullptr : section_.matrix(id));
   }
-  return bound;
+  edges.partials.resize(sums.size() *
+                        static_cast<std::size_t>(window.end_block - window.first_block));
 }
 
-// Before the first span.
-void PassRun::zero_accumulators(const BlockEdges& block, std::int64_t rows,
-                                std::int64_t slice) const {
-  auto pointer = block.accumulators.begin();
-  for (const ValueId id : bound_.edges.accumulators) {
-    const Use& use = use_of(id, UseRole::kAccumulator);
-    const TensorLayout& shape = use.access.tensor->layout;
-    for (std::int64_t s = 0; s < shape.slice_count(); ++s, ++pointer) {
-      if (*pointer == nullptr || (is_sliced(use) && s != slice)) continue;
-      context_.backend.zero(*pointer, static_cast<std::size_t>(rows * shape.slice_stride(s)) *
-                                          dtype_bytes(use.access.tensor->dtype));
+void PassRun::fold(const EdgeTask& task) {
+  EdgeWindow& edges = task.window->edges;
+  DstRange& dst_range = *task.window->dst_range;
+  const std::vector<ValueId>& sums = bound_.edges.reductions;
+  for (std::int64_t block = task.first_block; block < task.end_block; ++block) {
+    const auto in_range = static_cast<std::size_t>(block - dst_range.first_block);
+    const auto in_window = static_cast<std::size_t>(block - edges.first_block);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      std::byte*& partial = dst_range.partials[i][in_range];
+      if (partial == nullptr) partial = section_.reductions.at(sums[i])->take();
+      edges.partials[in_window * sums.size() + i] = partial;
     }
   }
-}
-
-// A block's tiles of the task's spans, in order; where the data has no self loop, the added one
-// after its span's.
-std::vector<TileGroup::Entry> PassRun::tiles_of(const EdgeTask& task,
-                                                const BlockEdges& block) const {
-  const EdgeLayout& edges = context_.edges;
-  const std::int64_t own_span = block.block * edges.block_rows / edges.span_rows;
-  std::vector<TileGroup::Entry> entries;
-  const Window& window = *task.window;
-  for (std::int64_t span = window.first_span; span < window.end_span; ++span) {
-    const std::int64_t at = span - window.first_span;
-    const void* const* rows = window.rows[static_cast<std::size_t>(at)].data();
-    const std::vector<PanelTile>& tiles =
-        edge_loader_->tiles(window.chunks[static_cast<std::size_t>(at)]);
-    const auto tile = std::lower_bound(
-        tiles.begin(), tiles.end(), block.block,
-        [](const PanelTile& entry, std::int64_t wanted) { return entry.block < wanted; });
-    if (tile != tiles.end() && tile->block == block.block) entries.push_back({tile->tile, rows});
-    if (block.loops != nullptr && span == own_span) entries.push_back({block.loops->view(), rows});
-  }
-  return entries;
-}
-
-void PassRun::fold(const EdgeTask& task, const BlockEdges& edges_of, std::int64_t slice) {
-  const EdgeLayout& edges = context_.edges;
-  DstRange& dst_range = *task.window->dst_range;
-  const auto block = static_cast<std::size_t>(edges_of.block - dst_range.first_block);
-  std::vector<void*> matrices = edges_of.matrices;
-  auto sum = matrices.begin();
-  for (std::size_t i = 0; i < dst_range.partials.size(); ++i) {
-    auto& partial = dst_range.partials[i][block];
-    if (!partial) partial = section_.reductions.at(bound_.edges.reductions[i])->take();
-    sum = std::find(sum, matrices.end(), nullptr);
-    *sum = partial->data();
-  }
-  TileGroup group;
-  group.rows = std::min(edges.block_rows, edges.vertices - edges_of.block * edges.block_rows);
-  group.slice = slice;
-  group.state = state_;
-  group.resident = edges_of.resident.data();
-  group.accumulators = edges_of.accumulators.data();
-  group.matrices = matrices.data();
-  if (task.window->first_span == 0) zero_accumulators(edges_of, group.rows, slice);
-  const std::vector<TileGroup::Entry> entries = tiles_of(task, edges_of);
-  group.entries = entries;
-  group.scratch = scratch();
-  bound_.edge_kernel->run(group);
-  if (task.window->end_span < edges.span_count()) return;
-  for (std::size_t i = 0; i < dst_range.partials.size(); ++i) {
-    section_.reductions.at(bound_.edges.reductions[i])
-        ->add(edges_of.block, std::move(dst_range.partials[i][block]));
+  bound_.edge_work->run(edges,
+                        {task.first_block, task.end_block, task.slice, task.slice + 1, scratch()});
+  if (edges.end_span() < context_.edges.span_count()) return;
+  for (std::int64_t block = task.first_block; block < task.end_block; ++block) {
+    const auto in_range = static_cast<std::size_t>(block - dst_range.first_block);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      section_.reductions.at(sums[i])->add(block, dst_range.partials[i][in_range]);
+    }
   }
 }
 

@@ -5,29 +5,33 @@
 namespace ooc {
 
 ReductionTree::ReductionTree(Backend& backend, DType dtype, std::int64_t count,
-                             std::int64_t leaf_count)
+                             std::int64_t leaf_count, const PartialSlab& slab)
     : backend_(backend), dtype_(dtype), count_(count) {
+  OOC_CHECK(count * static_cast<std::int64_t>(dtype_bytes(dtype)) <= slab.partial_bytes);
   for (std::int64_t nodes = leaf_count;; nodes = ceil_div(nodes, 2)) {
     level_counts_.push_back(nodes);
     if (nodes <= 1) break;
   }
-  result_ = take();
+  for (std::int64_t i = slab.partials; i-- > 0;) {
+    all_.push_back(slab.data + i * slab.partial_bytes);
+  }
+  free_ = all_;
 }
 
-ReductionTree::Partial ReductionTree::take() {
+std::byte* ReductionTree::take() {
+  std::byte* partial = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      Partial partial = std::move(free_.back());
-      free_.pop_back();
-      backend_.zero(partial->data(), partial->bytes());
-      return partial;
-    }
+    OOC_CHECK(!free_.empty());
+    partial = free_.back();
+    free_.pop_back();
   }
-  return backend_.allocate(static_cast<std::size_t>(count_) * dtype_bytes(dtype_));
+  backend_.queue(QueueKind::kCompute)
+      .zero(partial, static_cast<std::size_t>(count_) * dtype_bytes(dtype_));
+  return partial;
 }
 
-void ReductionTree::add(std::int64_t leaf, Partial partial) {
+void ReductionTree::add(std::int64_t leaf, std::byte* partial) {
   Node node{0, leaf};
   while (level_counts_[static_cast<std::size_t>(node.first)] > 1) {
     const std::int64_t sibling = node.second ^ 1;
@@ -36,32 +40,33 @@ void ReductionTree::add(std::int64_t leaf, Partial partial) {
       node = parent;
       continue;
     }
-    Partial other;
+    std::byte* other = nullptr;
     {
       const std::lock_guard lock(mutex_);
       const auto found = waiting_.find({node.first, sibling});
       if (found == waiting_.end()) {
-        waiting_.emplace(node, std::move(partial));
+        waiting_.emplace(node, partial);
         return;
       }
-      other = std::move(found->second);
+      other = found->second;
       waiting_.erase(found);
     }
     if (sibling < node.second) std::swap(partial, other);  // left += right
-    backend_.accumulate(dtype_, count_, partial->data(), other->data());
+    backend_.accumulate(dtype_, count_, partial, other);
     const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(other));
+    free_.push_back(other);
     node = parent;
   }
   const std::lock_guard lock(mutex_);
-  if (result_) free_.push_back(std::move(result_));
-  result_ = std::move(partial);
+  if (result_ != nullptr) free_.push_back(result_);
+  result_ = partial;
 }
 
 void ReductionTree::reset() {
   const std::lock_guard lock(mutex_);
-  for (auto& [node, partial] : waiting_) free_.push_back(std::move(partial));
   waiting_.clear();
+  free_ = all_;
+  if (result_ != nullptr) std::erase(free_, result_);
 }
 
 }  // namespace ooc

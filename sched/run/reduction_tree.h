@@ -3,10 +3,11 @@
 // alive at once: most_partials() of concurrency.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,19 +15,28 @@
 
 namespace ooc {
 
-// Threads: all methods may be called from many; merging runs outside the lock.
+// Where a tree's partials lie: a slab of device memory, planned before the first pass.
+struct PartialSlab {
+  std::byte* data = nullptr;
+  std::int64_t partials = 0;
+  std::int64_t partial_bytes = 0;
+};
+
+// Threads: all methods may be called from many; merging runs outside the lock. On a device that
+// doesn't run kernels inline they are called in the order of its compute queue: what is given back
+// is taken again by what is asked for later.
 class ReductionTree {
  public:
   // A partial has `count` elements.
-  ReductionTree(Backend& backend, DType dtype, std::int64_t count, std::int64_t leaf_count);
+  ReductionTree(Backend& backend, DType dtype, std::int64_t count, std::int64_t leaf_count,
+                const PartialSlab& slab);
 
-  using Partial = std::unique_ptr<DeviceBuffer>;
-  // A zeroed partial to fill.
-  Partial take();
+  // A zeroed partial to fill. The slab has one.
+  std::byte* take();
   // Adds leaf `leaf`, once each.
-  void add(std::int64_t leaf, Partial partial);
+  void add(std::int64_t leaf, std::byte* partial);
   // The sum of all leaves, once each has been added; kept until the next round's.
-  const DeviceBuffer& result() const { return *result_; }
+  const std::byte* result() const { return result_; }
   // Forgets what an unfinished round left.
   void reset();
 
@@ -37,10 +47,11 @@ class ReductionTree {
   DType dtype_;
   std::int64_t count_;
   std::vector<std::int64_t> level_counts_;  // nodes of each level, leaves first
+  std::vector<std::byte*> all_;             // partials
   std::mutex mutex_;
-  std::map<Node, Partial> waiting_;  // for their sibling
-  std::vector<Partial> free_;
-  Partial result_;
+  std::map<Node, std::byte*> waiting_;  // for their sibling
+  std::vector<std::byte*> free_;
+  std::byte* result_ = nullptr;
 };
 
 }  // namespace ooc

@@ -7,14 +7,13 @@
 
 namespace ooc {
 
-// Rows that are taken up at once, with slice pointers at the first one, operand after operand.
+// Rows that are taken up at once, with the operands' addresses at the first one.
 struct PassRun::Step {
   std::shared_ptr<DstRange> dst_range;
   std::int64_t row = 0, end = 0;
-  std::vector<void*> slices;
-  std::vector<const void*> stored;  // likewise, of inputs that are converted
-  std::vector<void*> kept;          // and of what is kept in part, where these rows are
-  std::int64_t groups_left = 0;     // under the driver's lock
+  std::vector<SlicedRows> operands;
+  bool stored = false;           // whether the rows are of those that are stored
+  std::int64_t groups_left = 0;  // under the driver's lock
 };
 
 std::int64_t PassRun::first_row(const DstRange& dst_range) const {
@@ -34,8 +33,7 @@ void PassRun::begin_rows() {
     use.dst_range_items = use.next_dst_range_items;
     const StoredRows& kept = use.access.tensor->kept;
     use.next_dst_range_items +=
-        use.access.tensor->layout.slice_count() *
-        (ceil_div(kept.index(end_row(dst_range)), rows) - kept.index(first_row(dst_range)) / rows);
+        ceil_div(kept.index(end_row(dst_range)), rows) - kept.index(first_row(dst_range)) / rows;
   }
 }
 
@@ -73,11 +71,10 @@ std::int64_t PassRun::item_rows(const Use& use) {
   return use.item_blocks * use.access.tensor->layout.block_rows;
 }
 
-std::int64_t PassRun::rows_item(const Use& use, std::int64_t row, std::int64_t slice) const {
+std::int64_t PassRun::rows_item(const Use& use, std::int64_t row) const {
   const StoredRows& kept = use.access.tensor->kept;
   const std::int64_t first = kept.index(first_row(*rows_.front()));
-  const std::int64_t io_chunk = kept.index(row) / item_rows(use) - first / item_rows(use);
-  return use.dst_range_items + io_chunk * use.access.tensor->layout.slice_count() + slice;
+  return use.dst_range_items + kept.index(row) / item_rows(use) - first / item_rows(use);
 }
 
 // While a destination range is folded, half of the tasks are left to its edges.
@@ -101,9 +98,7 @@ std::optional<WaitCause> PassRun::lacks(const DstRange& dst_range, std::int64_t 
   if (!has_scratch()) return WaitCause::kWrites;
   for (const Use& use : uses_) {
     if (use.planned->role != UseRole::kRows || !use.access.tensor->kept.has(row)) continue;
-    for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
-      if (!use.stream->ready(rows_item(use, row, slice))) return WaitCause::kReads;
-    }
+    if (!use.stream->ready(rows_item(use, row))) return WaitCause::kReads;
   }
   for (Use& use : uses_) {
     const StoredRows& kept = use.access.tensor->kept;
@@ -127,35 +122,40 @@ void PassRun::begin_step() {
     const std::int64_t rows = item_rows(use), row = kept.index(step->row);
     if (row % rows != 0 && step->row != first_row(dst_range)) continue;
     const std::int64_t end = std::min(round_up(row + 1, rows), kept.index(end_row(dst_range)));
-    for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
-      use.stream->hold(rows_item(use, step->row, slice), ceil_div(end - row, pass_.step_rows));
-    }
+    use.stream->hold(rows_item(use, step->row), ceil_div(end - row, pass_.step_rows));
   }
   if (pass_.steps.empty()) return finish_step(*step);
   find_operands(*step);
   step->groups_left = ceil_div(step->end - step->row, pass_.group_rows);
   for (std::int64_t group = 0, count = step->groups_left; group < count; ++group) {
-    context_.driver.run([this, step, group] { compute_group(*step, group); },
-                        [this, step] {
-                          if (--step->groups_left == 0) finish_step(*step);
-                        });
+    launch([this, step, group] { compute_group(*step, group); },
+           [this, step] {
+             if (--step->groups_left == 0) finish_step(*step);
+           });
   }
 }
 
 void PassRun::find_operands(Step& step) {
   rows_begun_.insert(step.row);
-  const auto find = [&](const std::vector<BoundOperand>& operands, auto& slices) {
-    for (const BoundOperand& operand : operands) {
+  for (const BoundOperand& operand : bound_.operands) {
+    SlicedRows rows;
+    if (operand.place == RowProgram::Place::kMatrix) {
+      rows = one_slice(section_.matrix(operand.value));
+    } else if (operand.use != BoundOperand::kNone) {
       const Use& use = uses_[operand.use];
-      if (!use.access.tensor->kept.has(step.row)) continue;
-      for (std::int64_t s = 0; s < use.access.tensor->layout.slice_count(); ++s) {
-        slices.push_back(row_address(*step.dst_range, use, step.row, s));
-      }
+      const bool there = use.access.tensor->kept.has(step.row);
+      if (there) rows = rows_at(*step.dst_range, use, step.row);
+      step.stored |= there && operand.place == RowProgram::Place::kScratch;
     }
-  };
-  find(bound_.operands, step.slices);
-  find(bound_.converted, step.stored);
-  find(bound_.kept, step.kept);
+    step.operands.push_back(rows);
+  }
+}
+
+// All slices of a row, or those at hand in the destination range.
+SlicedRows PassRun::rows_at(const DstRange& dst_range, const Use& use, std::int64_t row) const {
+  return sliced_rows(slice_begin(dst_range, use), slice_end(dst_range, use),
+                     use.access.tensor->layout.slice_count(),
+                     [&](std::int64_t slice) { return row_address(dst_range, use, row, slice); });
 }
 
 // Of rows that are there, or have their place.
@@ -165,7 +165,7 @@ std::byte* PassRun::row_address(const DstRange& dst_range, const Use& use, std::
   const DstRangeRows& rows = use.dst_ranges[dst_range.place];
   switch (use.planned->role) {
     case UseRole::kRows: {
-      const std::int64_t item = rows_item(use, row, slice);
+      const std::int64_t item = rows_item(use, row);
       return use.loader->rows(item, use.stream->data(item))
           .at(tensor, tensor.kept.index(row), slice);
     }
@@ -191,9 +191,7 @@ void PassRun::finish_step(const Step& step) {
     const StoredRows& kept = use.access.tensor->kept;
     if (!kept.has(step.row)) continue;
     if (use.planned->role == UseRole::kRows) {
-      for (std::int64_t slice = 0; slice < use.access.tensor->layout.slice_count(); ++slice) {
-        use.stream->release(rows_item(use, step.row, slice));
-      }
+      use.stream->release(rows_item(use, step.row));
     }
     const std::int64_t row = kept.index(step.row);
     if (use.writer) use.writer->finish(row, row + step.end - step.row);
@@ -204,55 +202,25 @@ void PassRun::finish_step(const Step& step) {
   if ((step.dst_range->rows_left -= step.end - step.row) == 0) context_.driver.wake();
 }
 
-// Inputs that are stored in another type than the steps read, into the worker's scratch.
-void PassRun::convert_inputs(const Step& step, std::int64_t begin, std::int64_t count,
-                             std::byte* scratch) {
-  auto stored = step.stored.begin();
-  auto converted = bound_.converted.begin();
-  for (const Scratch& place : pass_.scratch) {
-    if (!place.converted) continue;
-    const DType from = uses_[converted++->use].access.tensor->dtype;
-    const Value& value = section_.value(place.value);
-    PlannedTensor group;
-    group.layout = {pass_.group_rows, value.cols, pass_.group_rows};
-    group.dtype = value.dtype;
-    for (std::int64_t slice = 0; slice < group.layout.slice_count(); ++slice) {
-      const std::int64_t stride = group.layout.slice_stride(slice);
-      const auto* rows = static_cast<const std::byte*>(*stored++) +
-                         static_cast<std::size_t>(begin * stride) * dtype_bytes(from);
-      context_.backend.widen(
-          from, rows, value.dtype,
-          scratch + place.offset + scratch_slice_offset(group.layout, value.dtype, slice),
-          count * stride);
-    }
-  }
-}
-
 void PassRun::compute_group(const Step& step, std::int64_t index) {
-  const std::int64_t begin = index * pass_.group_rows;
-  const std::int64_t count = std::min(pass_.group_rows, step.end - step.row - begin);
-  std::byte* const scratch = PassRun::scratch();
-
-  GroupOperands operands(*section_.program, bound_);
-  operands.add_tensors(step.slices, begin, count);
-  operands.add_scratch(scratch, count);
-  if (!step.kept.empty()) operands.add_kept(step.kept, begin, count);
-  convert_inputs(step, begin, count, scratch);
-  for (const ValueId id : bound_.matrices) operands.add_matrix(id, section_.matrix(id));
-  std::vector<ReductionTree::Partial> partials;
+  RowCall call;
+  call.first_row = index * pass_.group_rows;
+  call.rows = std::min(pass_.group_rows, step.end - step.row - call.first_row);
+  call.stored = step.stored;
+  call.operands = step.operands;
+  call.state = state_;
+  call.scratch = scratch();
+  std::vector<void*> partials;
   for (const ValueId id : pass_.reductions) {
     partials.push_back(section_.reductions.at(id)->take());
-    operands.add_matrix(id, partials.back()->data());
   }
-  for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
-    const bool skipped = !step.kept.empty() && !pass_.skipped.empty() && pass_.skipped[i];
-    if (!skipped) operands.call(bound_.steps[i], state_);
-  }
+  call.partials = partials;
+  bound_.rows->run(call);
   const std::int64_t block_rows = context_.edges.block_rows;
   const std::int64_t leaf = step.row / block_rows * bound_.groups_per_block +
                             step.row % block_rows / pass_.group_rows + index;
   for (std::size_t i = 0; i < partials.size(); ++i) {
-    section_.reductions.at(pass_.reductions[i])->add(leaf, std::move(partials[i]));
+    section_.reductions.at(pass_.reductions[i])->add(leaf, static_cast<std::byte*>(partials[i]));
   }
 }
 

@@ -20,25 +20,24 @@ void add(const std::int32_t* degrees, std::int64_t first, std::int64_t count,
   }
 }
 
-}  // namespace
-
-bool SelfLoops::read(const TensorStore& degrees, const std::atomic<bool>* stop) {
+// False: stopped.
+bool read_words(const TensorStore& degrees, const std::atomic<bool>* stop,
+                std::vector<std::uint64_t>& words) {
   constexpr std::int64_t kAtOnce = 4;  // I/O chunks that are read, of about 1 MiB each
   const TensorLayout& layout = degrees.layout();
   OOC_CHECK(degrees.dtype() == DType::kI32 && layout.slice_stride(0) == kDegreeColumns);
-  std::vector<std::uint64_t> words(static_cast<std::size_t>(bytes_of(layout.rows)) /
-                                   sizeof(std::uint64_t));
+  words.resize(static_cast<std::size_t>(SelfLoops::bytes_of(layout.rows)) / sizeof(std::uint64_t));
   const std::int64_t io_chunk_rows = degrees.io_chunk_blocks() * layout.block_rows;
   const std::int64_t io_chunks = ceil_div(layout.rows, io_chunk_rows);
   const std::int64_t row_bytes = kDegreeColumns * std::int64_t{sizeof(std::int32_t)};
   const std::int64_t io_chunk_bytes =
       round_up(std::min(io_chunk_rows, layout.rows) * row_bytes, std::int64_t{kIoAlignment});
   const std::int64_t at_once = std::min(kAtOnce, io_chunks);
-  const auto buffer = make_host_buffer(static_cast<std::size_t>(at_once * io_chunk_bytes), "cpu");
+  const HostBuffer buffer(static_cast<std::size_t>(at_once * io_chunk_bytes), "cpu");
   for (std::int64_t first = 0; first < io_chunks; first += at_once) {
     const std::int64_t end = std::min(first + at_once, io_chunks);
     const auto data = [&](std::int64_t io_chunk) {
-      return buffer->data() + (io_chunk - first) * io_chunk_bytes;
+      return buffer.data() + (io_chunk - first) * io_chunk_bytes;
     };
     if (stop != nullptr && *stop) return false;
     BlockWait wait;
@@ -54,7 +53,26 @@ bool SelfLoops::read(const TensorStore& degrees, const std::atomic<bool>* stop) 
           std::min(io_chunk_rows, layout.rows - row), words);
     }
   }
-  words_ = std::move(words);
+  return true;
+}
+
+}  // namespace
+
+bool SelfLoops::read(const std::atomic<bool>* stop) {
+  if (degrees_ == nullptr || bits_ != nullptr) return true;
+  std::vector<std::uint64_t> words;
+  if (!read_words(*degrees_, stop, words)) return false;
+  if (backend_.host_accessible()) {
+    words_ = std::move(words);
+    bits_ = words_.data();
+    return true;
+  }
+  const std::size_t bytes = words.size() * sizeof(std::uint64_t);
+  buffer_ = backend_.allocate(bytes);
+  Queue& queue = backend_.queue(QueueKind::kIn);
+  queue.copy(buffer_->data(), words.data(), bytes);
+  queue.wait(queue.record());
+  bits_ = reinterpret_cast<const std::uint64_t*>(buffer_->data());
   return true;
 }
 

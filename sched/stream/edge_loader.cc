@@ -37,8 +37,19 @@ void EdgeStore::keep(std::int64_t end_chunk, std::byte* memory) {
 }
 
 EdgeLoader::EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items,
-                       std::atomic<std::int64_t>& bytes_in)
-    : store_(store), items_(std::move(items)), bytes_in_(bytes_in), tiles_(items_.size()) {}
+                       std::atomic<std::int64_t>& bytes_in, bool host_tiles)
+    : store_(store),
+      items_(std::move(items)),
+      bytes_in_(bytes_in),
+      host_tiles_(host_tiles),
+      tiles_(items_.size()) {}
+
+EdgeWindow::Span EdgeLoader::span(std::int64_t item, const std::byte* data) const {
+  const std::int64_t index = chunk(item);
+  std::byte* const mapped = store_.bytes(index) > 0 ? store_.source().mapped(index) : nullptr;
+  return {{mapped != nullptr ? mapped : data, static_cast<std::size_t>(store_.bytes(index))},
+          tiles_[static_cast<std::size_t>(item)]};
+}
 
 std::int64_t EdgeLoader::chunk(std::int64_t item) const {
   const EdgeItem& at = items_[static_cast<std::size_t>(item)];
@@ -56,9 +67,13 @@ void EdgeLoader::load(std::int64_t item, std::byte* data, ComingItem& coming) {
   if (bytes == 0) return;
   std::byte* const mapped = store_.source().mapped(index);
   std::byte* const place = mapped != nullptr ? mapped : data;
-  const auto decode = [this, item, place] { EdgeLoader::decode(item, place); };
+  std::function<void()> decode;
+  if (host_tiles_) decode = [this, item, place] { EdgeLoader::decode(item, place); };
   if (store_.place(index) != nullptr) {
-    if (store_.state(index) == Presence::kThere) return coming.verify_and_decode(decode);
+    if (store_.state(index) == Presence::kThere) {
+      if (decode) coming.verify_and_decode(decode);
+      return;
+    }
     store_.set(index, Presence::kComing);
   }
   // Mapped chunks are within the plan's memory as others are: their slot holds nothing.

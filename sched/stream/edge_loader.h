@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/spec/edge_program.h"
 #include "sched/plan/plan.h"
 #include "sched/stream/item_stream.h"
 #include "sched/tiers/edge_source.h"
@@ -52,13 +53,13 @@ struct EdgeItem {
 
 class EdgeLoader final : public ItemLoader {
  public:
-  // Counts in `bytes_in` what comes into the arena.
-  EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items, std::atomic<std::int64_t>& bytes_in);
+  // Counts in `bytes_in` what comes into the arena. `host_tiles`: directories are read as chunks
+  // come.
+  EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items, std::atomic<std::int64_t>& bytes_in,
+             bool host_tiles);
 
-  // Of an item that is there, in order of their blocks.
-  const std::vector<PanelTile>& tiles(std::int64_t item) const {
-    return tiles_[static_cast<std::size_t>(item)];
-  }
+  // Of an item that is there and lies at `data`.
+  EdgeWindow::Span span(std::int64_t item, const std::byte* data) const;
 
   std::int64_t count() const override { return static_cast<std::int64_t>(items_.size()); }
   std::byte* place(std::int64_t item) const override;
@@ -75,6 +76,7 @@ class EdgeLoader final : public ItemLoader {
   EdgeStore& store_;
   std::vector<EdgeItem> items_;
   std::atomic<std::int64_t>& bytes_in_;
+  bool host_tiles_;
   std::vector<std::vector<PanelTile>> tiles_;  // by item
 };
 

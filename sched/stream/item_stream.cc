@@ -8,8 +8,7 @@
 namespace ooc {
 namespace {
 
-// Times the items that are worked on together that are asked for ahead, of those with a place of
-// their own.
+// Items that are asked for ahead, of those with a place of their own.
 constexpr std::int64_t kAhead = 8;
 
 }  // namespace
@@ -20,7 +19,7 @@ ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots
 bool ItemStream::advance() {
   if (next_ == loader_->count()) return false;
   std::byte* place = loader_->place(next_);
-  const std::int64_t ahead = std::max(kAhead * loader_->at_once(), slots_.count());
+  const std::int64_t ahead = std::max(kAhead, slots_.count());
   if (place != nullptr ? next_ > reached_ + ahead : !slots_.has(1)) return false;
   if (loader_->must_wait(next_)) return false;
   Item& item = items_[next_];

@@ -38,8 +38,6 @@ class ItemLoader {
  public:
   virtual ~ItemLoader() = default;
   virtual std::int64_t count() const = 0;
-  // Items that are worked on together.
-  virtual std::int64_t at_once() const { return 1; }
   // Where an item lies by itself; null: it takes a slot.
   virtual std::byte* place(std::int64_t item) const = 0;
   // Whether it can't be loaded yet: an earlier item is bringing all of it, its rows are still on

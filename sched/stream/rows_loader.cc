@@ -11,33 +11,21 @@ namespace ooc {
 
 void RowsItems::add(const RowsItem& run) {
   runs.push_back({run, count});
-  const std::int64_t io_chunks = ceil_div(run.end_block - run.first_block, item_blocks);
-  count += apart ? io_chunks * (run.end_slice - run.first_slice) : io_chunks;
+  count += ceil_div(run.end_block - run.first_block, item_blocks);
 }
 
 RowsItem RowsItems::at(std::int64_t item) const {
   const auto run = std::prev(
       std::upper_bound(runs.begin(), runs.end(), item,
                        [](std::int64_t wanted, const Run& of) { return wanted < of.first_item; }));
-  const RowsItem& all = run->all;
-  const std::int64_t slices = apart ? all.end_slice - all.first_slice : 1;
-  const std::int64_t in_run = item - run->first_item;
-  RowsItem found = all;
-  found.first_block += in_run / slices * item_blocks;
-  found.end_block = std::min(found.first_block + item_blocks, all.end_block);
-  if (apart) {
-    found.first_slice += in_run % slices;
-    found.end_slice = found.first_slice + 1;
-  }
+  RowsItem found = run->all;
+  found.first_block += (item - run->first_item) * item_blocks;
+  found.end_block = std::min(found.first_block + item_blocks, run->all.end_block);
   return found;
 }
 
 RowsLoader::RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace dst_range)
     : access_(access), items_(std::move(items)), dst_range_(dst_range) {}
-
-std::int64_t RowsLoader::at_once() const {
-  return items_.apart ? access_.tensor->layout.slice_count() : 1;
-}
 
 template <class Visit>
 void RowsLoader::for_each_io_chunk(const RowsItem& item, Visit&& visit) const {

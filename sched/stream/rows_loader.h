@@ -22,10 +22,9 @@ struct RowsItem {
 };
 
 // The items of a stream, in order, in little memory: `item_blocks` at a time through the blocks of
-// each run, and for each, if `apart`, one slice after the other, otherwise all slices together.
+// each run, all of its slices together.
 struct RowsItems {
   std::int64_t item_blocks = 1;
-  bool apart = false;
   struct Run {
     RowsItem all;
     std::int64_t first_item = 0;
@@ -75,7 +74,6 @@ class RowsLoader final : public ItemLoader {
   RowsPlace rows(std::int64_t item, std::byte* data) const;
 
   std::int64_t count() const override { return items_.count; }
-  std::int64_t at_once() const override;
   std::byte* place(std::int64_t item) const override;
   bool must_wait(std::int64_t item) const override;
   void load(std::int64_t item, std::byte* data, ComingItem& coming) override;

@@ -46,9 +46,9 @@ bool RowsWriter::open(std::int64_t index) {
   } else if (dst_range_.data != nullptr) {
     io_chunk.place = dst_range_;
   } else {
-    if (!slots_.has(end_slice_)) return false;
-    while (std::ssize(io_chunk.slots) < end_slice_) io_chunk.slots.push_back(slots_.take());
-    io_chunk.place = {nullptr, first, end, 0};
+    if (!slots_.has(1)) return false;
+    io_chunk.slot = slots_.take();
+    io_chunk.place = {io_chunk.slot, first, end, 0};
   }
   for_each_slice_in_dst_range(index, [&](std::span<const std::byte> memory) {
     held_[memory.data()] = memory.data() + memory.size();
@@ -82,13 +82,7 @@ bool RowsWriter::contains(std::span<const std::byte> memory) const {
 }
 
 std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
-  const IoChunk& io_chunk = io_chunks_.at(row / io_chunk_rows());
-  RowsPlace place = io_chunk.place;
-  if (!io_chunk.slots.empty()) {
-    place.data = io_chunk.slots[static_cast<std::size_t>(slice)];
-    place.first_slice = slice;
-  }
-  return place.at(*access_.tensor, row, slice);
+  return io_chunks_.at(row / io_chunk_rows()).place.at(*access_.tensor, row, slice);
 }
 
 void RowsWriter::finish(std::int64_t row, std::int64_t end) {
@@ -158,19 +152,13 @@ void RowsWriter::submit(std::int64_t index, std::int64_t slice, std::byte* rows,
 void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
   --writes_;
   access_.leaving->remove({access_.index, index, slice});
-  IoChunk& io_chunk = io_chunks_.at(index);
-  if (!io_chunk.slots.empty()) {
-    slots_.give_back(std::exchange(io_chunk.slots[static_cast<std::size_t>(slice)], nullptr));
-  }
-  if (--io_chunk.writes == 0) close(index);
+  if (--io_chunks_.at(index).writes == 0) close(index);
   driver_.wake();  // reads may wait for the memory, or for these rows
 }
 
 void RowsWriter::close(std::int64_t index) {
   const IoChunk& io_chunk = io_chunks_.at(index);
-  for (std::byte* slot : io_chunk.slots) {
-    if (slot != nullptr) slots_.give_back(slot);
-  }
+  if (io_chunk.slot != nullptr) slots_.give_back(io_chunk.slot);
   for_each_slice_in_dst_range(
       index, [&](std::span<const std::byte> memory) { held_.erase(memory.data()); });
   io_chunks_.erase(index);

@@ -17,7 +17,7 @@ namespace ooc {
 // on until its writes are done.
 class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  public:
-  // I/O chunks that no resident range holds take slots, one a slice.
+  // I/O chunks that no resident range holds take a slot.
   RowsWriter(Driver& driver, const TensorAccess& access, Slots slots);
   // They lie in `dst_range`, of these slices; the next destination range only when idle(). Whether
   // the memory is free is the caller's to know.
@@ -38,7 +38,7 @@ class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  private:
   struct IoChunk {
     RowsPlace place;
-    std::vector<std::byte*> slots;  // by slice; then `place` has no data
+    std::byte* slot = nullptr;  // null: it has none
     std::int64_t rows_left = 0;
     std::int64_t writes = 0;
   };

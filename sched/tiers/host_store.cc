@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "kernels/device/host_buffer.h"
 #include "sched/plan/io_chunks.h"
 #include "storage/base/errors.h"
 
@@ -136,7 +135,8 @@ std::int64_t slot_bytes(const HostTier& host) {
 
 HostStore::HostStore(Backend& backend, Driver& driver, const Plan& plan)
     : plan_(plan),
-      arena_(make_host_buffer(static_cast<std::size_t>(plan.host->arena_bytes), "--host-memory")),
+      arena_(backend.allocate_pinned(static_cast<std::size_t>(plan.host->arena_bytes),
+                                     "--host-memory")),
       residency_(plan, plan.host->ranges, arena_->data()),
       staging_(arena_->data() + plan.host->staging.offset, plan.host->staging_slots,
                slot_bytes(*plan.host)),

@@ -47,7 +47,7 @@ class HostStore {
   HostPlace place(int tensor, std::int64_t io_chunk, std::int64_t slice);
 
   const Plan& plan_;
-  std::unique_ptr<DeviceBuffer> arena_;
+  std::unique_ptr<PinnedBuffer> arena_;
   Residency residency_;
   int pass_ = 0;
   Staging staging_;

@@ -18,7 +18,7 @@ void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* 
           done(std::move(failed));
         };
         if (error) return end(std::move(error));
-        link_.copy(device, slot, bytes, CopyKind::kHostToDevice, end);
+        link_.to_device(device, slot, bytes, end);
       });
     });
     return;
@@ -33,7 +33,7 @@ void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* 
     }
   }
   if (found == Presence::kThere) {
-    link_.copy(device, place.data, item.bytes, CopyKind::kHostToDevice, std::move(done));
+    link_.to_device(device, place.data, item.bytes, std::move(done));
   } else if (found == Presence::kAbsent) {
     load(item, place.data,
          [this, place](std::exception_ptr error) { notify_waiters(place, std::move(error)); });
@@ -52,11 +52,11 @@ void HostTransfers::from_device(HostItem item, const HostPlace& place, const std
             staging_.release(slot);
             done(std::move(error));
           };
-          link_.copy(slot, device, item.bytes, CopyKind::kDeviceToHost,
-                     [this, item, slot, end](std::exception_ptr error) {
-                       if (error) return end(std::move(error));
-                       store(item, slot, end);
-                     });
+          link_.from_device(slot, device, item.bytes,
+                            [this, item, slot, end](std::exception_ptr error) {
+                              if (error) return end(std::move(error));
+                              store(item, slot, end);
+                            });
         });
     return;
   }
@@ -64,12 +64,12 @@ void HostTransfers::from_device(HostItem item, const HostPlace& place, const std
     const std::lock_guard lock(mutex_);
     *place.state = Presence::kComing;
   }
-  link_.copy(place.data, device, bytes, CopyKind::kDeviceToHost,
-             [this, item = std::move(item), place, done](std::exception_ptr error) {
-               notify_waiters(place, error);
-               if (error || !item.write) return done(std::move(error));
-               store(item, place.data, done);
-             });
+  link_.from_device(place.data, device, bytes,
+                    [this, item = std::move(item), place, done](std::exception_ptr error) {
+                      notify_waiters(place, error);
+                      if (error || !item.write) return done(std::move(error));
+                      store(item, place.data, done);
+                    });
 }
 
 void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion then) {
@@ -110,7 +110,7 @@ void HostTransfers::notify_waiters(const HostPlace& place, std::exception_ptr er
     if (error) {
       one.done(error);
     } else {
-      link_.copy(one.device, place.data, one.bytes, CopyKind::kHostToDevice, std::move(one.done));
+      link_.to_device(one.device, place.data, one.bytes, std::move(one.done));
     }
   }
 }

@@ -2,46 +2,32 @@
 
 #include <utility>
 
-#include "storage/base/wakeup_latency.h"
-
 namespace ooc {
 
-Link::Link(Backend& backend) : backend_(backend), thread_([this] { serve(); }) {}
+Link::Link(Backend& backend)
+    : in_(backend.queue(QueueKind::kIn)), out_(backend.queue(QueueKind::kOut)) {}
 
-Link::~Link() {
-  copies_.close();
-  thread_.join();
+void Link::to_device(std::byte* device, const std::byte* host, std::size_t bytes,
+                     BlockCompletion done) {
+  in_.copy(device, host, bytes, std::move(done));
 }
 
-void Link::copy(void* to, const void* from, std::size_t bytes, CopyKind kind,
-                BlockCompletion done) {
-  // Held meanwhile, so that events are waited for in the order of the stream.
+void Link::from_device(std::byte* host, const std::byte* device, std::size_t bytes,
+                       BlockCompletion done) {
+  out_.copy(host, device, bytes, std::move(done));
+}
+
+// Whoever asked for the last copy has left copy(): its completion may let the link go.
+Link::Way::~Way() { const std::lock_guard issued(issuing_); }
+
+void Link::Way::copy(void* to, const void* from, std::size_t bytes, BlockCompletion done) {
   const std::lock_guard lock(issuing_);
-  Copy copy;
-  copy.done = std::move(done);
   try {
-    backend_.copy(to, from, bytes, kind);
-    copy.event = backend_.record();
+    queue_.copy(to, from, bytes);
   } catch (...) {
-    copy.error = std::current_exception();
+    return watcher_.failed(std::current_exception(), std::move(done));
   }
-  copies_.push(std::move(copy));
-}
-
-void Link::serve() {
-  reduce_wakeup_latency();
-  while (std::optional<Copy> copy = copies_.pop()) {
-    // Whoever issued it has left copy(): with the last completion the link may go.
-    { const std::lock_guard issued(issuing_); }
-    if (!copy->error) {
-      try {
-        backend_.wait(copy->event);
-      } catch (...) {
-        copy->error = std::current_exception();
-      }
-    }
-    copy->done(std::move(copy->error));
-  }
+  watcher_.after(queue_.record(), std::move(done));
 }
 
 }  // namespace ooc

@@ -106,6 +106,13 @@ BlockCompletion Driver::expect(std::function<void()> then) {
   };
 }
 
+BlockCompletion Driver::expect_task(std::function<void()> then) {
+  ++tasks_;
+  return [this, then = std::move(then)](std::exception_ptr error) mutable {
+    finish(error, tasks_, then);
+  };
+}
+
 bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                   const std::function<void()>& advance, const std::function<bool()>& ready,
                   const std::function<bool()>& may_advance) {

@@ -49,6 +49,9 @@ class Driver {
   // Any thread. For a transfer: its completion calls `then` under the lock, or keeps its error.
   BlockCompletion expect(std::function<void()> then);
 
+  // Any thread. For a task that a device does: the same, counted among the tasks.
+  BlockCompletion expect_task(std::function<void()> then);
+
   // The driving thread. What ends its waits once it is set; null: nothing does.
   void stop_on(const std::atomic<bool>* stop) { stop_ = stop; }
   // The driving thread, with the lock held. Sleeps until ready() is true, and calls advance()

@@ -174,39 +174,35 @@ std::vector<PanelTile> EdgeFile::tiles(std::int64_t chunk,
 
 std::vector<PanelTile> EdgeFile::tiles_of(std::int64_t index, std::span<const std::byte> payload,
                                           bool check) const {
-  const std::int64_t panel = index % layout_.panel_count();
-  std::vector<PanelTile> tiles;
-  if (payload.empty()) return tiles;
+  check_directory(index, payload);
+  std::vector<PanelTile> tiles = panel_tiles(layout_, index % layout_.panel_count(), payload);
+  if (check) check_structure(index, tiles);
+  return tiles;
+}
+
+void EdgeFile::check_directory(std::int64_t index, std::span<const std::byte> payload) const {
+  if (payload.empty()) return;
   if (payload.size() < sizeof(EdgeChunkHeader)) corrupt("its header is truncated", index);
   EdgeChunkHeader header;
   std::memcpy(&header, payload.data(), sizeof(header));
   if (header.tile_count > (payload.size() - sizeof(header)) / sizeof(TileHeader)) {
     corrupt("its tile headers are truncated", index);
   }
-  tiles.reserve(header.tile_count);
   for (std::uint32_t i = 0; i < header.tile_count; ++i) {
     TileHeader found;
     std::memcpy(&found, payload.data() + sizeof(header) + i * sizeof(found), sizeof(found));
-    TileView tile;
-    tile.encoding = static_cast<TileEncoding>(found.encoding);
-    tile.edge_count = found.edge_count;
-    tile.row_count = found.row_count;
-    tile.escape_count = found.escape_count;
-    if (tile.encoding != TileEncoding::kRuns && tile.encoding != TileEncoding::kPairs) {
+    const auto encoding = static_cast<TileEncoding>(found.encoding);
+    if (encoding != TileEncoding::kRuns && encoding != TileEncoding::kPairs) {
       corrupt("a tile has an unknown encoding", index);
     }
     const std::uint64_t bytes =
-        tile_bytes(tile.encoding, found.edge_count, found.row_count, found.escape_count) +
+        tile_bytes(encoding, found.edge_count, found.row_count, found.escape_count) +
         tile_data_bytes(layout_.data, found.edge_count);
     if (found.offset % 8 != 0 || found.offset > payload.size() ||
         bytes > payload.size() - found.offset) {
       corrupt("a tile lies outside its chunk", index);
     }
-    attach_tile(tile, payload.data() + found.offset, layout_.data);
-    tiles.push_back({panel * layout_.panel_blocks + found.block, tile});
   }
-  if (check) check_structure(index, tiles);
-  return tiles;
 }
 
 void EdgeFile::check_structure(std::int64_t chunk, std::span<const PanelTile> tiles) const {

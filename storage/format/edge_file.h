@@ -11,28 +11,12 @@
 
 #include "storage/format/chunk_file.h"
 #include "storage/format/edge_key.h"
+#include "storage/format/edge_layout.h"
 #include "storage/format/format.h"
 #include "storage/format/tensor_layout.h"
 #include "storage/format/tile.h"
 
 namespace ooc {
-
-// How the edges of a dataset are cut; the same for both directions.
-struct EdgeLayout {
-  std::int64_t vertices = 0;
-  std::int64_t edges = 0;
-  std::int64_t block_rows = 0;    // a power of two
-  std::int64_t span_rows = 0;     // block_rows times a power of two, at most 65,536
-  std::int64_t panel_blocks = 0;  // destination blocks in a panel
-  EdgeData data = {};             // what every edge carries
-
-  std::int64_t span_count() const { return ceil_div(vertices, span_rows); }
-  std::int64_t block_count() const { return ceil_div(vertices, block_rows); }
-  std::int64_t panel_count() const { return ceil_div(block_count(), panel_blocks); }
-  std::int64_t chunk_count() const { return span_count() * panel_count(); }
-
-  bool operator==(const EdgeLayout&) const = default;
-};
 
 // The sparser the graph, the wider the span; panels such that an average edge chunk has 1 MiB: who
 // wants a part of the destinations reads little beside it.
@@ -100,12 +84,6 @@ class EdgeFileWriter {
   std::int64_t edges_ = 0;
 };
 
-// The tiles of one edge chunk; they point into its bytes.
-struct PanelTile {
-  std::int64_t block;  // destination block in the graph
-  TileView tile;
-};
-
 class EdgeFile {
  public:
   // DataError if the file isn't the edges of this layout.
@@ -135,6 +113,7 @@ class EdgeFile {
  private:
   std::vector<PanelTile> tiles_of(std::int64_t chunk, std::span<const std::byte> payload,
                                   bool check) const;
+  void check_directory(std::int64_t chunk, std::span<const std::byte> payload) const;
   void check_structure(std::int64_t chunk, std::span<const PanelTile> tiles) const;
   [[noreturn]] void corrupt(std::string_view what, std::int64_t chunk) const;
 

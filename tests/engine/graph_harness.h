@@ -171,8 +171,7 @@ class GraphHarness {
                            TensorId root) const {
     const TensorShape& shape = graph.shape(root);
     if (shape.space == Space::kReduction) {
-      const auto* data =
-          reinterpret_cast<const double*>(executor.reduction(0, staged.value(root)).data());
+      const auto* data = reinterpret_cast<const double*>(executor.reduction(0, staged.value(root)));
       return {data, data + shape.rows * shape.cols};
     }
     const TensorLayout layout = executor.layout(0, staged.value(root));

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "engine/train/trainer.h"
 #include "kernels/device/cpu_backend.h"
 #include "kernels/device/virtual_device.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/poisoned_map.h"
+#include "tests/support/strict_device.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace ooc::test {
@@ -40,12 +42,18 @@ class TinyTraining {
   const Trainer& trainer() const { return *trainer_; }
   Backend& backend() { return *backend_; }  // of what was started last
 
+  // What is started from now on runs on the strict device, where the plan asks for a device.
+  void be_strict(std::uint64_t seed) { strict_ = seed; }
+
   // As a process of its own would train, on the CPU or the virtual device that the plan asks for.
   // One at a time.
   Trainer& start(const RunConfig& config, const TrainerOptions& options = {}) {
     trainer_.reset();
-    backend_ =
-        options.budget.plan.device ? make_virtual_cpu_device("cpu:1", 0) : make_cpu_backend();
+    if (!options.budget.plan.device) {
+      backend_ = make_cpu_backend();
+    } else {
+      backend_ = strict_ ? make_strict_device(*strict_, 0) : make_virtual_cpu_device("cpu:1", 0);
+    }
     trainer_ = std::make_unique<Trainer>(*backend_, io(), dataset_, config, options);
     return *trainer_;
   }
@@ -61,6 +69,7 @@ class TinyTraining {
   MemoryBlockIo io_;
   PoisonedMapBlockIo mapped_{io_};
   bool maps_ = false;
+  std::optional<std::uint64_t> strict_;  // seed
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
 };

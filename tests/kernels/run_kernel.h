@@ -70,7 +70,7 @@ Dense run_kernel(std::string_view op, const std::vector<Dense>& inputs, const De
   std::vector<MatrixView> input_views;
   for (const AnyMatrix& matrix : matrices) input_views.push_back(view_of(matrix));
   const MatrixView output_view = view_of(result);
-  cpu_backend().row_kernel(
+  cpu_row_kernel(
       op, DTypeOf<T>::value)({input_views, {&output_view, 1}, options.attributes, options.run});
   CHECK(std::visit([](const auto& matrix) { return matrix.guards_hold(); }, result));
   return std::visit([](const auto& matrix) { return matrix.dense(); }, result);

@@ -76,10 +76,10 @@ class SlicedMatrix {
 
   // Everything outside the view's elements is as it was made.
   bool guards_hold() const {
-    for (std::size_t slice = 0; slice < chunks_.size(); ++slice) {
-      for (std::size_t i = 0; i < chunks_[slice].size(); ++i) {
-        if (!is_element(static_cast<std::int64_t>(slice), static_cast<std::int64_t>(i)) &&
-            std::memcmp(&chunks_[slice][i], &poison_, sizeof(T)) != 0) {
+    for (std::int64_t slice = 0; slice < view_.slice_count(); ++slice) {
+      const T* chunk = view_.data<T>(slice) - view_.row_offset * view_.stride(slice);
+      for (std::int64_t i = 0; i < chunk_elements(slice); ++i) {
+        if (!is_element(slice, i) && std::memcmp(&chunk[i], &poison_, sizeof(T)) != 0) {
           return false;
         }
       }
@@ -99,17 +99,21 @@ class SlicedMatrix {
     const std::int64_t last_cols = view_.slice_cols(view_.slice_count() - 1);
     const bool padded = slice_width == kSliceWidth && dense.cols >= 8;
     view_.last_stride = padded ? round_up(last_cols, 8) : last_cols;
-    for (std::int64_t slice = 0; slice < view_.slice_count(); ++slice) {
-      const std::int64_t size = (row_offset + dense.rows + kRowsAfter) * view_.stride(slice);
-      chunks_.emplace_back(static_cast<std::size_t>(size), poison_);
-    }
-    for (auto& chunk : chunks_) pointers_.push_back(chunk.data());
-    view_.slices = pointers_.data();
+    const std::int64_t slices = view_.slice_count();
+    const std::int64_t full = slices > 1 ? chunk_elements(0) : 0;
+    memory_.assign(static_cast<std::size_t>((slices - 1) * full + chunk_elements(slices - 1)),
+                   poison_);
+    auto* first = reinterpret_cast<std::byte*>(memory_.data());
+    const std::int64_t stride = full * std::int64_t{sizeof(T)};
+    view_.slices = {first, stride, first + (slices - 1) * stride};
     for (std::int64_t i = 0; i < dense.rows; ++i) {
       for (std::int64_t c = 0; c < dense.cols; ++c) at(i, c) = static_cast<T>(dense(i, c));
     }
   }
 
+  std::int64_t chunk_elements(std::int64_t slice) const {
+    return (view_.row_offset + view_.rows + kRowsAfter) * view_.stride(slice);
+  }
   T& at(std::int64_t row, std::int64_t col) const {
     const std::int64_t slice = col / view_.slice_width;
     return view_.data<T>(slice)[row * view_.stride(slice) + col % view_.slice_width];
@@ -122,8 +126,7 @@ class SlicedMatrix {
 
   T poison_ = poison<T>();
   MatrixView view_;
-  std::vector<std::vector<T>> chunks_;
-  std::vector<void*> pointers_;
+  std::vector<T> memory_;
 };
 
 }  // namespace ooc::testing

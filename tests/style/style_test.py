@@ -29,6 +29,7 @@ MAX_FOLDER_FILES = 30
 GROUND_HEADERS = {
     "storage/base/byte_size.h",
     "storage/base/errors.h",
+    "storage/format/edge_layout.h",
     "storage/format/tensor_layout.h",
     "storage/format/tile.h",
     "storage/base/types.h",

@@ -37,10 +37,6 @@ class Binder {
       EdgeProgram::Load load{input.load, -1, number_of(values_, input.edge)};
       if (input.load == EdgeLoad::kStreamed) load.operand = number_of(out_.streamed, input.vertex);
       if (input.load == EdgeLoad::kResident) load.operand = number_of(out_.resident, input.vertex);
-      if (input.load == EdgeLoad::kWeights) out_.data.weights = true;
-      if (input.load == EdgeLoad::kTypes) out_.data.types = true;
-      if (input.load == EdgeLoad::kFeatures)
-        out_.data.feature_cols = value_of(program_, input.edge).cols;
       out_.program.loads.push_back(load);
     }
     if (work_.splits >= 0) out_.program.splits = number_of(out_.streamed, work_.splits);
@@ -72,7 +68,7 @@ class Binder {
   }
 
   void add(const RowStep& step) {
-    EdgeProgram::Step lowered{nullptr, {}, {}, step.attributes};
+    EdgeProgram::Step lowered{step.op, {}, {}, step.attributes};
     for (const ValueId id : step.inputs) lowered.inputs.push_back(operand(id));
     lowered.output = operand(step.outputs[0]);
     if (lowered.output.is_matrix) out_.reductions.push_back(step.outputs[0]);
@@ -93,13 +89,6 @@ EdgeBinding bind_edges(const Program& program, const Propagation& propagation,
   binding.program.batch_edges = batch_edges;
   binding.program.slice_local_cols = slice_local_cols;
   return binding;
-}
-
-void bind_kernels(const Backend& backend, const Propagation& propagation, EdgeBinding& binding) {
-  for (std::size_t i = 0; i < propagation.steps.size(); ++i) {
-    binding.program.steps[i].kernel =
-        backend.row_kernel(propagation.steps[i].op, binding.program.real);
-  }
 }
 
 }  // namespace ooc

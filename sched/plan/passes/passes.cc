@@ -283,6 +283,8 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
     pass.dst_ranges = from.dst_ranges;
     pass.dst_ranges_at_once = from.dst_ranges_at_once;
     pass.slices_at_once = from.edges ? from.slices_at_once : 0;
+    if (from.rows) pass.row_partials = row_partials(draft, from);
+    if (from.edges) pass.edge_partials = edge_partials(from);
     for (const UseDraft& use : from.uses) {
       pass.uses.push_back({use.role, use.value, use.tensor, {}, 0});
     }
@@ -308,28 +310,29 @@ std::int64_t PassBuilder::scratch_bytes(const PassDraft& pass) const {
   return worker_scratch_bytes(dst_range);
 }
 
+std::int64_t PassBuilder::row_partials(const Draft& draft, const PassDraft& pass) const {
+  const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
+  const std::int64_t groups = ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
+  const std::int64_t at_once = ceil_div(step_rows(draft, pass), stage.pass.group_rows);
+  const std::int64_t window = (steps_ahead(options_.workers, at_once) + 1) * at_once;
+  return most_partials(graph_.edges.block_count() * groups, options_.workers, window);
+}
+
+// Of a block each, from its first tile on: all blocks of a destination range at once, and those of
+// destination ranges before it, one a level.
+std::int64_t PassBuilder::edge_partials(const PassDraft& pass) const {
+  return most_partials(graph_.edges.block_count(), pass.dst_range_blocks, 0);
+}
+
 std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {
-  constexpr std::int64_t kAlignment = 64;
-  const std::int64_t blocks = graph_.edges.block_count();
   std::int64_t bytes = 0;
-  const auto add = [&](const StageShape& stage, ValueId id, std::int64_t partials) {
-    const Value& sum = value(stage, id);
-    bytes +=
-        partials * round_up(sum.rows * sum.cols * static_cast<std::int64_t>(dtype_bytes(sum.dtype)),
-                            kAlignment);
-  };
   for (const PassDraft& pass : draft.passes) {
     const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
-    const std::int64_t groups = ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
-    const std::int64_t at_once = ceil_div(step_rows(draft, pass), stage.pass.group_rows);
-    const std::int64_t window = (steps_ahead(options_.workers, at_once) + 1) * at_once;
     for (const ValueId id : stage.pass.reductions) {
-      if (pass.rows) add(stage, id, most_partials(blocks * groups, options_.workers, window));
+      if (pass.rows) bytes += row_partials(draft, pass) * partial_bytes(value(stage, id));
     }
-    // Of a block each, from its first tile on: all blocks of a destination range at once, and those
-    // of destination ranges before it, one a level.
     for (const ValueId id : stage.edge_reductions) {
-      if (pass.edges) add(stage, id, most_partials(blocks, pass.dst_range_blocks, 0));
+      if (pass.edges) bytes += edge_partials(pass) * partial_bytes(value(stage, id));
     }
   }
   return bytes;

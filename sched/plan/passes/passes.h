@@ -99,6 +99,9 @@ class PassBuilder {
   std::int64_t scratch_bytes(const PassDraft& pass) const;
   // Of the sums of all passes.
   std::int64_t reduction_bytes(const Draft& draft) const;
+  // Of each sum of a pass's steps, and of those at its edges.
+  std::int64_t row_partials(const Draft& draft, const PassDraft& pass) const;
+  std::int64_t edge_partials(const PassDraft& pass) const;
 
  private:
   void split_stage(Draft& draft, int stage, PassSplit split) const;

@@ -130,7 +130,7 @@ TEST_CASE("dense: products of rows in one wide slice") {
       const MatrixView inputs[] = {a, b};
       const Attributes attributes{.transpose = transpose};
       const StepSeed state;
-      cpu_backend().row_kernel(op, DType::kF32)({inputs, {&output.view(), 1}, attributes, state});
+      cpu_row_kernel(op, DType::kF32)({inputs, {&output.view(), 1}, attributes, state});
       CHECK(output.guards_hold());
       return output.dense();
     };
@@ -165,10 +165,9 @@ TEST_CASE("dense: many threads at once get the bits of one") {
     const Attributes attributes;
     const StepSeed run;
     for (int round = 0; round < 20; ++round) {
-      cpu_backend().row_kernel("matmul",
-                               DType::kF32)({forward, {&y_matrix.view(), 1}, attributes, run});
-      cpu_backend().row_kernel("matmul_reduce",
-                               DType::kF32)({backward, {&r_matrix.view(), 1}, attributes, run});
+      cpu_row_kernel("matmul", DType::kF32)({forward, {&y_matrix.view(), 1}, attributes, run});
+      cpu_row_kernel("matmul_reduce",
+                     DType::kF32)({backward, {&r_matrix.view(), 1}, attributes, run});
     }
     std::vector<double> result = y_matrix.dense().values;
     for (const double value : r_matrix.dense().values) result.push_back(value);

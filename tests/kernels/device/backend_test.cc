@@ -11,6 +11,7 @@
 #include "kernels/device/virtual_device.h"
 #include "storage/base/errors.h"
 #include "tests/kernels/run_kernel.h"
+#include "tests/support/strict_device.h"
 
 namespace ooc::testing {
 namespace {
@@ -49,17 +50,21 @@ void twice(const OperatorCall& call) {
 
 namespace {
 
+using ooc::test::make_strict_device;
+
 std::vector<std::unique_ptr<Backend>> all_backends() {
   std::vector<std::unique_ptr<Backend>> backends;
   backends.push_back(make_cpu_backend());
   backends.push_back(make_virtual_cpu_device("cpu:0", 0));
+  backends.push_back(make_strict_device(1, 0));
   return backends;
 }
 
 std::vector<std::byte> read_back(Backend& backend, const DeviceBuffer& buffer) {
   std::vector<std::byte> host(buffer.bytes(), std::byte{0x55});
-  backend.copy(host.data(), buffer.data(), host.size(), CopyKind::kDeviceToHost);
-  backend.wait(backend.record());
+  Queue& queue = backend.queue(QueueKind::kCompute);
+  queue.copy(host.data(), buffer.data(), host.size());
+  queue.wait(queue.record());
   return host;
 }
 
@@ -74,9 +79,10 @@ TEST_CASE("backend: memory is zeroed, aligned and as large as asked") {
       CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 4096 == 0);
       CHECK(read_back(*backend, *buffer) == std::vector<std::byte>(bytes));
       const std::vector<std::byte> ones(bytes, std::byte{0xff});
-      backend->copy(buffer->data(), ones.data(), bytes, CopyKind::kHostToDevice);
+      Queue& queue = backend->queue(QueueKind::kCompute);
+      queue.copy(buffer->data(), ones.data(), bytes);
       CHECK(read_back(*backend, *buffer) == ones);
-      backend->zero(buffer->data(), bytes);
+      queue.zero(buffer->data(), bytes);
       CHECK(read_back(*backend, *buffer) == std::vector<std::byte>(bytes));
     }
     CHECK(backend->allocate(0)->bytes() == 0);
@@ -90,24 +96,30 @@ TEST_CASE("backend: more memory than there is is a budget error") {
   }
 }
 
-TEST_CASE("backend: copies arrive in every direction, events are in order") {
+TEST_CASE("backend: queues copy in every direction, in order, and follow each other") {
   for (const auto& backend : all_backends()) {
     const auto first = backend->allocate(8192);
     const auto second = backend->allocate(8192);
     std::vector<std::byte> host(8192);
     for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<std::byte>(i * 7);
-    std::vector<std::byte> back(8192);
-    backend->wait(Event{});
-    backend->copy(first->data(), host.data(), 8192, CopyKind::kHostToDevice);
-    const Event one = backend->record();
-    backend->copy(second->data(), first->data(), 8192, CopyKind::kDeviceToDevice);
-    backend->copy(back.data(), second->data(), 8192, CopyKind::kDeviceToHost);
-    const Event two = backend->record();
-    CHECK(one.value >= 1);
-    CHECK(two.value > one.value);
-    backend->wait(two);
-    backend->wait(one);
-    CHECK(back == host);
+    Queue& in = backend->queue(QueueKind::kIn);
+    Queue& compute = backend->queue(QueueKind::kCompute);
+    Queue& out = backend->queue(QueueKind::kOut);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<std::byte> back(8192);
+      in.copy(first->data(), host.data(), 8192);
+      compute.follow(in.record());
+      compute.copy(second->data(), first->data(), 8192);
+      compute.zero(first->data(), 8192);
+      out.follow(compute.record());
+      const Ticket begun = out.record();
+      out.copy(back.data(), second->data(), 8192);
+      const Ticket end = out.record();
+      out.wait(end);
+      out.wait(begun);
+      CHECK(back == host);
+      CHECK(read_back(*backend, *first) == std::vector<std::byte>(8192));
+    }
   }
 }
 
@@ -120,11 +132,12 @@ TEST_CASE("backend: many threads copy at once, each sees its own copies in order
       threads.emplace_back([&, t] {
         const auto buffer = backend->allocate(kBytes);
         std::vector<std::byte> host(kBytes), back(kBytes);
+        Queue& queue = backend->queue(t % 2 == 0 ? QueueKind::kIn : QueueKind::kOut);
         for (int round = 0; round < 20; ++round) {
           std::fill(host.begin(), host.end(), static_cast<std::byte>(16 * t + round));
-          backend->copy(buffer->data(), host.data(), kBytes, CopyKind::kHostToDevice);
-          backend->copy(back.data(), buffer->data(), kBytes, CopyKind::kDeviceToHost);
-          backend->wait(backend->record());
+          queue.copy(buffer->data(), host.data(), kBytes);
+          queue.copy(back.data(), buffer->data(), kBytes);
+          queue.wait(queue.record());
           right += back == host;
         }
       });
@@ -161,11 +174,10 @@ TEST_CASE("backend: the CPU's memory is the host's, a virtual device's is its ow
 }
 
 TEST_CASE("backend: every built-in operator has a kernel for both scalar types") {
-  const auto backend = make_cpu_backend();
   std::set<std::string_view> names;
   for (const RowKernelSpec& spec : row_kernel_specs()) {
-    CHECK(backend->row_kernel(spec.name, DType::kF32) != nullptr);
-    CHECK(backend->row_kernel(spec.name, DType::kF64) != nullptr);
+    CHECK(cpu_row_kernel(spec.name, DType::kF32) != nullptr);
+    CHECK(cpu_row_kernel(spec.name, DType::kF64) != nullptr);
     CHECK(names.insert(spec.name).second);
     CHECK(&row_kernel_spec(spec.name) == &spec);
     CHECK(spec.reduces == (spec.output.rows != 'n'));
@@ -176,17 +188,16 @@ TEST_CASE("backend: a registered kernel is found by name") {
   register_cpu_row_kernel("test_twice", twice, nullptr);
   const auto x = SlicedMatrix<float>::vertex(random_dense(5, 1, 1));
   const auto y = SlicedMatrix<float>::vertex(Dense(5, 1));
-  cpu_backend().row_kernel("test_twice",
-                           DType::kF32)({{&x.view(), 1}, {&y.view(), 1}, Attributes{}, StepSeed{}});
+  cpu_row_kernel("test_twice",
+                 DType::kF32)({{&x.view(), 1}, {&y.view(), 1}, Attributes{}, StepSeed{}});
   for (std::int64_t i = 0; i < 5; ++i) CHECK(y.dense()(i, 0) == 2 * x.dense()(i, 0));
 }
 
 TEST_CASE("backend: programmers' mistakes stop with a message that names them") {
   using Catch::Contains;
-  const Backend& backend = cpu_backend();
-  CHECK_THAT(abort_message([&] { backend.row_kernel("matmull", DType::kF32); }),
+  CHECK_THAT(abort_message([&] { cpu_row_kernel("matmull", DType::kF32); }),
              Contains("row kernel 'matmull' for fp32"));
-  CHECK_THAT(abort_message([&] { backend.row_kernel("matmul", DType::kI32); }),
+  CHECK_THAT(abort_message([&] { cpu_row_kernel("matmul", DType::kI32); }),
              Contains("row kernel 'matmul' for int32"));
   CHECK_THAT(abort_message([&] { register_cpu_row_kernel("relu", twice, nullptr); }),
              Contains("there already"));

@@ -15,7 +15,7 @@ std::int64_t id_of(std::int64_t source) { return (std::int64_t{1} << 27) - sourc
 
 // Loaded values through a step: x at the sources, as they are.
 template <class T>
-int rows_of(EdgeWork<T>& work, const Dense& x) {
+int rows_of(EdgeTrial<T>& work, const Dense& x) {
   return work.step("copy", {work.value(work.streamed(x))}, x.cols);
 }
 
@@ -82,7 +82,7 @@ void check_softmax(const EdgeResult& result, const Softmax& expected, double lim
 template <class T>
 struct ScoredWork {
   Dense scores, offsets, x;
-  EdgeWork<T> work;
+  EdgeTrial<T> work;
 
   ScoredWork(const EdgeCase& on, std::int64_t heads, std::int64_t width, double scale)
       : scores(random_dense(on.sources(), heads, 1)),
@@ -111,7 +111,7 @@ TEMPLATE_TEST_CASE("edge folds: a maximum's ties go to the smallest key, in ever
     for (const bool negative : {false, true}) {
       Dense x = random_dense(on.sources(), cols, 1);
       for (double& value : x.values) value = std::round(value * 2) - (negative ? 3 : 0);
-      EdgeWork<TestType> work(on);
+      EdgeTrial<TestType> work(on);
       work.max(rows_of(work, x), work.winner_key(id_of));
       const Largest expected = largest_of(on, x);
       for (const TileEncoding encoding : kEncodings) {
@@ -133,7 +133,7 @@ TEST_CASE("edge folds: a maximum tells parallel edges apart") {
   for (auto& span : on.weights) {
     for (float& weight : span) weight = std::round(weight * 4);
   }
-  EdgeWork<float> work(on);
+  EdgeTrial<float> work(on);
   work.max(work.carried(EdgeLoad::kWeights, 1), work.winner_key(id_of));
   Dense largest(on.graph.rows, 1), winner(on.graph.rows, 1);
   for_each_edge_of(on, [&](const EdgeSeen& e) {
@@ -177,7 +177,7 @@ TEMPLATE_TEST_CASE("edge folds: a NaN wins a maximum wherever it comes, infiniti
     x(3, c) = -4;
     x(4, c) = kNaN;
   }
-  EdgeWork<TestType> work(on);
+  EdgeTrial<TestType> work(on);
   work.max(rows_of(work, x), work.winner_key(id_of));
   const double values[] = {kNaN, kNaN, -4, -kInfinity, -4, 0};
   const std::int64_t sources[] = {4, 1, 3, 2, 3};
@@ -250,7 +250,7 @@ TEMPLATE_TEST_CASE("edge folds: an edge of score -inf has no share, first or las
     for (const std::int64_t source : {0, 3, 7}) scores(source, h) = -kInfinity;
   }
   scores(4, 1) = -kInfinity;
-  EdgeWork<TestType> work(on);
+  EdgeTrial<TestType> work(on);
   work.softmax(work.step("copy", {work.value(work.streamed(scores))}, 3), work.streamed(x));
   Softmax expected =
       softmax_of(on, 3, x, [&](const EdgeSeen& e, std::int64_t h) { return scores(e.source, h); });
@@ -266,8 +266,8 @@ TEMPLATE_TEST_CASE("edge folds: folds that share a program give what each gives 
                    double) {
   const EdgeCase on = edge_case();
   const Dense x = random_dense(on.sources(), 40, 1), scores = random_dense(on.sources(), 5, 2);
-  EdgeWork<TestType> all(on), sum(on), max(on), softmax(on);
-  const auto folds = [&](EdgeWork<TestType>& work, bool sums, bool maxes, bool softmaxes) {
+  EdgeTrial<TestType> all(on), sum(on), max(on), softmax(on);
+  const auto folds = [&](EdgeTrial<TestType>& work, bool sums, bool maxes, bool softmaxes) {
     const int rows = rows_of(work, x), score = rows_of(work, scores), keys = work.winner_key(id_of);
     if (sums) work.sum(rows);
     if (maxes) work.max(rows, keys);
@@ -278,7 +278,7 @@ TEMPLATE_TEST_CASE("edge folds: folds that share a program give what each gives 
   folds(max, false, true, false);
   folds(softmax, false, false, true);
   std::vector<Dense> apart;
-  for (const EdgeWork<TestType>* work : {&sum, &max, &softmax}) {
+  for (const EdgeTrial<TestType>* work : {&sum, &max, &softmax}) {
     for (const Dense& dense : work->run({32, 1}).accumulators) apart.push_back(dense);
   }
   check_same_bits(all.run({8, 2}).accumulators, apart);

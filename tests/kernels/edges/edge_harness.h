@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/edges/edge_work_cpu.h"
 #include "kernels/spec/edge_coordinates.h"
 #include "kernels/spec/edge_program.h"
 #include "storage/base/errors.h"
@@ -79,19 +80,23 @@ class Operand {
     for (std::int64_t first = 0; first < shape.cols; first += slice_width) {
       strides_.push_back(slice_width == kSliceWidth ? layout.slice_stride(first / slice_width)
                                                     : shape.cols);
-      slices_.emplace_back(static_cast<std::size_t>(rows_ * strides_.back()) * bytes(),
-                           std::byte{0xff});
-      pointers_.push_back(slices_.back().data());
     }
+    const auto full = static_cast<std::size_t>(rows_ * strides_.front());
+    const auto last = static_cast<std::size_t>(rows_ * strides_.back());
+    data_.resize(((strides_.size() - 1) * full + last) * bytes(), std::byte{0xff});
     for (std::int64_t row = 0; row < rows_; ++row) {
       for (std::int64_t c = 0; c < shape.cols; ++c) write(row, c, dense(row, c));
     }
   }
-  void* const* pointers() const { return pointers_.data(); }
-  std::size_t slice_count() const { return pointers_.size(); }
-  // First element of a row in a slice.
-  const void* at(std::size_t slice, std::int64_t row) const {
-    return slices_[slice].data() + static_cast<std::size_t>(row * strides_[slice]) * bytes();
+  // From a row on.
+  SlicedRows at(std::int64_t row) const {
+    const auto count = std::ssize(strides_);
+    return sliced_rows(0, count, count, [&](std::int64_t slice) { return address(slice, row); });
+  }
+  std::byte* address(std::int64_t slice, std::int64_t row) const {
+    const std::int64_t elements =
+        slice * rows_ * strides_.front() + row * strides_[static_cast<std::size_t>(slice)];
+    return const_cast<std::byte*>(data_.data()) + static_cast<std::size_t>(elements) * bytes();
   }
   Dense dense() const {
     Dense dense(rows_, shape_.cols);
@@ -103,14 +108,10 @@ class Operand {
 
  private:
   std::size_t bytes() const { return dtype_bytes(shape_.dtype); }
-  std::size_t offset(std::int64_t row, std::int64_t c) const {
-    const auto slice = static_cast<std::size_t>(c / slice_width_);
-    return static_cast<std::size_t>(row * strides_[slice] + c % slice_width_) * bytes();
-  }
   template <class F>
   void visit(std::int64_t row, std::int64_t c, F&& f) const {
-    auto* at = const_cast<std::byte*>(slices_[static_cast<std::size_t>(c / slice_width_)].data()) +
-               offset(row, c);
+    auto* at =
+        address(c / slice_width_, row) + static_cast<std::size_t>(c % slice_width_) * bytes();
     switch (shape_.dtype) {
       case DType::kF32:
         return f(reinterpret_cast<float*>(at));
@@ -136,8 +137,7 @@ class Operand {
   EdgeProgram::Shape shape_;
   std::int64_t rows_, slice_width_;
   std::vector<std::int64_t> strides_;
-  std::vector<std::vector<std::byte>> slices_;
-  std::vector<void*> pointers_;
+  std::vector<std::byte> data_;
 };
 
 // How a program is run: the results must not depend on it.
@@ -179,12 +179,12 @@ inline void check_same_bits(const EdgeResult& a, const EdgeResult& b) {
 
 // A program under construction together with its operands.
 template <class T>
-class EdgeWork {
+class EdgeTrial {
  public:
   static constexpr DType kReal = DTypeOf<T>::value;
   using Operands = std::vector<EdgeProgram::Operand>;
 
-  explicit EdgeWork(const EdgeCase& on) : on_(on) { program_.real = kReal; }
+  explicit EdgeTrial(const EdgeCase& on) : on_(on) { program_.real = kReal; }
 
   static EdgeProgram::Operand value(int index) { return {false, index}; }
   static EdgeProgram::Operand matrix_at(int index) { return {true, index}; }
@@ -233,15 +233,17 @@ class EdgeWork {
            DType dtype = kReal) {
     program_.values.push_back({cols, dtype});
     const int output = static_cast<int>(program_.values.size()) - 1;
-    program_.steps.push_back({kernel, std::move(inputs), value(output), attributes});
+    program_.steps.push_back({"", std::move(inputs), value(output), attributes});
+    kernels_.push_back(kernel);
     return output;
   }
   int step(std::string_view op, Operands inputs, std::int64_t cols,
            const Attributes& attributes = {}, DType dtype = kReal) {
-    return step(cpu_backend().row_kernel(op, kReal), std::move(inputs), cols, attributes, dtype);
+    return step(cpu_row_kernel(op, kReal), std::move(inputs), cols, attributes, dtype);
   }
   void reduce(std::string_view op, Operands inputs, EdgeProgram::Operand output) {
-    program_.steps.push_back({cpu_backend().row_kernel(op, kReal), std::move(inputs), output, {}});
+    program_.steps.push_back({std::string(op), std::move(inputs), output, {}});
+    kernels_.push_back(cpu_row_kernel(op, kReal));
   }
   // Accumulators, in order: the folded rows, then the rest of the fold's state.
   void sum(int x, const Dense& start) {
@@ -266,7 +268,7 @@ class EdgeWork {
     EdgeProgram program = program_;
     program.batch_edges = cut.batch_edges;
     program.slice_local_cols = cut.slice_local_cols;
-    const auto kernel = cpu_backend().edge_kernel(program);
+    const auto work = cpu::make_edge_work(program, kernels_);
     const std::vector<Operand> from = operands(program.streamed, streamed_);
     const std::vector<Operand> resident = operands(program.resident, resident_);
     const std::vector<Operand> to = operands(program.accumulators, accumulators_);
@@ -274,36 +276,35 @@ class EdgeWork {
     for (const Dense& dense : matrices_) {
       matrices.emplace_back(EdgeProgram::Shape{dense.cols, kReal}, dense, dense.cols);
     }
-    const std::vector<void*> resident_at = pointers(resident), to_at = pointers(to);
-    const std::vector<void*> matrices_at = pointers(matrices);
     const auto bytes = static_cast<std::size_t>(edge_scratch_bytes(program));
     const std::unique_ptr<std::byte, void (*)(void*)> scratch(
         static_cast<std::byte*>(std::aligned_alloc(64, std::max<std::size_t>(bytes, 64))),
         std::free);
+    const std::int64_t rows = on_.graph.rows;
+    const EdgeLayout layout{
+        .vertices = rows, .block_rows = rows, .span_rows = rows, .panel_blocks = 1};
     for (std::size_t first = 0; first < on_.graph.spans.size(); first += cut.group) {
       const std::size_t last = std::min(first + cut.group, on_.graph.spans.size());
+      EdgeWindow window;
+      window.layout = &layout;
+      window.first_span = static_cast<std::int64_t>(first) + 1;  // accumulators have values
+      window.end_block = 1;
+      window.end_slice = std::max<std::int64_t>(1, ceil_div(cut.slice_local_cols, kSliceWidth));
       std::vector<HandTile> tiles;
-      std::vector<std::vector<const void*>> rows;
+      std::vector<PanelTile> views;
+      for (std::size_t span = first; span < last; ++span) tiles.push_back(tile(span, cut.encoding));
+      for (const HandTile& tile : tiles) views.push_back({0, tile.view()});
       for (std::size_t span = first; span < last; ++span) {
-        tiles.push_back(tile(span, cut.encoding));
-        rows.push_back(span_rows(from, span));
+        window.spans.push_back({{}, {&views[span - first], 1}});
+        const std::int64_t row = static_cast<std::int64_t>(span) * on_.graph.span_rows;
+        for (const Operand& operand : from) window.streamed.push_back(operand.at(row));
       }
-      std::vector<TileGroup::Entry> entries;
-      for (std::size_t i = 0; i < tiles.size(); ++i) {
-        entries.push_back({tiles[i].view(), rows[i].data()});
-      }
-      const std::int64_t slices =
-          std::max<std::int64_t>(1, ceil_div(cut.slice_local_cols, kSliceWidth));
-      for (std::int64_t slice = 0; slice < slices; ++slice) {
+      for (const Operand& operand : resident) window.resident.push_back(operand.at(0));
+      for (const Operand& operand : to) window.accumulators.push_back(operand.at(0));
+      for (const Operand& operand : matrices) window.matrices.push_back(operand.address(0, 0));
+      for (std::int64_t slice = 0; slice < window.end_slice; ++slice) {
         std::memset(scratch.get(), 0xff, bytes);
-        kernel->run({entries,
-                     on_.graph.rows,
-                     resident_at.data(),
-                     to_at.data(),
-                     matrices_at.data(),
-                     slice,
-                     {},
-                     scratch.get()});
+        work->run(window, {0, 1, slice, slice + 1, scratch.get()});
       }
     }
     EdgeResult result;
@@ -342,22 +343,6 @@ class EdgeWork {
     }
     return result;
   }
-  static std::vector<void*> pointers(const std::vector<Operand>& operands) {
-    std::vector<void*> result;
-    for (const Operand& operand : operands) {
-      result.insert(result.end(), operand.pointers(), operand.pointers() + operand.slice_count());
-    }
-    return result;
-  }
-  std::vector<const void*> span_rows(const std::vector<Operand>& from, std::size_t span) const {
-    std::vector<const void*> rows;
-    for (const Operand& operand : from) {
-      for (std::size_t s = 0; s < operand.slice_count(); ++s) {
-        rows.push_back(operand.at(s, static_cast<std::int64_t>(span) * on_.graph.span_rows));
-      }
-    }
-    return rows;
-  }
   HandTile tile(std::size_t span, TileEncoding encoding) const {
     HandTile tile(on_.graph.spans[span], encoding);
     tile.weights = on_.weights[span];
@@ -368,6 +353,7 @@ class EdgeWork {
 
   const EdgeCase& on_;
   EdgeProgram program_;
+  std::vector<RowKernel> kernels_;
   std::vector<Dense> streamed_, resident_, matrices_, accumulators_;
 };
 

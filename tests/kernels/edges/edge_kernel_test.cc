@@ -45,7 +45,7 @@ constexpr std::int64_t kTerms = 1000;
 template <class T>
 struct MixedWork {
   Dense x, y, factor, bias;
-  EdgeWork<T> work;
+  EdgeTrial<T> work;
 
   // `cols` features an edge.
   MixedWork(const EdgeCase& on, std::int64_t cols)
@@ -54,7 +54,7 @@ struct MixedWork {
         factor(random_dense(1, cols, 5)),
         bias(random_dense(1, cols, 6)),
         work(on) {
-    using Work = EdgeWork<T>;
+    using Work = EdgeTrial<T>;
     const auto v = Work::value;
     const int product = work.step("mul", {v(work.streamed(x)), v(work.resident(y))}, cols);
     const int features = work.carried(EdgeLoad::kFeatures, cols);
@@ -78,7 +78,7 @@ struct MixedWork {
 }  // namespace
 
 TEMPLATE_TEST_CASE("edge kernel: every kind of load reaches its edge", "", float, double) {
-  using Work = EdgeWork<TestType>;
+  using Work = EdgeTrial<TestType>;
   const auto v = Work::value;
   for (const std::int64_t cols : kEdgeWidths) {
     const EdgeCase on = edge_case(cols);
@@ -119,7 +119,7 @@ TEMPLATE_TEST_CASE("edge kernel: every kind of load reaches its edge", "", float
 
 TEMPLATE_TEST_CASE("edge kernel: matrices are read by steps and summed by reductions", "", float,
                    double) {
-  using Work = EdgeWork<TestType>;
+  using Work = EdgeTrial<TestType>;
   const auto v = Work::value;
   for (const auto& [k, m] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {9, 35}, {40, 70}}) {
     const EdgeCase on = edge_case();
@@ -219,7 +219,7 @@ TEMPLATE_TEST_CASE("edge kernel: the bits do not depend on batches, calls, encod
 
 TEMPLATE_TEST_CASE("edge kernel: a slice sees its own columns of what edges carry", "", float,
                    double) {
-  using Work = EdgeWork<TestType>;
+  using Work = EdgeTrial<TestType>;
   const EdgeCase on = edge_case(70);
   const Dense x = random_dense(on.sources(), 70, 1);
   Work work(on);
@@ -235,7 +235,7 @@ TEMPLATE_TEST_CASE("edge kernel: a slice sees its own columns of what edges carr
 
 TEMPLATE_TEST_CASE("edge kernel: sums of neighbours alone need no scratch and give the same", "",
                    float, double) {
-  using Work = EdgeWork<TestType>;
+  using Work = EdgeTrial<TestType>;
   for (const std::int64_t cols : kEdgeWidths) {
     const EdgeCase on = edge_case(1, 1500);
     const Dense x = random_dense(on.sources(), cols, 1), y = random_dense(on.sources(), 3, 2);
@@ -263,7 +263,7 @@ TEMPLATE_TEST_CASE("edge kernel: sums of neighbours alone need no scratch and gi
 TEST_CASE("edge kernel: rows without edges keep what they hold, tiles without edges do nothing") {
   const EdgeCase on(Graph{300, 10, {{}, {{299, 9}}, {}}}, 1);
   const Dense x = random_dense(on.sources(), 9, 1), start = random_dense(300, 9, 2);
-  EdgeWork<float> work(on);
+  EdgeTrial<float> work(on);
   const int product =
       work.step("scale_rows",
                 {work.value(work.streamed(x)), work.value(work.carried(EdgeLoad::kWeights, 1))}, 9);
@@ -287,7 +287,7 @@ TEST_CASE("edge kernel: rows without edges keep what they hold, tiles without ed
 TEST_CASE("edge kernel: the last local ids of the largest span and block") {
   const EdgeCase on(Graph{65536, 65536, {{{0, 65535}, {0, 65535}, {254, 1}, {65535, 65535}}}}, 1);
   const Dense x = random_dense(on.sources(), 3, 1), y = random_dense(65536, 3, 2);
-  EdgeWork<double> work(on);
+  EdgeTrial<double> work(on);
   work.sum(work.step("mul", {work.value(work.streamed(x)), work.value(work.resident(y))}, 3));
   const Dense expected =
       sum_of(on, 3, [&](auto& e, auto c) { return x(e.source, c) * y(e.row, c); });
@@ -298,13 +298,13 @@ TEST_CASE("edge kernel: the last local ids of the largest span and block") {
 
 TEMPLATE_TEST_CASE("edge kernel: a sum with factors has the bits of products that are made first",
                    "", float, double) {
-  const auto v = EdgeWork<TestType>::value;
+  const auto v = EdgeTrial<TestType>::value;
   for (const std::int64_t cols : kEdgeWidths) {
     const EdgeCase on = edge_case(cols);
     const Dense x = random_dense(on.sources(), cols, 1);
     // Rows as they lie, and rows computed for the edge; weights, and a factor computed for it.
     const auto run = [&](bool plain, bool makes_products, const Cut& cut) {
-      EdgeWork<TestType> work(on);
+      EdgeTrial<TestType> work(on);
       const int weights = work.carried(EdgeLoad::kWeights, 1);
       const auto add = [&](int rows, int factor) {
         if (!makes_products) return work.sum(rows, factor);

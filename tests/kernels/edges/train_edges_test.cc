@@ -32,7 +32,7 @@ Dense outside_train(const Dense& rows, const Dense& splits, double value) {
 template <class T>
 EdgeResult plain(const EdgeCase& on, const Dense& x, const Dense& y, const Dense* splits,
                  const Cut& cut) {
-  EdgeWork<T> work(on);
+  EdgeTrial<T> work(on);
   work.sum(work.streamed(x));
   if (splits != nullptr) work.splits(*splits);
   work.sum(work.streamed(y), work.carried(EdgeLoad::kWeights, 1));
@@ -42,7 +42,7 @@ EdgeResult plain(const EdgeCase& on, const Dense& x, const Dense& y, const Dense
 // Of products with all that an edge may bring along.
 template <class T>
 EdgeResult fused(const EdgeCase& on, const Dense& x, const Dense* splits, const Cut& cut) {
-  using Work = EdgeWork<T>;
+  using Work = EdgeTrial<T>;
   const auto v = Work::value;
   Work work(on);
   const int own = work.resident(random_dense(on.graph.rows, x.cols, 4));
@@ -106,7 +106,7 @@ TEST_CASE("train edges: the first and last of a tile, and parallel ones, are tak
     splits(row, 0) = row % 65536 == 65535 || row % 65536 == 2 ? 1 : 0;
     for (std::int64_t c = 0; c < 3; ++c) x(row, c) = static_cast<double>(row % 1000 + c);
   }
-  EdgeWork<float> work(on);
+  EdgeTrial<float> work(on);
   work.splits(splits);
   work.sum(work.streamed(x));
   for (const TileEncoding encoding : {TileEncoding::kRuns, TileEncoding::kPairs}) {

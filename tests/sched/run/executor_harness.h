@@ -174,12 +174,14 @@ struct Session {
     result.d = output(hops.d);
     result.outputs = executor.take_counters();
     for (const ValueId id : hops.sums) {
-      const DeviceBuffer& sums = executor.reduction(0, id);
       const std::size_t first = result.sums.size();
-      result.sums.resize(
-          first + static_cast<std::size_t>(hops.program.values[static_cast<std::size_t>(id)].cols));
-      backend.copy(result.sums.data() + first, sums.data(), sums.bytes(), CopyKind::kDeviceToHost);
-      backend.wait(backend.record());
+      const auto count =
+          static_cast<std::size_t>(hops.program.values[static_cast<std::size_t>(id)].cols);
+      result.sums.resize(first + count);
+      Queue& queue = backend.queue(QueueKind::kOut);
+      queue.copy(result.sums.data() + first, executor.reduction(0, id),
+                 count * sizeof(result.sums[0]));
+      queue.wait(queue.record());
     }
     return result;
   }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/device/cpu_backend.h"
-#include "kernels/device/virtual_device.h"
 #include "sched/workers/concurrency.h"
 
 using namespace ooc;
@@ -28,39 +27,60 @@ float tree_sum(std::int64_t begin, std::int64_t count) {
   return tree_sum(begin, left) + tree_sum(begin + left, count - left);
 }
 
-void add_leaf(ReductionTree& tree, std::int64_t leaf) {
-  ReductionTree::Partial partial = tree.take();
-  auto* values = reinterpret_cast<float*>(partial->data());
-  CHECK(values[0] == 0.0f);
-  values[0] += leaf_value(leaf);
-  tree.add(leaf, std::move(partial));
-}
+// With memory for as many partials as leaves and the result, or for fewer.
+class Tree {
+ public:
+  explicit Tree(std::int64_t leaves) : Tree(leaves, leaves + 2) {}
+  Tree(std::int64_t leaves, std::int64_t partials)
+      : memory_(static_cast<std::size_t>(partials) * kPartialBytes, std::byte{0x5a}),
+        tree_(*backend_, DType::kF32, 3, leaves,
+              {memory_.data(), partials, std::int64_t{kPartialBytes}}) {}
+  ReductionTree& operator*() { return tree_; }
+  ReductionTree* operator->() { return &tree_; }
 
-float result_of(const ReductionTree& tree) {
-  return reinterpret_cast<const float*>(tree.result().data())[0];
-}
+  void add_leaf(std::int64_t leaf) {
+    std::byte* partial = tree_.take();
+    auto* values = reinterpret_cast<float*>(partial);
+    CHECK(values[0] == 0.0f);
+    values[0] += leaf_value(leaf);
+    tree_.add(leaf, partial);
+  }
+  // Partials that were ever taken: those that are given back are taken first.
+  std::int64_t touched() const {
+    std::int64_t count = 0;
+    for (std::size_t at = 0; at < memory_.size(); at += kPartialBytes) {
+      count += memory_[at] != std::byte{0x5a};
+    }
+    return count;
+  }
+  float result() const { return reinterpret_cast<const float*>(tree_.result())[0]; }
+
+ private:
+  static constexpr std::size_t kPartialBytes = 64;
+  std::unique_ptr<Backend> backend_ = make_cpu_backend();
+  std::vector<std::byte> memory_;
+  ReductionTree tree_;
+};
 
 }  // namespace
 
 TEST_CASE("reduction_tree: the sum is the fixed tree's, whatever order leaves come in") {
-  const auto backend = make_cpu_backend();
   for (const std::int64_t leaves : {1, 2, 3, 5, 8, 13, 64, 100}) {
-    ReductionTree tree(*backend, DType::kF32, 3, leaves);
+    Tree tree(leaves);
     std::vector<std::int64_t> order(static_cast<std::size_t>(leaves));
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
     for (unsigned round = 0; round < 4; ++round) {
       std::shuffle(order.begin(), order.end(), std::mt19937(round));
-      for (const std::int64_t leaf : order) add_leaf(tree, leaf);
+      for (const std::int64_t leaf : order) tree.add_leaf(leaf);
       INFO(leaves << " leaves, round " << round);
-      CHECK(result_of(tree) == tree_sum(0, leaves));
+      CHECK(tree.result() == tree_sum(0, leaves));
     }
   }
 }
 
 TEST_CASE("reduction_tree: the sum is the same from many threads") {
-  const auto backend = make_cpu_backend();
   constexpr std::int64_t kLeaves = 2000;
-  ReductionTree tree(*backend, DType::kF32, 1, kLeaves);
+  Tree tree(kLeaves);
   std::atomic<std::int64_t> next{0};
   std::latch all_threads(4);
   std::vector<std::thread> threads;
@@ -68,24 +88,23 @@ TEST_CASE("reduction_tree: the sum is the same from many threads") {
     threads.emplace_back([&] {
       all_threads.arrive_and_wait();
       for (std::int64_t leaf; (leaf = next++) < kLeaves;) {
-        ReductionTree::Partial partial = tree.take();
-        reinterpret_cast<float*>(partial->data())[0] = leaf_value(leaf);
-        tree.add(leaf, std::move(partial));
+        std::byte* partial = tree->take();
+        reinterpret_cast<float*>(partial)[0] = leaf_value(leaf);
+        tree->add(leaf, partial);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(result_of(tree) == tree_sum(0, kLeaves));
+  CHECK(tree.result() == tree_sum(0, kLeaves));
 }
 
 TEST_CASE("reduction_tree: reset forgets an unfinished round") {
-  const auto backend = make_cpu_backend();
-  ReductionTree tree(*backend, DType::kF32, 1, 4);
-  add_leaf(tree, 0);
-  add_leaf(tree, 2);
-  tree.reset();
-  for (std::int64_t leaf = 0; leaf < 4; ++leaf) add_leaf(tree, leaf);
-  CHECK(result_of(tree) == tree_sum(0, 4));
+  Tree tree(4);
+  tree.add_leaf(0);
+  tree.add_leaf(2);
+  tree->reset();
+  for (std::int64_t leaf = 0; leaf < 4; ++leaf) tree.add_leaf(leaf);
+  CHECK(tree.result() == tree_sum(0, 4));
 }
 
 TEST_CASE("reduction_tree: no more partials are alive than most_partials() says") {
@@ -95,27 +114,26 @@ TEST_CASE("reduction_tree: no more partials are alive than most_partials() says"
     const std::int64_t leaves = 1 + static_cast<std::int64_t>(random() % 300);
     const std::int64_t workers = 1 + static_cast<std::int64_t>(random() % 9);
     const std::int64_t window = 2 + static_cast<std::int64_t>(random() % 60);
-    const auto device = make_virtual_cpu_device("cpu:1", 1 << 20);
-    {
-      ReductionTree tree(*device, DType::kF32, 16, leaves);
+    const std::int64_t most = most_partials(leaves, workers, window);
+    Tree tree(leaves, most);  // stops where it has too few
+    for (int turn = 0; turn < 2; ++turn) {
       // Begun and not added. Which one is next to be added: by rounds any, or one near the end, so
       // that the first ones stay away as long as the window lets them.
-      std::vector<std::pair<std::int64_t, ReductionTree::Partial>> begun;
+      std::vector<std::pair<std::int64_t, std::byte*>> begun;
       std::int64_t next = 0;
       const auto room = [&] {
         if (next == leaves || static_cast<std::int64_t>(begun.size()) == workers) return false;
         return begun.empty() || next - begun.front().first < window;
       };
       while (next < leaves || !begun.empty()) {
-        while (room()) begun.emplace_back(next++, tree.take());
+        while (room()) begun.emplace_back(next++, tree->take());
         const std::size_t back = random() % (round % 2 == 0 ? begun.size() : 1);
         const auto at = begun.end() - 1 - static_cast<std::ptrdiff_t>(back);
-        tree.add(at->first, std::move(at->second));
+        tree->add(at->first, at->second);
         begun.erase(at);
       }
     }
-    const std::int64_t peak = device->memory_peak() / 64;
-    const std::int64_t most = most_partials(leaves, workers, window);
+    const std::int64_t peak = tree.touched();
     INFO(leaves << " leaves, " << workers << " workers, window " << window);
     CHECK(peak <= most);
     slack = std::max(slack, most - peak);

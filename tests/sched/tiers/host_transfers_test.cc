@@ -85,8 +85,9 @@ struct Fixture {
   // The first and the last byte of a device's item, where they are the same; else -1.
   int value(int i) {
     std::vector<std::byte> rows(kBytes);
-    backend->copy(rows.data(), at(i), kBytes, CopyKind::kDeviceToHost);
-    backend->wait(backend->record());
+    Queue& queue = backend->queue(QueueKind::kOut);
+    queue.copy(rows.data(), at(i), kBytes);
+    queue.wait(queue.record());
     return rows.front() == rows.back() ? static_cast<int>(rows.front()) : -1;
   }
 };

@@ -12,37 +12,45 @@ namespace ooc {
 namespace {
 
 // Cannot copy.
+class BrokenQueue final : public Queue {
+ public:
+  void copy(void*, const void*, std::size_t bytes) override {
+    if (bytes == 1) throw std::runtime_error("cannot copy");
+  }
+  void zero(void*, std::size_t) override {}
+  Ticket record() override { return {}; }
+  void follow(Ticket) override {}
+  void wait(Ticket) override { throw std::runtime_error("cannot wait"); }
+};
+
 class BrokenDevice final : public Backend {
  public:
   const std::string& name() const override { return base_->name(); }
+  const ComputeShape& shape() const override { return base_->shape(); }
   bool host_accessible() const override { return false; }
   std::unique_ptr<DeviceBuffer> allocate(std::size_t bytes) override {
     return base_->allocate(bytes);
   }
+  std::unique_ptr<PinnedBuffer> allocate_pinned(std::size_t bytes,
+                                                std::string_view owner) override {
+    return base_->allocate_pinned(bytes, owner);
+  }
   std::int64_t memory_peak() const override { return base_->memory_peak(); }
-  void copy(void*, const void*, std::size_t bytes, CopyKind) override {
-    if (bytes == 1) throw std::runtime_error("cannot copy");
+  Queue& queue(QueueKind) override { return queue_; }
+  std::unique_ptr<RowWork> row_work(const RowProgram& program) const override {
+    return base_->row_work(program);
   }
-  void zero(void* data, std::size_t bytes) override { base_->zero(data, bytes); }
-  Event record() override { return base_->record(); }
-  void wait(Event) override { throw std::runtime_error("cannot wait"); }
-  RowKernel row_kernel(std::string_view op, DType dtype) const override {
-    return base_->row_kernel(op, dtype);
-  }
-  std::unique_ptr<EdgeKernel> edge_kernel(const EdgeProgram& program) const override {
-    return base_->edge_kernel(program);
+  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const override {
+    return base_->edge_work(program);
   }
   void optimize(const OptimizerStep& step) override { base_->optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
     base_->accumulate(dtype, count, to, from);
   }
-  void widen(DType from_dtype, const void* from, DType to_dtype, void* to,
-             std::int64_t count) override {
-    base_->widen(from_dtype, from, to_dtype, to, count);
-  }
 
  private:
   std::unique_ptr<Backend> base_ = make_virtual_cpu_device("broken", 0);
+  BrokenQueue queue_;
 };
 
 }  // namespace
@@ -50,9 +58,10 @@ class BrokenDevice final : public Backend {
 TEST_CASE("link: completions come in order, when the bytes are there") {
   const auto device = make_virtual_cpu_device("cpu:0", 0);
   constexpr std::size_t kBytes = 256 << 10;
-  const auto buffer = device->allocate(kBytes);
+  std::vector<std::unique_ptr<DeviceBuffer>> there;
   std::vector<std::vector<std::byte>> host, back;
   for (int i = 0; i < 16; ++i) {
+    there.push_back(device->allocate(kBytes));
     host.emplace_back(kBytes, static_cast<std::byte>(i + 1));
     back.emplace_back(kBytes);
   }
@@ -62,13 +71,15 @@ TEST_CASE("link: completions come in order, when the bytes are there") {
     Link link(*device);
     for (int i = 0; i < 16; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      link.copy(buffer->data(), host[at].data(), kBytes, CopyKind::kHostToDevice, all.completion());
-      link.copy(back[at].data(), buffer->data(), kBytes, CopyKind::kDeviceToHost,
-                [&, i, at, done = all.completion()](std::exception_ptr error) {
-                  order.push_back(i);
-                  if (back[at] != host[at]) wrong.push_back(i);
-                  done(error);
-                });
+      link.to_device(there[at]->data(), host[at].data(), kBytes,
+                     [&, i, at, done = all.completion()](std::exception_ptr) {
+                       order.push_back(i);
+                       link.from_device(back[at].data(), there[at]->data(), kBytes,
+                                        [&, i, at, done](std::exception_ptr error) {
+                                          if (back[at] != host[at]) wrong.push_back(i);
+                                          done(error);
+                                        });
+                     });
     }
     all.wait();
   }
@@ -85,8 +96,7 @@ TEST_CASE("link: what is under way is completed before it goes") {
   {
     Link link(*device);
     for (int i = 0; i < 8; ++i) {
-      link.copy(buffer->data(), host.data(), host.size(), CopyKind::kHostToDevice,
-                [&](std::exception_ptr) { ++done; });
+      link.to_device(buffer->data(), host.data(), host.size(), [&](std::exception_ptr) { ++done; });
     }
   }
   CHECK(done == 8);
@@ -98,7 +108,7 @@ TEST_CASE("link: a copy that the device refuses, or fails, ends in its completio
   Link link(device);
   for (const std::size_t bytes : {1, 2}) {
     BlockWait wait;
-    link.copy(data, data, bytes, CopyKind::kHostToDevice, wait.completion());
+    link.to_device(data, data, bytes, wait.completion());
     CHECK_THROWS_WITH(wait.wait(), bytes == 1 ? "cannot copy" : "cannot wait");
   }
 }

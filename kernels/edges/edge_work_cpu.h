@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "kernels/edges/edge_batch.h"
 #include "kernels/spec/edge_program.h"
@@ -10,7 +11,9 @@
 
 namespace ooc::cpu {
 
-std::unique_ptr<EdgeKernel> make_edge_kernel(const EdgeProgram& program);
+// `kernels`: of its steps.
+std::unique_ptr<EdgeWork> make_edge_work(const EdgeProgram& program,
+                                         std::vector<RowKernel> kernels);
 
 // Folds of a batch into accumulators (sums: kernels/edges/gather_cpu.h), edge after edge; a
 // maximum, which no order changes, row after row. Views of values have a row an edge, views of

@@ -1,8 +1,8 @@
-#include "sched/run/loop_tile.h"
+#include "kernels/edges/loop_tile.h"
 
 #include <algorithm>
 
-namespace ooc {
+namespace ooc::cpu {
 
 TileView LoopTile::view() const {
   TileView tile;
@@ -18,12 +18,12 @@ TileView LoopTile::view() const {
 }
 
 LoopTile make_loop_tile(const EdgeLayout& edges, const EdgeData& data, std::int64_t block,
-                        const SelfLoops& there) {
+                        const std::uint64_t* there) {
   const std::int64_t begin = block * edges.block_rows;
   const std::int64_t count = std::min(edges.block_rows, edges.vertices - begin);
   LoopTile loops;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (there.has(begin + i)) continue;
+    if ((there[(begin + i) / 64] >> ((begin + i) % 64) & 1) != 0) continue;
     loops.rows.push_back(static_cast<std::uint16_t>(i));
     loops.sources.push_back(static_cast<std::uint16_t>((begin + i) % edges.span_rows));
     loops.ends.push_back(static_cast<std::uint32_t>(loops.rows.size()));
@@ -35,4 +35,4 @@ LoopTile make_loop_tile(const EdgeLayout& edges, const EdgeData& data, std::int6
   return loops;
 }
 
-}  // namespace ooc
+}  // namespace ooc::cpu

@@ -1,0 +1,80 @@
+// Training on the strict device: every model's losses are the CPU's to the last bit, by every
+// strategy and in budgets of all three tiers.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "engine/train/config_words.h"
+#include "storage/base/errors.h"
+#include "tests/engine/tiny_training.h"
+#include "tests/support/cases.h"
+
+using namespace ooc;
+using test::TinyTraining;
+
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+RunConfig config_of(const std::string& model) {
+  RunConfig config;
+  config.model.model = model;
+  config.model.hidden = 24;
+  if (model.starts_with("gat")) config.model.heads = 2;
+  config.epochs = 2;
+  return config;
+}
+
+std::vector<double> losses(TinyTraining& training, const RunConfig& config,
+                           const PlanOptions& options) {
+  Trainer& trainer = training.start(config, options);
+  std::vector<double> losses;
+  while (trainer.state().epoch < config.epochs) {
+    const EpochRecord record = trainer.run_epoch(nullptr).value();
+    losses.insert(losses.end(), {record.loss, record.valid_loss, record.scores.front().test});
+  }
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE("strict training: every model gives the CPU's losses, by every strategy and budget") {
+  test::TinyDataset spec = test::graph_of_three_spans();
+  spec.edge_weights = true;
+  spec.edge_types = 2;
+  TinyTraining training(spec);
+  test::Cases cases(8);
+  std::uint64_t seed = 0;
+  for (const char* model : {"gcn", "sage", "gin", "sgc", "resgcn", "commnet", "mpgcn", "sage_pool",
+                            "gat", "gatv2", "ggnn", "ggcn"}) {
+    RunConfig config = config_of(model);
+    const std::vector<double> expected = losses(training, config, {});
+    REQUIRE(std::isfinite(expected.back()));
+    for (const auto& [word, strategy] : kStrategies) {
+      config.cache_policy = strategy;
+      // Ample memory; a device's that is scarce; one that is too scarce for all but a few rows.
+      std::int64_t ran = 0;
+      for (const std::int64_t device : {64 * kMiB, 3 * kMiB / 2, 3 * kMiB / 4}) {
+        ++seed;
+        if (!cases.next()) continue;
+        INFO(model << ", --cache-policy " << word << ", device " << device << ", seed "
+                   << seed % 10);
+        PlanOptions options;
+        options.memory_bytes = device == 64 * kMiB ? 0 : 2 * device;
+        options.workers = 2;
+        options.device = true;
+        options.device_memory_bytes = device;
+        training.be_strict(seed % 10);
+        std::vector<double> found;
+        try {
+          found = losses(training, config, options);
+        } catch (const BudgetError&) {
+          REQUIRE(device < kMiB);
+          continue;
+        }
+        CHECK(found == expected);
+        ++ran;
+      }
+      if (cases.runs_all()) CHECK(ran >= 2);
+    }
+  }
+}

@@ -1,0 +1,16 @@
+// A device that punishes what a GPU punishes. The host can't touch its memory: an address of it is
+// mapped nowhere, and kernels get another one. Its queues are threads of their own, which do what
+// they were asked for late, by delays that a seed draws: what nobody waited for isn't there yet.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/device/backend.h"
+
+namespace ooc::test {
+
+// The CPU's kernels, to the bit. allocate() throws BudgetError beyond `memory_bytes` (0: no limit).
+std::unique_ptr<Backend> make_strict_device(std::uint64_t seed, std::int64_t memory_bytes);
+
+}  // namespace ooc::test
