@@ -186,6 +186,44 @@ class EdgeWeightsTest(ProgramTest):
             np.load(self.path / "bare.npy"), np.load(self.path / "ignore.npy")
         )
 
+    def test_sums_of_many_weights_are_exact(self):
+        """Of a hub with 300,000 edges; all but one neighbour have features of 0, so that nothing
+        but the sums of weights is long."""
+        random = np.random.default_rng(4)
+        count, vertices = 300_000, 60
+        ends = random.integers(2, vertices, count)
+        hub = np.zeros(count, int)
+        edges = np.concatenate([[[1, 0]], np.stack([ends, hub], 1), np.stack([hub, ends], 1)])
+        weights = np.full(len(edges), 0.1, np.float32)
+        weights[0] = 30_000  # as much as all others
+        x = np.zeros((vertices, 4), np.float32)
+        x[0], x[1] = (0, 3, 0, 1), (1, -1, 2, 0)
+        raw = self.path / "hub"
+        raw.mkdir()
+        np.save(raw / "labels.npy", np.arange(vertices) % 3)
+        for split in range(3):
+            np.save(raw / f"{('train', 'valid', 'test')[split]}_idx.npy", np.arange(split, 60, 3))
+        for name, array in (("edges", edges), ("edge_weights", weights), ("features", x)):
+            np.save(raw / f"{name}.npy", array)
+        self.succeed("ooc-prep", "import", "hub", "-o", "hub.ooc", "--quiet")
+        exact = np.zeros((vertices, vertices))  # row: destination
+        np.add.at(exact, (edges[:, 1], edges[:, 0]), weights.astype(np.float64))
+        looped = exact + np.eye(vertices)
+        gcn = looped / np.sqrt(np.outer(looped.sum(axis=1), looped.sum(axis=0)))
+        inward = exact.sum(axis=1, keepdims=True)
+        mean = exact / np.where(inward == 0, 1, inward)
+        for model, by in (("gcn", gcn), ("sage", mean)):
+            self.train("hub.ooc", "run", "--model", model, "--layers", 1, "--force")
+            self.succeed("ooc-infer", "hub.ooc", "--run", "run", "-o", "hub.npy", "--force",
+                         "--what", "logits")  # fmt: skip
+            p = {name: array.astype(np.float64)
+                 for name, array in parameters(self.path / "run/best.h5").items()}  # fmt: skip
+            own = x @ p["layer1.self"] if model == "sage" else 0
+            weight = p["layer1.neighbours" if model == "sage" else "layer1.weight"]
+            expected = own + by @ (x @ weight) + p["layer1.bias"]
+            found = np.load(self.path / "hub.npy")
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-6, atol=1e-6)
+
     def test_a_plan_has_no_values_of_edges_but_their_weights(self):
         graph = "vertices=1M,edges=20M,features=64,classes=8,train=100K,edge-weights=1"
         for model in ("gcn", "sgc", "resgcn", "sage", "gin", "commnet"):
