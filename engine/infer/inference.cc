@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/graph/edge_operators.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/model/build.h"
 #include "engine/train/program_run.h"
@@ -41,29 +42,36 @@ bool names_differ(const Dataset& dataset, const Checkpoint& checkpoint) {
   return !names.empty() && !checkpoint.class_names.empty() && names != checkpoint.class_names;
 }
 
-// Whether the dataset's labels are of the model's task: a graph the model hasn't seen may have
-// none, or others.
-bool can_score(const Dataset& dataset, const Checkpoint& checkpoint) {
-  if (!dataset.has_splits() || dataset.tensor("labels") == nullptr) return false;
-  const LabelKind kind = labels_of(checkpoint.config.model.task);
-  if (dataset.manifest().labels != kind || names_differ(dataset, checkpoint)) return false;
+// Why the dataset's labels aren't those of the model's task; empty where they are. A graph that the
+// model hasn't seen may have others.
+std::string misfit_of_labels(const Dataset& dataset, const Checkpoint& checkpoint) {
+  if (names_differ(dataset, checkpoint)) return "its classes are others than the model's";
+  const LabelKind labels = dataset.manifest().labels;
+  const LabelKind trained = labels_of(checkpoint.config.model.task);
   const std::int64_t classes = dataset.manifest().classes;
-  return kind == LabelKind::kSingle ? classes <= checkpoint.classes : classes == checkpoint.classes;
+  const bool fits =
+      trained == LabelKind::kSingle ? classes <= checkpoint.classes : classes == checkpoint.classes;
+  if (labels == trained && fits) return "";
+  return fmt::format("it has {}, the model was trained on {}", describe_labels(labels, classes),
+                     describe_labels(trained, checkpoint.classes));
 }
 
 // The metrics to score by.
 std::vector<Metric> metrics_for(const Dataset& dataset, const Checkpoint& checkpoint,
                                 const InferenceOptions& options) {
-  const bool scores = can_score(dataset, checkpoint);
-  if (!scores && names_differ(dataset, checkpoint)) {
-    spdlog::warn("the classes of {} are others than the model's: its splits are not scored",
-                 dataset.path());
+  const bool are_wanted = !options.metrics.empty();
+  const std::vector<Metric>& metrics = are_wanted ? options.metrics : checkpoint.config.metrics;
+  check_metrics(metrics, checkpoint.config.model.task, checkpoint.classes);
+  const bool labelled = dataset.has_splits() && dataset.tensor("labels") != nullptr;
+  const std::string why =
+      labelled ? misfit_of_labels(dataset, checkpoint) : "it has no labels and splits";
+  if (why.empty()) return metrics;
+  if (are_wanted) {
+    throw DataError(fmt::format("--metric, but {}", why), dataset.path(),
+                    "leave it out, or import the dataset with labels of the model's task");
   }
-  if (options.metrics.empty()) return scores ? checkpoint.config.metrics : std::vector<Metric>{};
-  check_metrics(options.metrics, checkpoint.config.model.task, checkpoint.classes);
-  if (scores) return options.metrics;
-  throw DataError("--metric, but the dataset has no splits and labels of the model's task",
-                  dataset.path(), "leave it out, or import the dataset with labels and splits");
+  if (labelled) spdlog::warn("the splits of {} are not scored: {}", dataset.path(), why);
+  return {};
 }
 
 void check_output(Output output, Task task) {
@@ -88,11 +96,6 @@ void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
     throw DataError(fmt::format("features normalised as {}, those of the model's graph as {}",
                                 describe(scaling), describe(checkpoint.feature_scaling)),
                     dataset.path(), "import the dataset with --feature-norm-from RUN");
-  }
-  if (checkpoint.config.model.edge_weights == EdgeWeights::kUse &&
-      !dataset.manifest().edges.data.weights) {
-    throw DataError("dataset without weights of edges, the model was trained with them",
-                    dataset.path(), "import it with the weights of its edges");
   }
   if (checkpoint.edge_types > 1 && dataset.manifest().edge_types == 0) {
     throw DataError(fmt::format("dataset without types of edges, the model was trained on {}",
@@ -146,16 +149,34 @@ Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
   return wanted;
 }
 
-void warn_of_zero_factors(const ProgramRun& run, const Model& model) {
-  if (model.zero_factors < 0) return;
-  ooc::warn_of_zero_factors(run.read_reduction(0, model.zero_factors)[0]);
+// What of the dataset plays no part, or another one than may be thought.
+void warn_of_weights(const Dataset& dataset, const ModelProgram& program, const ProgramRun& run) {
+  const Model& model = program.model();
+  if (dataset.manifest().edges.data.weights && !model.graph.has_input(kEdgeWeightsInput)) {
+    spdlog::warn("the model was trained without weights of edges: those of {} are not used",
+                 dataset.path());
+  }
+  if (model.zero_factors >= 0) {
+    warn_of_zero_factors(run.read_reduction(0, model.zero_factors)[0]);
+  }
 }
 
-GraphFacts facts_for(const Dataset& dataset, const Checkpoint& checkpoint) {
+// The checkpoint's model, which has to fit the dataset.
+Model model_for(const Dataset& dataset, const Checkpoint& checkpoint) {
+  check_fits(dataset, checkpoint);
+  const ModelOptions& options = checkpoint.config.model;
   GraphFacts facts = facts_of(dataset);
   facts.classes = checkpoint.classes;
   facts.edge_types = checkpoint.edge_types;
-  return facts;
+  if (options.edge_weights != EdgeWeights::kIgnore) {
+    facts.edge_weights = options.edge_weights == EdgeWeights::kUse || checkpoint.edge_weights;
+  }
+  Model model = build_model(options, facts, Mode::kEvaluate, kReal);
+  if (model.graph.has_input(kEdgeWeightsInput) && !dataset.manifest().edges.data.weights) {
+    throw DataError("dataset without weights of edges, the model was trained with them",
+                    dataset.path(), "import it with the weights of its edges");
+  }
+  return model;
 }
 
 }  // namespace
@@ -167,17 +188,16 @@ Output default_output(Task task) {
 InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& given_io,
                               const Dataset& dataset, const Checkpoint& checkpoint,
                               const InferenceOptions& options, const std::atomic<bool>* stop) {
-  check_fits(dataset, checkpoint);
-  const ModelOptions& model = checkpoint.config.model;
-  const GraphFacts facts = facts_for(dataset, checkpoint);
-  check_output(options.output, model.task);
+  Model model = model_for(dataset, checkpoint);
+  const Task task = checkpoint.config.model.task;
+  check_output(options.output, task);
   const std::vector<Metric> metrics = metrics_for(dataset, checkpoint, options);
-  const Wanted wanted = wanted_of(metrics, model.task, options.output);
-  if (wanted.embedding && build_model(model, facts, Mode::kEvaluate, kReal).embedding < 0) {
+  const Wanted wanted = wanted_of(metrics, task, options.output);
+  if (wanted.embedding && model.embedding < 0) {
     throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
                      "ask for its logits, classes or values");
   }
-  const ModelProgram program(model, facts, Mode::kEvaluate, wanted, kReal,
+  const ModelProgram program(std::move(model), "evaluation", wanted,
                              {rewrites_for_one_run(checkpoint.config)});
   if (wanted.loss) dataset.check_labels();
   ParameterStore parameters(backend, kReal, program.model().parameters, Mode::kEvaluate);
@@ -188,7 +208,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   budget.plan.stop = stop;
   const GraphCounts counts = counts_of(dataset);
-  std::int64_t own_bytes = metric_reserve(program, metrics, model.task, counts);
+  std::int64_t own_bytes = metric_reserve(program, metrics, task, counts);
   std::optional<OriginalNames> names;
   if (dataset.manifest().remapped == IdKind::kStrings) {
     constexpr std::int64_t kHeaps = 8 << 20;  // of HDF5 and of what is freed
@@ -204,8 +224,8 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   ProgramRun run({backend, io, dataset, options.scratch, budget.plan.workers}, {&program},
                  planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
-  warn_of_zero_factors(run, program.model());
-  ResultRows result_rows(options.output, model.task, cols);
+  warn_of_weights(dataset, program, run);
+  ResultRows result_rows(options.output, task, cols);
   const auto file =
       make_result_file(files, options.path, result_rows.shape(dataset, checkpoint.class_names));
   BlockRows rows = run.rows(0, tensor);
@@ -220,8 +240,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   file->finish();
   InferenceResult result;
   if (wanted.loss) {
-    auto scores =
-        run_scores(run, 0, program.evaluated(), inputs, metrics, model.task, bytes_read, stop);
+    auto scores = run_scores(run, 0, program.evaluated(), inputs, metrics, task, bytes_read, stop);
     if (!scores) throw Interrupted("interrupted before the scores", options.path, "it is complete");
     result.scores = std::move(*scores);
   }

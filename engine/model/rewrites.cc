@@ -72,9 +72,10 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
     if (rewrites.common) apply(merge_common(model.graph));
     did("order");
   }
+  precomputed.graph = std::make_shared<const TensorGraph>(model.graph);
+  precomputed.zero_factors = model.zero_factors;
   if (rewrites.hoisting) {
-    precomputed.graph = std::make_shared<const TensorGraph>(model.graph);
-    precomputed.zero_factors = std::exchange(model.zero_factors, -1);
+    model.zero_factors = -1;
     apply(hoist_constants(model.graph, precomputed.tensors));
     did("hoisting");
   }

@@ -14,7 +14,8 @@ enum class Norm { kNone, kBatch, kLayer };
 enum class Jumping { kNone, kSum, kCat, kMax };
 enum class Activation { kRelu, kElu, kGelu };
 enum class Aggregation { kMean, kMax, kSum };
-enum class EdgeWeights { kIgnore, kUse };  // of gathers that say `with weights`
+// What gathers that say `with weights` do; kAuto: use them where the dataset has some.
+enum class EdgeWeights { kAuto, kUse, kIgnore };
 
 struct ModelOptions {
   std::string model = "gcn";  // a name of engine/model/library.h, or a file
@@ -35,7 +36,7 @@ struct ModelOptions {
   Task task = Task::kSingle;  // how many logits there are, and the loss
   Loss loss = Loss::kCrossEntropy;
   ClassWeights class_weights;
-  EdgeWeights edge_weights = EdgeWeights::kIgnore;
+  EdgeWeights edge_weights = EdgeWeights::kAuto;
 
   bool operator==(const ModelOptions&) const = default;
 };
