@@ -114,18 +114,23 @@ struct InferencePlan {
   std::int64_t result_bytes = 0;  // of memory for results
 };
 
-// The results in `output` take a quarter of the budget at most (the more, the less often rows in
-// another order are read), and little where a plan fits only so. `own_bytes`: taken besides.
-InferencePlan plan_inference(const ModelProgram& program, TensorId output,
+// The results in `outputs`, written one after another, take a quarter of the budget at most (the
+// more, the less often rows in another order are read), and little where a plan fits only so.
+// `own_bytes`: taken besides.
+InferencePlan plan_inference(const ModelProgram& program, std::span<const TensorId> outputs,
                              const GraphCounts& counts, std::int64_t own_bytes,
                              const RunBudget& budget) {
   constexpr std::int64_t kLeast = 4 << 20, kUnlimited = 1 << 30;
   const std::int64_t vertices = counts.edges.vertices;
-  const std::int64_t output_bytes =
-      vertices * program.model().graph.shape(output).cols * std::int64_t{sizeof(float)};
+  std::int64_t output_bytes = 0, reserve = 0;
+  for (const TensorId output : outputs) {
+    output_bytes = std::max(output_bytes, vertices * program.model().graph.shape(output).cols *
+                                              std::int64_t{sizeof(float)});
+    reserve = std::max(reserve, output_reserve(program, output, counts));
+  }
   const TensorLayout ids{vertices, 1, counts.edges.block_rows};
   Reserved reserved{
-      budget.resident_bytes + own_bytes + kLeast + output_reserve(program, output, counts) +
+      budget.resident_bytes + own_bytes + kLeast + reserve +
       2 * stored_reserve(ids, DType::kI64) +  // ours, and the input's
       process_reserve(budget.plan.workers, parameter_bytes(program, Mode::kEvaluate), counts)};
   if (budget.plan.device) reserved.device_bytes = device_reserve(program, Mode::kEvaluate);
@@ -140,11 +145,41 @@ InferencePlan plan_inference(const ModelProgram& program, TensorId output,
   return {plan_in_budget({&program.program()}, counts, budget, reserved), kLeast};
 }
 
+std::string path_of_layer(const std::string& path, std::int64_t layer) {
+  const std::size_t dot = path.rfind('.');
+  return fmt::format("{}.layer{}{}", path.substr(0, dot), layer, path.substr(dot));
+}
+
+// Leaves in model.layers those that are written. Returns the files.
+std::vector<std::string> choose_layers(Model& model, const InferenceOptions& options) {
+  const std::int64_t count = std::ssize(model.layers);
+  if (options.output != Output::kEmbeddings) {
+    model.layers.clear();
+  } else if (!options.layer) {
+    if (model.embedding < 0) {
+      throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
+                       "ask for its logits, classes or values, or for --layer 1");
+    }
+    model.layers = {model.embedding};
+  } else if (*options.layer == kAllLayers) {
+    std::vector<std::string> paths;
+    for (std::int64_t i = 1; i <= count; ++i) paths.push_back(path_of_layer(options.path, i));
+    return paths;
+  } else if (*options.layer > count) {
+    throw UsageError(fmt::format("--layer {}", *options.layer),
+                     fmt::format("the layers of the model are {}", count),
+                     count > 1 ? fmt::format("give 1 to {}, or all", count) : "give 1");
+  } else {
+    model.layers = {model.layers[static_cast<std::size_t>(*options.layer) - 1]};
+  }
+  return {options.path};
+}
+
 Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
   Wanted wanted;
   wanted.loss = !metrics.empty();
-  wanted.embedding = output == Output::kEmbeddings;
-  wanted.logits = !wanted.embedding || need_logits(metrics, task);
+  wanted.layers = output == Output::kEmbeddings;
+  wanted.logits = !wanted.layers || need_logits(metrics, task);
   wanted.zero_factors = true;
   return wanted;
 }
@@ -192,18 +227,18 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   const Task task = checkpoint.config.model.task;
   check_output(options.output, task);
   const std::vector<Metric> metrics = metrics_for(dataset, checkpoint, options);
-  const Wanted wanted = wanted_of(metrics, task, options.output);
-  if (wanted.embedding && model.embedding < 0) {
-    throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
-                     "ask for its logits, classes or values");
+  InferenceResult result{choose_layers(model, options)};
+  for (const std::string& path : result.paths) {
+    check_result_is_free(files, path, dataset.manifest().remapped, options.force);
   }
+  const Wanted wanted = wanted_of(metrics, task, options.output);
   const ModelProgram program(std::move(model), "evaluation", wanted,
                              {rewrites_for_one_run(checkpoint.config)});
   if (wanted.loss) dataset.check_labels();
   ParameterStore parameters(backend, kReal, program.model().parameters, Mode::kEvaluate);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
-  const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
-  const std::int64_t cols = program.model().graph.shape(tensor).cols;
+  const std::vector<TensorId> outputs =
+      wanted.layers ? program.model().layers : std::vector{program.model().logits};
   RunBudget budget = options.budget;
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   budget.plan.stop = stop;
@@ -214,7 +249,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
     constexpr std::int64_t kHeaps = 8 << 20;  // of HDF5 and of what is freed
     own_bytes += names.emplace(dataset).resident_bytes() + kHeaps;
   }
-  const InferencePlan planned = plan_inference(program, tensor, counts, own_bytes, budget);
+  const InferencePlan planned = plan_inference(program, outputs, counts, own_bytes, budget);
   std::unique_ptr<BlockIo> mapped;
   if (options.may_map && mapping_pays(dataset, budget, planned.plan)) {
     mapped = make_mapped_block_io(given_io);
@@ -225,20 +260,22 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
                  planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
   warn_of_weights(dataset, program, run);
-  ResultRows result_rows(options.output, task, cols);
-  const auto file =
-      make_result_file(files, options.path, result_rows.shape(dataset, checkpoint.class_names));
-  BlockRows rows = run.rows(0, tensor);
   std::int64_t bytes_read = 0;
   std::optional<DatasetTensor> ids_store;
   std::optional<BlockRows> ids;
   if (dataset.manifest().remapped == IdKind::kIntegers) {
     ids.emplace(stored_rows(ids_store.emplace(io, *dataset.tensor("original_ids")), bytes_read));
   }
-  write_result(inputs, {rows, ids ? &*ids : nullptr, names ? &*names : nullptr}, result_rows,
-               planned.result_bytes, *file, stop);
-  file->finish();
-  InferenceResult result;
+  std::vector<std::unique_ptr<ResultFile>> written;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ResultRows rows(options.output, task, program.model().graph.shape(outputs[i]).cols);
+    written.push_back(
+        make_result_file(files, result.paths[i], rows.shape(dataset, checkpoint.class_names)));
+    BlockRows source = run.rows(0, outputs[i]);
+    write_result(inputs, {source, ids ? &*ids : nullptr, names ? &*names : nullptr}, rows,
+                 planned.result_bytes, *written.back(), stop);
+  }
+  for (const auto& file : written) file->finish();
   if (wanted.loss) {
     auto scores = run_scores(run, 0, program.evaluated(), inputs, metrics, task, bytes_read, stop);
     if (!scores) throw Interrupted("interrupted before the scores", options.path, "it is complete");

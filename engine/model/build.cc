@@ -63,6 +63,7 @@ class ModelBuilder {
       const bool last = i + 1 == units.size() && !head_;
       if (last && (i > 0 || input_linear_)) parts_.model().embedding = h;
       h = unit(units[i], h, fmt::format("layer{}", i + 1), last);
+      parts_.model().layers.push_back(h);
       if (jumping_ != Jumping::kNone) jump(h, units[i]);
     }
     if (jumping_ != Jumping::kNone) h = jumped_;

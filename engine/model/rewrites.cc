@@ -17,14 +17,18 @@ std::vector<TensorId> roots_of(const Model& model) {
   for (const TensorId id : {model.embedding, model.logits, model.loss, model.zero_factors}) {
     if (id >= 0) roots.push_back(id);
   }
+  roots.insert(roots.end(), model.layers.begin(), model.layers.end());
   return roots;
 }
 
 // Results are made by an operation, also where they are an input as it is.
 void make_results(Model& model) {
-  for (TensorId* id : {&model.embedding, &model.logits}) {
-    if (*id >= 0 && model.graph.tensor(*id).producer < 0) *id = model.graph.apply("copy", {*id});
-  }
+  const auto make = [&](TensorId& id) {
+    if (id >= 0 && model.graph.tensor(id).producer < 0) id = model.graph.apply("copy", {id});
+  };
+  make(model.embedding);
+  make(model.logits);
+  for (TensorId& layer : model.layers) make(layer);
 }
 
 }  // namespace
@@ -46,6 +50,7 @@ Model rewritten(Model model, Gradients& gradients, Rewritten graph) {
                        &model.evaluated.logits, &model.evaluated.loss}) {
     *id = graph.at(*id);
   }
+  for (TensorId& layer : model.layers) layer = graph.at(layer);
   model.graph = std::move(graph.graph);
   return model;
 }

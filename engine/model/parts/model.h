@@ -97,6 +97,7 @@ struct Model {
   std::vector<ModelParameter> parameters;
   std::vector<BatchStatistics> batch_statistics;
   TensorId embedding = -1;  // what the last layer or the head reads; -1: the features themselves
+  std::vector<TensorId> layers;  // the rows after each layer, the last one's logits too
   TensorId logits = -1;
   TensorId loss = -1;  // the sums per split of the task's loss (kernels/spec/row_kernels.h)
   // A count, fp64: the vertices whose weights add up to 0 or less where a root is taken of the sum
