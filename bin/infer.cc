@@ -8,6 +8,7 @@
 
 #include "bin/cli/devices.h"
 #include "bin/cli/metric_option.h"
+#include "bin/cli/numbers.h"
 #include "bin/cli/program.h"
 #include "bin/cli/threads.h"
 #include "engine/infer/inference.h"
@@ -28,6 +29,7 @@ struct Options {
   std::string checkpoint;
   std::string output;
   std::optional<Output> what;
+  std::optional<std::int64_t> layer;
   std::vector<Metric> metrics;
   std::string devices = "auto";
   std::string host_memory = "auto";
@@ -56,6 +58,14 @@ void add_options(cli::Command& command, Options& options) {
        {"embeddings", Output::kEmbeddings}},
       "What to write, a row a vertex in the order of your input; logits if absent, values of a "
       "regression. classes of a multi-label model are a matrix of 0 and 1 (uint8)");
+  command.parsed("--layer", "N|all", "the number of a layer, from 1, or all",
+                 "Of --what embeddings: the rows after layer N, of the last one without a head the "
+                 "logits; all: after each, OUT.layer1.npy and so on. If absent what the last layer "
+                 "or the head reads",
+                 [&options](const std::string& text) {
+                   options.layer = text == "all" ? kAllLayers : cli::parse_integer(text);
+                   return options.layer && (text == "all" || *options.layer > 0);
+                 });
   cli::add_metric_option(
       command, options.metrics,
       "Score each split by them, where the dataset has labels; the run's if absent");
@@ -80,6 +90,9 @@ void add_options(cli::Command& command, Options& options) {
   command.example("Embeddings from a certain checkpoint",
                   "ooc-infer cora.ooc --checkpoint runs/cora-gcn/checkpoint-100.h5 -o "
                   "embeddings.h5 --what embeddings");
+  command.example(
+      "What each layer makes of the vertices, a file a layer",
+      "ooc-infer cora.ooc --run runs/cora-gcn -o rows.npy --what embeddings --layer all");
 }
 
 // The file of a run's best model.
@@ -98,40 +111,23 @@ std::string best_of(const RunDirectory& run) {
   return run.best_path();
 }
 
-void infer(const Options& options) {
-  FileSystem& files = posix_file_system();
-  if (options.run.empty() == options.checkpoint.empty()) {
-    throw UsageError(options.run.empty() ? "no model" : "two models", "command line",
-                     "name it by either --run or --checkpoint");
+void print_result(const Options& options, const Dataset& dataset, const Checkpoint& checkpoint,
+                  const InferenceResult& result) {
+  nlohmann::ordered_json facts;
+  std::vector<std::string> ids;
+  for (const std::string& path : result.paths) {
+    const std::string ids_path = result_ids_path(path, dataset.manifest().remapped);
+    if (!ids_path.empty()) ids.push_back(ids_path);
   }
-  check_result_path(files, options.output, options.force);
-  const std::string checkpoint_path =
-      options.run.empty() ? options.checkpoint : best_of(RunDirectory::open(files, options.run));
-  const Checkpoint checkpoint = read_model(files, checkpoint_path, DType::kF32);
-  const std::int64_t held_reading = most_held_host_bytes();
-  const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
-  const std::string ids_path = result_ids_path(options.output, dataset.manifest().remapped);
-  if (!ids_path.empty()) check_result_is_free(files, ids_path, options.force);
-  const std::unique_ptr<BlockIo> io = open_io(options.io);
-  InferenceOptions inference;
-  inference.output = options.what.value_or(default_output(checkpoint.config.model.task));
-  inference.metrics = options.metrics;
-  inference.path = options.output;
-  inference.may_map = options.io == DatasetIo::kAuto;
-  inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
-  if (!options.scratch.empty()) files.create_directories(options.scratch);
-  inference.budget = measured_budget(*io, options.devices, options.host_memory,
-                                     options.device_memory, inference.scratch);
-  // A budget is of all that the process ever takes: a large model's file was in memory as well.
-  inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
-  inference.budget.resident_bytes += mapped_slack_bytes(options.io);
-  const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
-  log_kernels(blas_core());
-  const InferenceResult result =
-      run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
-  nlohmann::ordered_json facts{{"output", options.output}, {"rows", dataset.vertices()}};
+  // One is a text, those of all layers a list.
+  const auto paths = [&](const std::vector<std::string>& list) {
+    const bool many = options.layer == kAllLayers;
+    return many ? nlohmann::ordered_json(list) : nlohmann::ordered_json(list.front());
+  };
+  facts["output"] = paths(result.paths);
+  facts["rows"] = dataset.vertices();
   facts["peak_host_bytes"] = peak_host_bytes();
-  if (!ids_path.empty()) facts["ids"] = ids_path;
+  if (!ids.empty()) facts["ids"] = paths(ids);
   const std::vector<Metric>& metrics =
       options.metrics.empty() ? checkpoint.config.metrics : options.metrics;
   for (std::size_t i = 0; i < result.scores.size(); ++i) {
@@ -146,10 +142,49 @@ void infer(const Options& options) {
   }
   if (options.json) {
     fmt::print("{}\n", facts.dump(2));
-  } else {
-    fmt::print("{}: {} rows\n", options.output, dataset.vertices());
-    if (!ids_path.empty()) fmt::print("{}: their ids\n", ids_path);
+    return;
   }
+  for (const std::string& path : result.paths) {
+    fmt::print("{}: {} rows\n", path, dataset.vertices());
+  }
+  for (const std::string& path : ids) fmt::print("{}: their ids\n", path);
+}
+
+void infer(const Options& options) {
+  FileSystem& files = posix_file_system();
+  if (options.run.empty() == options.checkpoint.empty()) {
+    throw UsageError(options.run.empty() ? "no model" : "two models", "command line",
+                     "name it by either --run or --checkpoint");
+  }
+  if (options.layer && options.what != Output::kEmbeddings) {
+    throw UsageError("--layer without --what embeddings", "command line", "leave it out");
+  }
+  check_result_path(files, options.output);
+  const std::string checkpoint_path =
+      options.run.empty() ? options.checkpoint : best_of(RunDirectory::open(files, options.run));
+  const Checkpoint checkpoint = read_model(files, checkpoint_path, DType::kF32);
+  const std::int64_t held_reading = most_held_host_bytes();
+  const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
+  const std::unique_ptr<BlockIo> io = open_io(options.io);
+  InferenceOptions inference;
+  inference.output = options.what.value_or(default_output(checkpoint.config.model.task));
+  inference.layer = options.layer;
+  inference.metrics = options.metrics;
+  inference.path = options.output;
+  inference.force = options.force;
+  inference.may_map = options.io == DatasetIo::kAuto;
+  inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
+  if (!options.scratch.empty()) files.create_directories(options.scratch);
+  inference.budget = measured_budget(*io, options.devices, options.host_memory,
+                                     options.device_memory, inference.scratch);
+  // A budget is of all that the process ever takes: a large model's file was in memory as well.
+  inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
+  inference.budget.resident_bytes += mapped_slack_bytes(options.io);
+  const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
+  log_kernels(blas_core());
+  const InferenceResult result =
+      run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
+  print_result(options, dataset, checkpoint, result);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ void add_model_options(cli::Command& command, InspectedModel& inspected) {
                   1000);
   command.integer("--edge-features", inspected.facts.edge_features, 1,
                   "Of --model: columns of features of edges", kMaxHidden);
+  options.edge_weights = EdgeWeights::kIgnore;
   command.choice("--edge-weights", options.edge_weights,
                  {{"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}},
                  "Of --model: whether neighbours count by the weights of their edges");

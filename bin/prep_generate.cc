@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
@@ -13,6 +14,7 @@ void add_generate(cli::Command& program) {
   struct Options {
     GenerateOptions generate;
     std::int64_t seed = 0;
+    std::optional<std::int64_t> targets;
     std::string output;
   };
   const auto options = std::make_shared<Options>();
@@ -29,6 +31,8 @@ void add_generate(cli::Command& program) {
   command.required();
   command.integer("--classes", generate.classes, 1, "Classes", kMaxGeneratedClasses);
   command.required();
+  command.integer("--targets", options->targets, 1,
+                  "Label vertices with so many values instead, which follow from the class");
   command.integer("--seed", options->seed, 0, "Another seed makes another graph");
   generate.memory_bytes = default_import_memory();
   command.size("--memory", generate.memory_bytes, "a quarter of the machine's",
@@ -42,7 +46,11 @@ void add_generate(cli::Command& program) {
   command.example("A skewed one, to measure speed",
                   "ooc-prep generate rmat --vertices 1000000 --edges 16000000 --features 128 "
                   "--classes 16 -o rmat.ooc");
+  command.example("Values to predict",
+                  "ooc-prep generate sbm --vertices 100000 --edges 1000000 --features 64 "
+                  "--classes 8 --targets 2 -o values.ooc");
   command.action([options, &command] {
+    options->generate.targets = options->targets.value_or(0);
     options->generate.seed = static_cast<std::uint64_t>(options->seed);
     cli::Progress progress(cli::Progress::standard_output(command.quiet()));
     const Control control{progress.callback(), &cli::stop_flag()};

@@ -57,6 +57,8 @@ void add_inputs(cli::Command& command, Options& options) {
   command.path("--edge-weights", inputs.edge_weights, "FILE", "A number an edge: [E]");
   command.path("--edge-types", inputs.edge_types, "FILE", "Types from 0 to 65,535: [E]");
   command.path("--edge-features", inputs.edge_features, "FILE", "Features of the edges: [E, F]");
+  command.integer("--split-index", options.import.split_index, 0,
+                  "Which split to take, from 0, where a mask holds several: [V, S] or [S, V]");
   command.path("--ogb", options.ogb, "DIR", "A dataset of OGB as it is downloaded: raw/, split/");
   command.path("--split-name", options.split_name, "S", "With --ogb: the split in split/S");
   command.path("--split", options.split, "T/V/T",
@@ -154,6 +156,38 @@ void choose_split(const Options& options, bool seed_given, ImportOptions& import
   import.split_seed = static_cast<std::uint64_t>(options.split_seed);
 }
 
+void add_examples(cli::Command& command) {
+  command.example("A directory of .npy files whose edges go one way only",
+                  "ooc-prep import data/cora -o cora.ooc --undirected --feature-norm row");
+  command.example("Files by name",
+                  "ooc-prep import --edges e.npy --features x.npz:x --labels y.csv --train t.npy "
+                  "--valid v.npy --test s.npy -o mine.ooc");
+  command.example("What OGB downloads, such as ogbn-arxiv",
+                  "ooc-prep import --ogb dataset/ogbn_arxiv -o arxiv.ooc --undirected");
+  command.example("Headerless float32 features of 1024 columns, as IGB has them",
+                  "ooc-prep import --edges paper__cites__paper/edge_index.npy "
+                  "--features paper/node_feat.npy --labels paper/node_label_19.npy "
+                  "--raw-dtype float32 --raw-columns 1024 --split 60/20/20 -o igb.ooc");
+  command.example("The first of ten splits, in masks [V, 10] or [10, V]",
+                  "ooc-prep import --edges g.npz:edges --features g.npz:node_features "
+                  "--labels g.npz:node_labels --train g.npz:train_masks --valid g.npz:val_masks "
+                  "--test g.npz:test_masks --split-index 0 -o first.ooc");
+  command.example("Several headerless files, HDF5, Matrix Market",
+                  "ooc-prep import --edges e.bin:int64x2 --features f.bin:float32x128 "
+                  "--labels x.h5:/labels -o mine.ooc");
+  command.example("Whole numbers to predict, instead of classes",
+                  "ooc-prep import data/counts -o counts.ooc --label-kind values");
+  command.example("A sparse matrix as the graph",
+                  "ooc-prep import --edges web.mtx --features x.npy -o web.ooc");
+  command.example("Ids that are not 0 to V - 1, such as numbers or names of accounts",
+                  "ooc-prep import --edges payments.csv --remap-ids -o payments.ooc");
+  command.example("The same with tables of accounts, in any order",
+                  "ooc-prep import --edges payments.csv:payer,payee --edge-weights "
+                  "payments.csv:amount --features accounts.csv:3-20 --labels accounts.csv:fraud "
+                  "--id account -o payments.ooc");
+  command.example("A dataset that has changed", "ooc-prep import data/cora -o cora.ooc --force");
+}
+
 }  // namespace
 
 void report_findings(const Findings& findings, const std::string& output) {
@@ -196,31 +230,7 @@ void add_import(cli::Command& program) {
   command.size("--memory", import.memory_bytes, "a quarter of the machine's",
                "Memory to work in, whatever the size of the input");
   command.flag("--force", import.force, "Replace a dataset of this name");
-  command.example("A directory of .npy files whose edges go one way only",
-                  "ooc-prep import data/cora -o cora.ooc --undirected --feature-norm row");
-  command.example("Files by name",
-                  "ooc-prep import --edges e.npy --features x.npz:x --labels y.csv --train t.npy "
-                  "--valid v.npy --test s.npy -o mine.ooc");
-  command.example("What OGB downloads, such as ogbn-arxiv",
-                  "ooc-prep import --ogb dataset/ogbn_arxiv -o arxiv.ooc --undirected");
-  command.example("Headerless float32 features of 1024 columns, as IGB has them",
-                  "ooc-prep import --edges paper__cites__paper/edge_index.npy "
-                  "--features paper/node_feat.npy --labels paper/node_label_19.npy "
-                  "--raw-dtype float32 --raw-columns 1024 --split 60/20/20 -o igb.ooc");
-  command.example("Several headerless files, HDF5, Matrix Market",
-                  "ooc-prep import --edges e.bin:int64x2 --features f.bin:float32x128 "
-                  "--labels x.h5:/labels -o mine.ooc");
-  command.example("Whole numbers to predict, instead of classes",
-                  "ooc-prep import data/counts -o counts.ooc --label-kind values");
-  command.example("A sparse matrix as the graph",
-                  "ooc-prep import --edges web.mtx --features x.npy -o web.ooc");
-  command.example("Ids that are not 0 to V - 1, such as numbers or names of accounts",
-                  "ooc-prep import --edges payments.csv --remap-ids -o payments.ooc");
-  command.example("The same with tables of accounts, in any order",
-                  "ooc-prep import --edges payments.csv:payer,payee --edge-weights "
-                  "payments.csv:amount --features accounts.csv:3-20 --labels accounts.csv:fraud "
-                  "--id account -o payments.ooc");
-  command.example("A dataset that has changed", "ooc-prep import data/cora -o cora.ooc --force");
+  add_examples(command);
   command.action([options, &command] {
     find_inputs(*options);
     choose_ids(options->import, command.given("ids"));

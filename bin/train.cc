@@ -118,14 +118,15 @@ void print_summary(const nlohmann::ordered_json& summary, bool json) {
   };
   std::string epoch;
   if (!many) epoch = fmt::format(" epoch {}", summary.at("best_epoch").get<std::int64_t>());
-  print(summary, "best_valid", "best_valid", best, epoch);
-  print(summary, "test", "test", best, "");
-  if (!summary.contains("metrics")) return;  // of an older version
-  for (const auto& [metric, figures] : summary.at("metrics").items()) {
+  // Summaries of older versions lack them.
+  const nlohmann::ordered_json metrics = summary.value("metrics", nlohmann::ordered_json());
+  for (const auto& [metric, figures] : metrics.items()) {
     if (metric == best) continue;
     print(figures, "valid", "valid", metric, "");
     print(figures, "test", "test", metric, "");
   }
+  print(summary, "best_valid", "best_valid", best, epoch);
+  print(summary, "test", "test", best, "");
 }
 
 RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& trainer) {
@@ -163,7 +164,9 @@ void train(const cli::Command& command, const TrainOptions& options, Machine& ma
   BlockIo& io = maps ? *mapped : *machine.io;
   const auto train_seed = [&](RunDirectory& seed_run) {
     Trainer trainer(*machine.backend, io, dataset, seed_run.config(), trainer_options);
-    return train_one(command, seed_run, trainer);
+    RunResult result = train_one(command, seed_run, trainer);
+    if (result.outcome != RunOutcome::kFinishedBefore) trainer_options.warns_of_data = false;
+    return result;
   };
   const bool many = run.config().runs > 1;
   const RunResult result = many ? run_seeds(posix_file_system(), run, train_seed) : train_seed(run);
@@ -179,9 +182,8 @@ void train(const cli::Command& command, const TrainOptions& options, Machine& ma
 }
 
 // What of the dataset plays no part, unless that was asked for.
-void warn_of_unread(const TrainOptions& options, const RunConfig& config, const Dataset& dataset) {
-  std::vector<std::string> unread = unread_edge_data(config.model, facts_of(dataset));
-  if (options.edge_weights == EdgeWeights::kIgnore) std::erase(unread, "weights");
+void warn_of_unread(const RunConfig& config, const Dataset& dataset) {
+  const std::vector<std::string> unread = unread_edge_data(config.model, facts_of(dataset));
   if (unread.empty()) return;
   spdlog::warn("{} does not read the {} of edges: they are not used",
                model_title(config.model.model), fmt::join(unread, " and "));
@@ -192,7 +194,7 @@ TrainerOptions planned(const TrainOptions& options, Machine& machine, const RunC
                        const Dataset& dataset) {
   TrainerOptions planned{machine.budget};
   planned.plan = plan_training(dataset, config, machine.budget);
-  warn_of_unread(options, config, dataset);
+  warn_of_unread(config, dataset);
   if (options.plan) print_plan(*planned.plan, options.json);
   return planned;
 }
@@ -200,9 +202,8 @@ TrainerOptions planned(const TrainOptions& options, Machine& machine, const RunC
 void start(const cli::Command& command, TrainOptions& options) {
   RunConfig config = new_config(command, options);
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
-  set_task(config, options, default_task(dataset.manifest()));
-  config.model.edge_weights =
-      chosen_edge_weights(config.model, options.edge_weights, facts_of(dataset).edge_weights);
+  set_task(config, options, default_task(dataset.manifest().labels));
+  check_edge_weights(config.model, facts_of(dataset).edge_weights);
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
   Machine machine(config, options.run_dir, options.rates);
   const TrainerOptions trainer = planned(options, machine, config, dataset);
@@ -219,10 +220,10 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
                      "command line", "a graph that isn't there can only be planned for");
   }
   RunConfig config = new_config(command, options);
-  const AbsentGraph graph = absent_graph(options.graph);
-  set_task(config, options, graph.task);
-  config.model.edge_weights =
-      chosen_edge_weights(config.model, options.edge_weights, graph.facts.edge_weights);
+  const AbsentGraph graph = absent_graph(options.graph, options.task);
+  set_task(config, options, default_task(graph.labels));
+  check_config(config, graph.labels, graph.facts.classes, "--graph");
+  check_edge_weights(config.model, graph.facts.edge_weights);
   const std::unique_ptr<BlockIo> io = make_block_io();
   print_plan(TrainingPlan(config, graph.facts, graph.counts, DType::kF32,
                           budget_for(*io, config, ".", options.rates)),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -57,9 +56,8 @@ void add_model_options(cli::Command& command, TrainOptions& options) {
   command.choice("--aggr", model.aggr, choices(kAggregations),
                  "How models that leave it open gather neighbours, such as sage; its max is a "
                  "max-pooling (sage_pool)");
-  command.choice<std::optional<EdgeWeights>>(
-      "--edge-weights", options.edge_weights,
-      {{"auto", std::nullopt}, {"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}},
+  command.choice(
+      "--edge-weights", model.edge_weights, choices(kEdgeWeightUses),
       "Whether neighbours count by the weights of their edges; auto: where the dataset has weights "
       "and the model takes them");
   command.real("--dropout", model.dropout, {0, 1, true}, "Dropout after each hidden layer");
@@ -131,14 +129,6 @@ void add_training_options(cli::Command& command, TrainOptions& options) {
   command.integer("--eval-every", config.eval_every, 1, "Epochs from one evaluation to the next");
 }
 
-// For an option whose text is read later.
-std::function<bool(const std::string&)> any_text(std::string& value) {
-  return [&value](const std::string& text) {
-    value = text;
-    return true;
-  };
-}
-
 void add_run_options(cli::Command& command, TrainOptions& options) {
   cli::add_device_options(command, options.config.devices, options.config.device_memory);
   command.integer("--threads", options.threads, 1,
@@ -166,14 +156,21 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
   command.parsed("--rewrites", "LIST", "text",
                  "Leave out rewrites of the model, to measure them: any of -motion, -common, "
                  "-order, -hoisting, -dead, -fusion, -zeros, with commas between",
-                 any_text(options.config.rewrites));
+                 [&options](const std::string& list) {
+                   parse_rewrites(list);
+                   options.config.rewrites = list;
+                   return true;
+                 });
   command.flag("--plan", options.plan, "Print the plan and exit");
   command.parsed("--graph", "COUNTS", "text",
                  "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"
                  "features=N,classes=N; also train=N, block-rows=N, edge-types=N, "
                  "edge-features=N, edge-weights=1, symmetric=1, multi-label=1. K, M and G are "
                  "powers of 1000",
-                 any_text(options.graph));
+                 [&options](const std::string& counts) {
+                   options.graph = counts;
+                   return true;
+                 });
   command.path("--rates", options.rates, "FILE",
                "Plan by what FILE says that the machine does in a second, as kept in ~/.cache/ooc; "
                "measured if absent");
@@ -268,13 +265,11 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   ModelOptions& model = config.model;
   if (!options.dataset.empty()) config.dataset = absolute(options.dataset);
   if (!config.scratch.empty()) config.scratch = absolute(config.scratch);
-  parse_rewrites(config.rewrites);
   apply_recipe(command, options.recipe, model, config.weight_decay);
   model.model = known_model(model.model);
   choose_pooling(model);
   model.program = read_program(posix_file_system(), model.model);
   model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
-  if (options.edge_weights) model.edge_weights = *options.edge_weights;
   check_options(model);
   if (is_program_file(model.model)) model.model = absolute(model.model);
   return config;
@@ -298,7 +293,9 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   given.model.model = known_model(given.model.model);
   choose_pooling(given.model);
   if (options.heads) given.model.heads = *options.heads;
-  given.model.edge_weights = options.edge_weights.value_or(stored.model.edge_weights);
+  // Runs of before say what became of the weights where nothing was asked.
+  EdgeWeights& weights = given.model.edge_weights;
+  if (weights == EdgeWeights::kAuto) weights = stored.model.edge_weights;
   if (options.task) given.model.task = *options.task;
   if (options.loss) given.model.loss = *options.loss;
   if (!options.metrics.empty()) given.metrics = options.metrics;

@@ -23,7 +23,6 @@ struct TrainOptions {
   Recipe recipe = Recipe::kNone;
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> heads;
-  std::optional<EdgeWeights> edge_weights;  // empty: auto
   std::optional<Task> task;
   std::optional<Loss> loss;
   std::vector<Metric> metrics;  // empty: the task's
@@ -37,8 +36,7 @@ struct TrainOptions {
 void add_train_options(cli::Command& command, TrainOptions& options);
 
 // The configuration of a new run: the recipe's values where nothing is given, and what follows from
-// the program, which it reads. The task and what follows it, and the use of weights, are still to
-// be set.
+// the program, which it reads. The task and what follows it are still to be set.
 RunConfig new_config(const cli::Command& command, const TrainOptions& options);
 // As given, or as the dataset's labels ask for: the task, loss, class weights and metrics.
 void set_task(RunConfig& config, const TrainOptions& options, Task of_labels);

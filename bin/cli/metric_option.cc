@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/model/parts/words.h"
+#include "storage/base/errors.h"
 
 namespace ooc::cli {
 namespace {
@@ -35,14 +36,19 @@ std::optional<Metric> metric_of(const std::string& word) {
   return std::nullopt;
 }
 
-// Nothing where one is unknown, there twice or missing.
-std::optional<std::vector<Metric>> parse_metrics(const std::string& list) {
+// UsageError for one that is unknown, there twice or missing.
+std::vector<Metric> parse_metrics(const std::string& list, const std::string& takes) {
   std::vector<Metric> metrics;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::optional<Metric> metric = metric_of(list.substr(begin, end - begin));
-    if (!metric || std::find(metrics.begin(), metrics.end(), *metric) != metrics.end()) {
-      return std::nullopt;
+    const std::string word = list.substr(begin, end - begin);
+    const std::optional<Metric> metric = metric_of(word);
+    if (!metric) {
+      throw UsageError(fmt::format("--metric cannot be '{}'", word), list, "it takes " + takes);
+    }
+    if (std::find(metrics.begin(), metrics.end(), *metric) != metrics.end()) {
+      throw UsageError(fmt::format("--metric has {} twice", word_of(kMetrics, *metric)), list,
+                       "name each once");
     }
     metrics.push_back(*metric);
     begin = end + 1;
@@ -57,11 +63,11 @@ void add_metric_option(Command& command, std::vector<Metric>& metrics,
   std::string words;
   for (const auto& [name, metric] : kMetrics)
     words += (words.empty() ? "" : ", ") + std::string(name);
-  command.parsed("--metric", "LIST", fmt::format("some of {}, with commas between", words),
-                 fmt::format("{}. Of {}", description, words), [&metrics](const std::string& list) {
-                   const auto chosen = parse_metrics(list);
-                   if (chosen) metrics = *chosen;
-                   return chosen.has_value();
+  const std::string takes = fmt::format("some of {}, with commas between", words);
+  command.parsed("--metric", "LIST", takes, fmt::format("{}. Of {}", description, words),
+                 [&metrics, takes](const std::string& list) {
+                   metrics = parse_metrics(list, takes);
+                   return true;
                  });
 }
 

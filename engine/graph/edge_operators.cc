@@ -126,6 +126,10 @@ void softmax_normalize_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(score, graph.apply("mul", {share, centred}));
 }
 
+TensorShape factor_shape(const TensorGraph& graph, const Operation&) {
+  return {Space::kVertex, 0, 1, graph.real()};
+}
+
 TensorShape count_shape(const TensorGraph&, const Operation&) {
   return {Space::kReduction, 1, 1, DType::kF64};
 }
@@ -160,8 +164,8 @@ std::span<const OperatorDef> edge_operators() {
       {"softmax_normalize", kRowWise, kFull, true, Z::kFirst, softmax_normalize_shape,
        softmax_normalize_gradient},
       // Of sums of weights.
-      {"inverse", kRowWise, kLocal, true, Z::kFirst, copy_shape, nullptr},
-      {"inverse_sqrt", kRowWise, kLocal, true, Z::kFirst, copy_shape, nullptr},
+      {"inverse", kRowWise, kLocal, true, Z::kFirst, factor_shape, nullptr},
+      {"inverse_sqrt", kRowWise, kLocal, true, Z::kFirst, factor_shape, nullptr},
       {"count_zeros", Dependence::kReduction, kFull, false, Z::kNone, count_shape, nullptr},
   };
   return entries;
@@ -175,7 +179,7 @@ TensorId edge_key(TensorGraph& graph, bool loops) {
 
 TensorId weighted_degree_factor(TensorGraph& graph, DegreeFactor factor) {
   const auto sum = [&](Direction direction, bool loops, const char* name) {
-    const TensorId weights = graph.edge_input(kEdgeWeightsInput, 1, graph.real(), loops);
+    const TensorId weights = graph.edge_input(kEdgeWeightsInput, 1, DType::kF64, loops);
     return graph.gather("sum", {weights}, direction, name);
   };
   switch (factor) {

@@ -27,7 +27,7 @@ std::span<const OperatorDef> edge_operators();
 
 // What the edges of a dataset may carry (TensorGraph::edge_input), and what every edge has: its
 // number among parallel edges, from 0.
-inline constexpr const char* kEdgeWeightsInput = "edge_weights";           // E x 1, real
+inline constexpr const char* kEdgeWeightsInput = "edge_weights";           // E x 1, real or fp64
 inline constexpr const char* kEdgeTypesInput = "edge_types";               // E x 1, int32
 inline constexpr const char* kEdgeFeaturesInput = "edge_features";         // E x f, real
 inline constexpr const char* kParallelIndexInput = "edge_parallel_index";  // E x 1, int64
@@ -37,7 +37,7 @@ TensorId edge_key(TensorGraph& graph, bool loops);
 
 // As degree_factor() (engine/graph/row_operators.h) has it, with the sum of the edges' weights for
 // their number; a loop that is added weighs 1. 0 where the sum is 0, of a root also where it is
-// less.
+// less. Sums are fp64: a vertex may have millions of edges.
 TensorId weighted_degree_factor(TensorGraph& graph, DegreeFactor factor);
 
 // Folds over the in-edges of every vertex, as layers name them: 0 where a vertex has none. A mean

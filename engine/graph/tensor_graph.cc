@@ -22,10 +22,18 @@ TensorId TensorGraph::add_input(const std::string& name, const TensorShape& shap
     const TensorShape& there = tensors_[id].shape;
     if (tensors_[id].name != name || tensors_[id].producer >= 0) continue;
     if (there.loops != shape.loops) continue;
+    // What edges carry is decoded as it is asked for.
+    if (shape.space == Space::kEdge && there.dtype != shape.dtype) continue;
     OOC_CHECK(there.space == shape.space && there.cols == shape.cols && there.dtype == shape.dtype);
     return static_cast<TensorId>(id);
   }
   return add_tensor({name, shape, -1, needs_gradient});
+}
+
+bool TensorGraph::has_input(const std::string& name) const {
+  return std::any_of(tensors_.begin(), tensors_.end(), [&](const Tensor& tensor) {
+    return tensor.producer < 0 && tensor.name == name;
+  });
 }
 
 TensorId TensorGraph::input(const std::string& name, std::int64_t cols, DType dtype,

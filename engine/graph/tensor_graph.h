@@ -63,6 +63,8 @@ class TensorGraph {
   const Tensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
   const TensorShape& shape(TensorId id) const { return tensor(id).shape; }
 
+  // Whether a tensor of this name comes from outside.
+  bool has_input(const std::string& name) const;
   // A vertex tensor from outside; the same name gives the same tensor.
   TensorId input(const std::string& name, std::int64_t cols, DType dtype,
                  bool needs_gradient = false);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/graph/edge_operators.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/model/build.h"
 #include "engine/train/program_run.h"
@@ -41,29 +42,36 @@ bool names_differ(const Dataset& dataset, const Checkpoint& checkpoint) {
   return !names.empty() && !checkpoint.class_names.empty() && names != checkpoint.class_names;
 }
 
-// Whether the dataset's labels are of the model's task: a graph the model hasn't seen may have
-// none, or others.
-bool can_score(const Dataset& dataset, const Checkpoint& checkpoint) {
-  if (!dataset.has_splits() || dataset.tensor("labels") == nullptr) return false;
-  const LabelKind kind = labels_of(checkpoint.config.model.task);
-  if (dataset.manifest().labels != kind || names_differ(dataset, checkpoint)) return false;
+// Why the dataset's labels aren't those of the model's task; empty where they are. A graph that the
+// model hasn't seen may have others.
+std::string misfit_of_labels(const Dataset& dataset, const Checkpoint& checkpoint) {
+  if (names_differ(dataset, checkpoint)) return "its classes are others than the model's";
+  const LabelKind labels = dataset.manifest().labels;
+  const LabelKind trained = labels_of(checkpoint.config.model.task);
   const std::int64_t classes = dataset.manifest().classes;
-  return kind == LabelKind::kSingle ? classes <= checkpoint.classes : classes == checkpoint.classes;
+  const bool fits =
+      trained == LabelKind::kSingle ? classes <= checkpoint.classes : classes == checkpoint.classes;
+  if (labels == trained && fits) return "";
+  return fmt::format("it has {}, the model was trained on {}", describe_labels(labels, classes),
+                     describe_labels(trained, checkpoint.classes));
 }
 
 // The metrics to score by.
 std::vector<Metric> metrics_for(const Dataset& dataset, const Checkpoint& checkpoint,
                                 const InferenceOptions& options) {
-  const bool scores = can_score(dataset, checkpoint);
-  if (!scores && names_differ(dataset, checkpoint)) {
-    spdlog::warn("the classes of {} are others than the model's: its splits are not scored",
-                 dataset.path());
+  const bool are_wanted = !options.metrics.empty();
+  const std::vector<Metric>& metrics = are_wanted ? options.metrics : checkpoint.config.metrics;
+  check_metrics(metrics, checkpoint.config.model.task, checkpoint.classes);
+  const bool labelled = dataset.has_splits() && dataset.tensor("labels") != nullptr;
+  const std::string why =
+      labelled ? misfit_of_labels(dataset, checkpoint) : "it has no labels and splits";
+  if (why.empty()) return metrics;
+  if (are_wanted) {
+    throw DataError(fmt::format("--metric, but {}", why), dataset.path(),
+                    "leave it out, or import the dataset with labels of the model's task");
   }
-  if (options.metrics.empty()) return scores ? checkpoint.config.metrics : std::vector<Metric>{};
-  check_metrics(options.metrics, checkpoint.config.model.task, checkpoint.classes);
-  if (scores) return options.metrics;
-  throw DataError("--metric, but the dataset has no splits and labels of the model's task",
-                  dataset.path(), "leave it out, or import the dataset with labels and splits");
+  if (labelled) spdlog::warn("the splits of {} are not scored: {}", dataset.path(), why);
+  return {};
 }
 
 void check_output(Output output, Task task) {
@@ -89,11 +97,6 @@ void check_fits(const Dataset& dataset, const Checkpoint& checkpoint) {
                                 describe(scaling), describe(checkpoint.feature_scaling)),
                     dataset.path(), "import the dataset with --feature-norm-from RUN");
   }
-  if (checkpoint.config.model.edge_weights == EdgeWeights::kUse &&
-      !dataset.manifest().edges.data.weights) {
-    throw DataError("dataset without weights of edges, the model was trained with them",
-                    dataset.path(), "import it with the weights of its edges");
-  }
   if (checkpoint.edge_types > 1 && dataset.manifest().edge_types == 0) {
     throw DataError(fmt::format("dataset without types of edges, the model was trained on {}",
                                 checkpoint.edge_types),
@@ -111,18 +114,23 @@ struct InferencePlan {
   std::int64_t result_bytes = 0;  // of memory for results
 };
 
-// The results in `output` take a quarter of the budget at most (the more, the less often rows in
-// another order are read), and little where a plan fits only so. `own_bytes`: taken besides.
-InferencePlan plan_inference(const ModelProgram& program, TensorId output,
+// The results in `outputs`, written one after another, take a quarter of the budget at most (the
+// more, the less often rows in another order are read), and little where a plan fits only so.
+// `own_bytes`: taken besides.
+InferencePlan plan_inference(const ModelProgram& program, std::span<const TensorId> outputs,
                              const GraphCounts& counts, std::int64_t own_bytes,
                              const RunBudget& budget) {
   constexpr std::int64_t kLeast = 4 << 20, kUnlimited = 1 << 30;
   const std::int64_t vertices = counts.edges.vertices;
-  const std::int64_t output_bytes =
-      vertices * program.model().graph.shape(output).cols * std::int64_t{sizeof(float)};
+  std::int64_t output_bytes = 0, reserve = 0;
+  for (const TensorId output : outputs) {
+    output_bytes = std::max(output_bytes, vertices * program.model().graph.shape(output).cols *
+                                              std::int64_t{sizeof(float)});
+    reserve = std::max(reserve, output_reserve(program, output, counts));
+  }
   const TensorLayout ids{vertices, 1, counts.edges.block_rows};
   Reserved reserved{
-      budget.resident_bytes + own_bytes + kLeast + output_reserve(program, output, counts) +
+      budget.resident_bytes + own_bytes + kLeast + reserve +
       2 * stored_reserve(ids, DType::kI64) +  // ours, and the input's
       process_reserve(budget.plan.workers, parameter_bytes(program, Mode::kEvaluate), counts)};
   if (budget.plan.device) reserved.device_bytes = device_reserve(program, Mode::kEvaluate);
@@ -137,25 +145,73 @@ InferencePlan plan_inference(const ModelProgram& program, TensorId output,
   return {plan_in_budget({&program.program()}, counts, budget, reserved), kLeast};
 }
 
+std::string path_of_layer(const std::string& path, std::int64_t layer) {
+  const std::size_t dot = path.rfind('.');
+  return fmt::format("{}.layer{}{}", path.substr(0, dot), layer, path.substr(dot));
+}
+
+// Leaves in model.layers those that are written. Returns the files.
+std::vector<std::string> choose_layers(Model& model, const InferenceOptions& options) {
+  const std::int64_t count = std::ssize(model.layers);
+  if (options.output != Output::kEmbeddings) {
+    model.layers.clear();
+  } else if (!options.layer) {
+    if (model.embedding < 0) {
+      throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
+                       "ask for its logits, classes or values, or for --layer 1");
+    }
+    model.layers = {model.embedding};
+  } else if (*options.layer == kAllLayers) {
+    std::vector<std::string> paths;
+    for (std::int64_t i = 1; i <= count; ++i) paths.push_back(path_of_layer(options.path, i));
+    return paths;
+  } else if (*options.layer > count) {
+    throw UsageError(fmt::format("--layer {}", *options.layer),
+                     fmt::format("the layers of the model are {}", count),
+                     count > 1 ? fmt::format("give 1 to {}, or all", count) : "give 1");
+  } else {
+    model.layers = {model.layers[static_cast<std::size_t>(*options.layer) - 1]};
+  }
+  return {options.path};
+}
+
 Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
   Wanted wanted;
   wanted.loss = !metrics.empty();
-  wanted.embedding = output == Output::kEmbeddings;
-  wanted.logits = !wanted.embedding || need_logits(metrics, task);
+  wanted.layers = output == Output::kEmbeddings;
+  wanted.logits = !wanted.layers || need_logits(metrics, task);
   wanted.zero_factors = true;
   return wanted;
 }
 
-void warn_of_zero_factors(const ProgramRun& run, const Model& model) {
-  if (model.zero_factors < 0) return;
-  ooc::warn_of_zero_factors(run.read_reduction(0, model.zero_factors)[0]);
+// What of the dataset plays no part, or another one than may be thought.
+void warn_of_weights(const Dataset& dataset, const ModelProgram& program, const ProgramRun& run) {
+  const Model& model = program.model();
+  if (dataset.manifest().edges.data.weights && !model.graph.has_input(kEdgeWeightsInput)) {
+    spdlog::warn("the model was trained without weights of edges: those of {} are not used",
+                 dataset.path());
+  }
+  if (model.zero_factors >= 0) {
+    warn_of_zero_factors(run.read_reduction(0, model.zero_factors)[0]);
+  }
 }
 
-GraphFacts facts_for(const Dataset& dataset, const Checkpoint& checkpoint) {
+// The checkpoint's model, which has to fit the dataset.
+Model model_for(const Dataset& dataset, const Checkpoint& checkpoint) {
+  check_fits(dataset, checkpoint);
+  const ModelOptions& options = checkpoint.config.model;
   GraphFacts facts = facts_of(dataset);
   facts.classes = checkpoint.classes;
   facts.edge_types = checkpoint.edge_types;
-  return facts;
+  if (options.edge_weights != EdgeWeights::kIgnore) {
+    facts.edge_weights = options.edge_weights == EdgeWeights::kUse || checkpoint.edge_weights;
+  }
+  Model model = build_model(options, facts, Mode::kEvaluate, kReal);
+  if (model.graph.has_input(kEdgeWeightsInput) && !dataset.manifest().edges.data.weights) {
+    throw DataError("dataset without weights of edges, the model was trained with them",
+                    dataset.path(), "import it with the weights of its edges");
+  }
+  return model;
 }
 
 }  // namespace
@@ -167,34 +223,33 @@ Output default_output(Task task) {
 InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& given_io,
                               const Dataset& dataset, const Checkpoint& checkpoint,
                               const InferenceOptions& options, const std::atomic<bool>* stop) {
-  check_fits(dataset, checkpoint);
-  const ModelOptions& model = checkpoint.config.model;
-  const GraphFacts facts = facts_for(dataset, checkpoint);
-  check_output(options.output, model.task);
+  Model model = model_for(dataset, checkpoint);
+  const Task task = checkpoint.config.model.task;
+  check_output(options.output, task);
   const std::vector<Metric> metrics = metrics_for(dataset, checkpoint, options);
-  const Wanted wanted = wanted_of(metrics, model.task, options.output);
-  if (wanted.embedding && build_model(model, facts, Mode::kEvaluate, kReal).embedding < 0) {
-    throw UsageError("a model of one layer has no hidden layer", "--what embeddings",
-                     "ask for its logits, classes or values");
+  InferenceResult result{choose_layers(model, options)};
+  for (const std::string& path : result.paths) {
+    check_result_is_free(files, path, dataset.manifest().remapped, options.force);
   }
-  const ModelProgram program(model, facts, Mode::kEvaluate, wanted, kReal,
+  const Wanted wanted = wanted_of(metrics, task, options.output);
+  const ModelProgram program(std::move(model), "evaluation", wanted,
                              {rewrites_for_one_run(checkpoint.config)});
   if (wanted.loss) dataset.check_labels();
   ParameterStore parameters(backend, kReal, program.model().parameters, Mode::kEvaluate);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
-  const TensorId tensor = wanted.embedding ? program.model().embedding : program.model().logits;
-  const std::int64_t cols = program.model().graph.shape(tensor).cols;
+  const std::vector<TensorId> outputs =
+      wanted.layers ? program.model().layers : std::vector{program.model().logits};
   RunBudget budget = options.budget;
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   budget.plan.stop = stop;
   const GraphCounts counts = counts_of(dataset);
-  std::int64_t own_bytes = metric_reserve(program, metrics, model.task, counts);
+  std::int64_t own_bytes = metric_reserve(program, metrics, task, counts);
   std::optional<OriginalNames> names;
   if (dataset.manifest().remapped == IdKind::kStrings) {
     constexpr std::int64_t kHeaps = 8 << 20;  // of HDF5 and of what is freed
     own_bytes += names.emplace(dataset).resident_bytes() + kHeaps;
   }
-  const InferencePlan planned = plan_inference(program, tensor, counts, own_bytes, budget);
+  const InferencePlan planned = plan_inference(program, outputs, counts, own_bytes, budget);
   std::unique_ptr<BlockIo> mapped;
   if (options.may_map && mapping_pays(dataset, budget, planned.plan)) {
     mapped = make_mapped_block_io(given_io);
@@ -204,24 +259,25 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   ProgramRun run({backend, io, dataset, options.scratch, budget.plan.workers}, {&program},
                  planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
-  warn_of_zero_factors(run, program.model());
-  ResultRows result_rows(options.output, model.task, cols);
-  const auto file =
-      make_result_file(files, options.path, result_rows.shape(dataset, checkpoint.class_names));
-  BlockRows rows = run.rows(0, tensor);
+  warn_of_weights(dataset, program, run);
   std::int64_t bytes_read = 0;
   std::optional<DatasetTensor> ids_store;
   std::optional<BlockRows> ids;
   if (dataset.manifest().remapped == IdKind::kIntegers) {
     ids.emplace(stored_rows(ids_store.emplace(io, *dataset.tensor("original_ids")), bytes_read));
   }
-  write_result(inputs, {rows, ids ? &*ids : nullptr, names ? &*names : nullptr}, result_rows,
-               planned.result_bytes, *file, stop);
-  file->finish();
-  InferenceResult result;
+  std::vector<std::unique_ptr<ResultFile>> written;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ResultRows rows(options.output, task, program.model().graph.shape(outputs[i]).cols);
+    written.push_back(
+        make_result_file(files, result.paths[i], rows.shape(dataset, checkpoint.class_names)));
+    BlockRows source = run.rows(0, outputs[i]);
+    write_result(inputs, {source, ids ? &*ids : nullptr, names ? &*names : nullptr}, rows,
+                 planned.result_bytes, *written.back(), stop);
+  }
+  for (const auto& file : written) file->finish();
   if (wanted.loss) {
-    auto scores =
-        run_scores(run, 0, program.evaluated(), inputs, metrics, model.task, bytes_read, stop);
+    auto scores = run_scores(run, 0, program.evaluated(), inputs, metrics, task, bytes_read, stop);
     if (!scores) throw Interrupted("interrupted before the scores", options.path, "it is complete");
     result.scores = std::move(*scores);
   }

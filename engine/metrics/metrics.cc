@@ -14,8 +14,7 @@ enum class Family { kCounts, kRanks, kErrors };
 
 Family family_of(Metric metric) {
   if (is_value_metric(metric)) return Family::kErrors;
-  const bool ranks = metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
-  return ranks ? Family::kRanks : Family::kCounts;
+  return is_rank_metric(metric) ? Family::kRanks : Family::kCounts;
 }
 
 constexpr Family kFamilies[] = {Family::kCounts, Family::kRanks, Family::kErrors};

@@ -63,6 +63,7 @@ class ModelBuilder {
       const bool last = i + 1 == units.size() && !head_;
       if (last && (i > 0 || input_linear_)) parts_.model().embedding = h;
       h = unit(units[i], h, fmt::format("layer{}", i + 1), last);
+      parts_.model().layers.push_back(h);
       if (jumping_ != Jumping::kNone) jump(h, units[i]);
     }
     if (jumping_ != Jumping::kNone) h = jumped_;
@@ -239,10 +240,6 @@ void check_read(const saga::Program& program, const std::string& option, bool is
                    fmt::format("{} does not read it", program.source), "leave it out");
 }
 
-bool reads_weights(const saga::Program& program) {
-  return saga::gathers_weighted(program) || saga::says_data_weight(program);
-}
-
 void check_program(const ModelOptions& options) {
   const saga::Program program = program_of(options);
   saga::units_of(program, options.layers);
@@ -253,7 +250,7 @@ void check_program(const ModelOptions& options) {
   check_read(program, "activation", options.activation != Activation::kRelu, names.contains("act"));
   check_read(program, "aggr", options.aggr != Aggregation::kMean, names.contains("aggr"));
   check_read(program, "edge-weights use", options.edge_weights == EdgeWeights::kUse,
-             reads_weights(program));
+             saga::gathers_weighted(program) || saga::says_data_weight(program));
   check_read(program, "attn-dropout", options.attn_dropout != 0, names.contains("attn_dropout"));
 }
 
@@ -271,34 +268,27 @@ void check_options(const ModelOptions& options) {
   check_program(options);
 }
 
-EdgeWeights chosen_edge_weights(const ModelOptions& options, std::optional<EdgeWeights> wanted,
-                                bool are_there) {
+void check_edge_weights(const ModelOptions& options, bool are_there) {
   const saga::Program program = program_of(options);
-  if (wanted == EdgeWeights::kUse && !are_there) {
+  if (options.edge_weights == EdgeWeights::kUse && !are_there) {
     throw UsageError("--edge-weights use", "the dataset's edges have no weights",
                      "import it with edge_weights.*, or leave the option out");
   }
-  if (wanted == EdgeWeights::kIgnore && saga::says_data_weight(program)) {
+  if (options.edge_weights == EdgeWeights::kIgnore && saga::says_data_weight(program)) {
     throw UsageError("--edge-weights ignore", fmt::format("{} reads data.weight", program.source),
                      "leave the option out, or take data.weight out of the program");
   }
-  const bool used = are_there && reads_weights(program);
-  return wanted.value_or(used ? EdgeWeights::kUse : EdgeWeights::kIgnore);
 }
 
-std::vector<std::string> unread_edge_data(ModelOptions options, const GraphFacts& facts) {
-  options.edge_weights = chosen_edge_weights(options, std::nullopt, facts.edge_weights);
+std::vector<std::string> unread_edge_data(const ModelOptions& options, const GraphFacts& facts) {
   const Model model = build_model(options, facts, Mode::kTrain, DType::kF32);
-  const std::vector<Tensor>& tensors = model.graph.tensors();
+  const bool weights = facts.edge_weights && options.edge_weights != EdgeWeights::kIgnore;
   std::vector<std::string> unread;
   for (const auto& [there, input, name] :
-       {std::tuple(facts.edge_weights, kEdgeWeightsInput, "weights"),
+       {std::tuple(weights, kEdgeWeightsInput, "weights"),
         {facts.edge_types > 1, kEdgeTypesInput, "types"},
         {facts.edge_features > 0, kEdgeFeaturesInput, "features"}}) {
-    const auto is_it = [&](const Tensor& tensor) {
-      return tensor.producer < 0 && tensor.name == input;
-    };
-    if (there && std::none_of(tensors.begin(), tensors.end(), is_it)) unread.emplace_back(name);
+    if (there && !model.graph.has_input(input)) unread.emplace_back(name);
   }
   return unread;
 }

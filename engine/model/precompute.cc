@@ -13,9 +13,9 @@ Precompute::Precompute(const std::vector<Precomputed>& wanted) {
       computed.tensors.push_back(hoisted);
       roots.push_back(hoisted.tensor);
     }
-    if (roots.empty()) continue;
     const bool counts = !zero_factors_ && precomputed.zero_factors >= 0;
     if (counts) roots.push_back(precomputed.zero_factors);
+    if (roots.empty()) continue;
     computed.staged = make_stages(*precomputed.graph, "once", roots);
     if (counts) {
       zero_factors_ = {static_cast<int>(programs_.size()),

@@ -16,6 +16,12 @@ GraphFacts facts_of(const Dataset& dataset) {
 
 namespace {
 
+// What nobody wants to read needn't outlive a rewrite.
+Model with_wanted_layers(Model model, const Wanted& wanted) {
+  if (!wanted.layers) model.layers.clear();
+  return model;
+}
+
 EdgeBytes edge_bytes(const EdgeFile& file) {
   EdgeBytes edges{static_cast<std::int64_t>(file.payload_bytes())};
   for (std::uint64_t chunk = 0; chunk < file.file().shape().chunk_count; ++chunk) {
@@ -44,23 +50,31 @@ ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
 
 ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
                            const ProgramOptions& how)
-    : precomputed_(1), model_(rewrite_model(std::move(model), how.rewrites, precomputed_[0])) {
+    : precomputed_(1),
+      model_(rewrite_model(with_wanted_layers(std::move(model), wanted), how.rewrites,
+                           precomputed_[0])) {
   if (wanted.gradients) gradients_ = add_gradients(model_.graph, {model_.loss, -1});
   if (how.rewrites.order) model_ = gather_sparse_rows(std::move(model_), gradients_, how.rewrites);
   if (how.rewrites.common) merge_common_operators();
   std::vector<TensorId> roots = gradient_roots();
   if (wanted.loss) roots.insert(roots.begin(), model_.loss);
   if (wanted.logits) roots.push_back(model_.logits);
-  if (wanted.embedding) roots.push_back(model_.embedding);
+  for (const TensorId layer : model_.layers) {
+    if (!wanted.logits || layer != model_.logits) roots.push_back(layer);
+  }
   if (wanted.zero_factors && model_.zero_factors >= 0) roots.push_back(model_.zero_factors);
   make_stages_of(name, roots, {}, how);
 }
 
 ModelProgram::ModelProgram(Model training, Model evaluation, Wanted wanted,
                            const ProgramOptions& how)
-    : precomputed_(2), model_(rewrite_model(std::move(training), how.rewrites, precomputed_[0])) {
+    : precomputed_(2),
+      model_(rewrite_model(with_wanted_layers(std::move(training), wanted), how.rewrites,
+                           precomputed_[0])) {
+  OOC_CHECK(!wanted.layers);
   gradients_ = add_gradients(model_.graph, {model_.loss, -1});
-  evaluation = rewrite_model(std::move(evaluation), how.rewrites, precomputed_[1]);
+  evaluation = rewrite_model(with_wanted_layers(std::move(evaluation), wanted), how.rewrites,
+                             precomputed_[1]);
   if (how.rewrites.order) {
     model_ = gather_sparse_rows(std::move(model_), gradients_, how.rewrites);
     Gradients none;

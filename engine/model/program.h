@@ -20,7 +20,7 @@ struct Wanted {
   bool loss = true;        // the loss sums
   bool gradients = false;  // of every trainable parameter
   bool logits = false;
-  bool embedding = false;
+  bool layers = false;        // Model::layers, those that are there
   bool zero_factors = false;  // where the model counts them
 };
 

@@ -17,14 +17,18 @@ std::vector<TensorId> roots_of(const Model& model) {
   for (const TensorId id : {model.embedding, model.logits, model.loss, model.zero_factors}) {
     if (id >= 0) roots.push_back(id);
   }
+  roots.insert(roots.end(), model.layers.begin(), model.layers.end());
   return roots;
 }
 
 // Results are made by an operation, also where they are an input as it is.
 void make_results(Model& model) {
-  for (TensorId* id : {&model.embedding, &model.logits}) {
-    if (*id >= 0 && model.graph.tensor(*id).producer < 0) *id = model.graph.apply("copy", {*id});
-  }
+  const auto make = [&](TensorId& id) {
+    if (id >= 0 && model.graph.tensor(id).producer < 0) id = model.graph.apply("copy", {id});
+  };
+  make(model.embedding);
+  make(model.logits);
+  for (TensorId& layer : model.layers) make(layer);
 }
 
 }  // namespace
@@ -46,6 +50,7 @@ Model rewritten(Model model, Gradients& gradients, Rewritten graph) {
                        &model.evaluated.logits, &model.evaluated.loss}) {
     *id = graph.at(*id);
   }
+  for (TensorId& layer : model.layers) layer = graph.at(layer);
   model.graph = std::move(graph.graph);
   return model;
 }
@@ -72,9 +77,10 @@ Model rewrite_model(Model model, const Rewrites& rewrites, Precomputed& precompu
     if (rewrites.common) apply(merge_common(model.graph));
     did("order");
   }
+  precomputed.graph = std::make_shared<const TensorGraph>(model.graph);
+  precomputed.zero_factors = model.zero_factors;
   if (rewrites.hoisting) {
-    precomputed.graph = std::make_shared<const TensorGraph>(model.graph);
-    precomputed.zero_factors = std::exchange(model.zero_factors, -1);
+    model.zero_factors = -1;
     apply(hoist_constants(model.graph, precomputed.tensors));
     did("hoisting");
   }
@@ -121,7 +127,8 @@ namespace {
 TensorId leaf_like(TensorGraph& graph, const Tensor& leaf) {
   const auto same = [&](const Tensor& tensor) {
     return tensor.producer < 0 && tensor.name == leaf.name &&
-           tensor.shape.space == leaf.shape.space && tensor.shape.loops == leaf.shape.loops;
+           tensor.shape.space == leaf.shape.space && tensor.shape.loops == leaf.shape.loops &&
+           tensor.shape.dtype == leaf.shape.dtype;
   };
   const std::vector<Tensor>& tensors = graph.tensors();
   const auto found = std::find_if(tensors.begin(), tensors.end(), same);

@@ -73,7 +73,7 @@ std::int64_t bytes_of_edges(const EdgeLayout& edges) {
 
 }  // namespace
 
-AbsentGraph absent_graph(const std::string& list) {
+AbsentGraph absent_graph(const std::string& list, std::optional<Task> task) {
   const std::map<std::string, std::int64_t> counts = counts_in(list);
   check_block_rows(counts.at("block-rows"));
   AbsentGraph graph;
@@ -85,9 +85,10 @@ AbsentGraph absent_graph(const std::string& list) {
   graph.facts.edge_types = counts.at("edge-types");
   graph.facts.edge_features = counts.at("edge-features");
   graph.facts.edge_weights = counts.at("edge-weights") > 0;
-  if (counts.at("multi-label") > 0) graph.task = Task::kMultiLabel;
+  graph.labels = labels_of(task.value_or(Task::kSingle));
+  if (counts.at("multi-label") > 0) graph.labels = LabelKind::kMulti;
   graph.facts.train_labels =
-      graph.counts.train_vertices * label_cols(labels_of(graph.task), graph.facts.classes);
+      graph.counts.train_vertices * label_cols(graph.labels, graph.facts.classes);
   graph.counts.symmetric = counts.at("symmetric") > 0;
   EdgeLayout& edges = graph.counts.edges;
   edges = choose_edge_layout(graph.facts.vertices, counts.at("edges"), counts.at("block-rows"));

@@ -46,6 +46,7 @@ void write_facts(Hdf5Writer& file, const Checkpoint& checkpoint) {
   file.write_attribute("feature_cols", checkpoint.feature_cols);
   file.write_attribute("classes", checkpoint.classes);
   file.write_attribute("edge_types", checkpoint.edge_types);
+  file.write_attribute("edge_weights", std::int64_t{checkpoint.edge_weights});
   write_text(file, kFeatureScaling, to_text(checkpoint.feature_scaling));
   if (checkpoint.class_names.empty()) return;
   write_text(file, kClassNames, fmt::format("{}", fmt::join(checkpoint.class_names, "\n")));
@@ -146,6 +147,9 @@ Checkpoint read_model(const Hdf5Reader& file, DType real, const std::string& pat
   checkpoint.feature_cols = file.read_int("feature_cols");
   checkpoint.classes = file.read_int("classes");
   checkpoint.edge_types = file.read_int("edge_types");
+  // Configurations of older ones say what became of weights.
+  checkpoint.edge_weights =
+      file.has_attribute("edge_weights") && file.read_int("edge_weights") != 0;
   checkpoint.class_names = lines_of(read_text(file, kClassNames));
   checkpoint.feature_scaling = read_scaling(file, path);
   TrainingState& state = checkpoint.state;

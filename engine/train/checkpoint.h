@@ -35,6 +35,7 @@ struct Checkpoint {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  // empty: they have none
   std::int64_t edge_types = 0;
+  bool edge_weights = false;  // whether that graph has some, for EdgeWeights::kAuto
   TrainingState state;
 };
 

@@ -9,9 +9,6 @@ namespace ooc {
 inline constexpr Words<OptimizerKind, 3> kOptimizers{{{"adam", OptimizerKind::kAdam},
                                                       {"adamw", OptimizerKind::kAdamW},
                                                       {"sgd", OptimizerKind::kSgd}}};
-// "rocauc,ap"
-std::string metric_list(const std::vector<Metric>& metrics);
-
 inline constexpr Words<LrSchedule, 3> kLrSchedules{{{"constant", LrSchedule::kConstant},
                                                     {"cosine", LrSchedule::kCosine},
                                                     {"step", LrSchedule::kStep}}};

@@ -33,7 +33,11 @@ std::string name_of(Activation activation) { return word_of(kActivations, activa
 std::string name_of(Aggregation aggr) { return word_of(kAggregations, aggr); }
 std::string name_of(Task task) { return word_of(kTasks, task); }
 std::string name_of(Loss loss) { return word_of(kLosses, loss); }
-std::string name_of(const std::vector<Metric>& metrics) { return metric_list(metrics); }
+std::string name_of(const std::vector<Metric>& metrics) {
+  std::string list;
+  for (const Metric metric : metrics) list += (list.empty() ? "" : ",") + word_of(kMetrics, metric);
+  return list;
+}
 std::string name_of(const ClassWeights& weights) { return to_text(weights); }
 std::string name_of(EdgeWeights weights) { return word_of(kEdgeWeightUses, weights); }
 std::string name_of(OptimizerKind optimizer) { return word_of(kOptimizers, optimizer); }
@@ -160,10 +164,18 @@ class TomlReader {
 
 }  // namespace
 
-std::string metric_list(const std::vector<Metric>& metrics) {
-  std::string list;
-  for (const Metric metric : metrics) list += (list.empty() ? "" : ",") + word_of(kMetrics, metric);
-  return list;
+void check_config(const RunConfig& config, LabelKind labels, std::int64_t classes,
+                  const std::string& where) {
+  const Task task = config.model.task;
+  check_task(task, labels, classes, where);
+  check_loss(config.model.loss, task);
+  check_metrics(config.metrics, task, classes);
+  check_class_weights(config.model.class_weights, task, classes);
+  if (config.momentum != 0 && config.optimizer != OptimizerKind::kSgd) {
+    throw UsageError(fmt::format("--momentum {}", config.momentum),
+                     fmt::format("--optimizer {}", word_of(kOptimizers, config.optimizer)),
+                     "momentum is sgd's: leave one of them out");
+  }
 }
 
 double learning_rate(const RunConfig& config, std::int64_t epoch) {
@@ -210,6 +222,7 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
                     "mend the file, or train anew");
   }
   RunConfig config;
+  config.model.edge_weights = EdgeWeights::kIgnore;  // of runs before there was a choice
   TomlReader reader(table, where);
   std::set<std::string> known;
   for_each_member(config, [&](const char* key, auto& value) {

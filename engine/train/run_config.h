@@ -50,6 +50,11 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
+// UsageError where the task, loss, metrics or class weights don't fit the labels, of `where`, or
+// options each other.
+void check_config(const RunConfig& config, LabelKind labels, std::int64_t classes,
+                  const std::string& where);
+
 // Of an epoch, from 1.
 double learning_rate(const RunConfig& config, std::int64_t epoch);
 

@@ -22,16 +22,7 @@ void check_trainable(const Dataset& dataset, const RunConfig& config) {
           "import it with --features");
   require(dataset.tensor("labels") != nullptr, "dataset without labels, training needs them",
           "import it with --labels");
-  const Task task = config.model.task;
-  check_task(task, dataset.manifest(), dataset.path());
-  check_loss(config.model.loss, task);
-  check_metrics(config.metrics, task, dataset.manifest().classes);
-  check_class_weights(config.model.class_weights, task, dataset.manifest().classes);
-  if (config.momentum != 0 && config.optimizer != OptimizerKind::kSgd) {
-    throw UsageError(fmt::format("--momentum {}", config.momentum),
-                     fmt::format("--optimizer {}", word_of(kOptimizers, config.optimizer)),
-                     "momentum is sgd's: leave one of them out");
-  }
+  check_config(config, dataset.manifest().labels, dataset.manifest().classes, dataset.path());
   require(dataset.has_splits(), "dataset without splits, training needs a train split",
           "import it with --train, --valid and --test");
   require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
@@ -39,7 +30,7 @@ void check_trainable(const Dataset& dataset, const RunConfig& config) {
   dataset.check_labels();
   // Weights that nothing weighs are to be refused before there is a run.
   if (config.model.class_weights.weigh()) {
-    class_weights_of(dataset, config.model.class_weights, task);
+    class_weights_of(dataset, config.model.class_weights, config.model.task);
   }
 }
 
@@ -115,7 +106,7 @@ bool Trainer::compute_once() {
   for (int section = 0; section < static_cast<int>(precompute.programs().size()); ++section) {
     if (!executor.run(section, {}, stop_)) return false;
   }
-  if (const auto zeros = precompute.zero_factors()) {
+  if (const auto zeros = precompute.zero_factors(); zeros && options_.warns_of_data) {
     warn_of_zero_factors(read_reduction(backend_, executor, zeros->first, zeros->second, 1)[0]);
   }
   for (auto& [name, store] : precompute.release(executor)) inputs_.add(name, std::move(store));
@@ -124,8 +115,17 @@ bool Trainer::compute_once() {
 
 Checkpoint Trainer::checkpoint() const {
   const Manifest& manifest = dataset_.manifest();
-  return {config_,          manifest.checksum,    manifest.feature_cols, manifest.feature_scaling,
-          manifest.classes, manifest.class_names, manifest.edge_types,   state_};
+  Checkpoint checkpoint;
+  checkpoint.config = config_;
+  checkpoint.dataset_checksum = manifest.checksum;
+  checkpoint.feature_cols = manifest.feature_cols;
+  checkpoint.feature_scaling = manifest.feature_scaling;
+  checkpoint.classes = manifest.classes;
+  checkpoint.class_names = manifest.class_names;
+  checkpoint.edge_types = manifest.edge_types;
+  checkpoint.edge_weights = manifest.edges.data.weights;
+  checkpoint.state = state_;
+  return checkpoint;
 }
 
 void Trainer::restore(Checkpoint checkpoint, const std::string& where) {

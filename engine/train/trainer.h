@@ -48,6 +48,7 @@ struct TrainerOptions {
   RunBudget budget = {};      // its workers are those of the thread arena that calls
   std::string scratch = ".";  // directory for what doesn't fit memory
   DType real = DType::kF32;
+  bool warns_of_data = true;  // false for those after the first of several on one dataset
   // plan_training() of the same dataset, budget and configuration, but for the seed. Null: the
   // trainer makes it.
   std::shared_ptr<const TrainingPlan> plan = {};

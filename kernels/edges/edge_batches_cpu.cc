@@ -158,7 +158,8 @@ class Run {
         return dtype_bytes(to.dtype) == 8 ? fill_rows<std::uint64_t>(load, entry, to)
                                           : fill_rows<std::uint32_t>(load, entry, to);
       case EdgeLoad::kWeights:
-        return fill_carried<T>(tile.weights, cols, to);
+        return to.dtype == DType::kF64 ? fill_carried<double>(tile.weights, cols, to)
+                                       : fill_carried<float>(tile.weights, cols, to);
       case EdgeLoad::kTypes:
         return fill_carried<std::int32_t>(tile.types, cols, to);
       case EdgeLoad::kFeatures:
@@ -234,9 +235,11 @@ class Run {
     const auto& out = step.accumulators;
     switch (step.fold) {
       case Fold::kSum: {
+        const MatrixView rows = value(in[0]), sums = accumulator(out[0]);
         const MatrixView factors = in.size() > 1 ? value(in[1]) : MatrixView{};
-        return fold_sum<T>(batch_, value(in[0]), in.size() > 1 ? &factors : nullptr,
-                           accumulator(out[0]));
+        const MatrixView* const by = in.size() > 1 ? &factors : nullptr;
+        return rows.dtype == DType::kF64 ? fold_sum<double>(batch_, rows, by, sums)
+                                         : fold_sum<float>(batch_, rows, by, sums);
       }
       case Fold::kMax:
         return fold_max<T>(batch_, value(in[0]), value(in[1]), accumulator(out[0]),

@@ -46,17 +46,29 @@ void degree_factor(const OperatorCall& call) {
   }
 }
 
+namespace {
+
+// A column of factors of a column of sums.
+template <class T, class Of>
+void map_sums(const OperatorCall& call, Of&& factor_of_sum) {
+  const MatrixView& sums = call.inputs[0];
+  const MatrixView& factors = call.outputs[0];
+  for (std::int64_t i = 0; i < factors.rows; ++i) {
+    factors.data<T>(0)[i * factors.stride(0)] =
+        static_cast<T>(factor_of_sum(sums.data<double>(0)[i * sums.stride(0)]));
+  }
+}
+
+}  // namespace
+
 template <class T>
 void inverse(const OperatorCall& call) {
-  map_elements<T>(call.inputs[0], call.outputs[0],
-                  [](T x) { return x != 0 ? static_cast<T>(1 / static_cast<double>(x)) : T{0}; });
+  map_sums<T>(call, [](double sum) { return sum != 0 ? 1 / sum : 0; });
 }
 
 template <class T>
 void inverse_sqrt(const OperatorCall& call) {
-  map_elements<T>(call.inputs[0], call.outputs[0], [](T x) {
-    return x > 0 ? static_cast<T>(1 / std::sqrt(static_cast<double>(x))) : T{0};
-  });
+  map_sums<T>(call, [](double sum) { return sum > 0 ? 1 / std::sqrt(sum) : 0; });
 }
 
 template <class T>

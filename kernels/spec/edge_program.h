@@ -27,14 +27,14 @@ namespace ooc {
 enum class EdgeLoad {
   kStreamed,       // a vertex tensor's row of the neighbour
   kResident,       // a vertex tensor's row of the vertex that folds
-  kWeights,        // what the edge carries: real, 1 column
+  kWeights,        // what the edge carries: real or fp64, 1 column
   kTypes,          // int32, 1 column
   kFeatures,       // real
   kParallelIndex,  // int64, 1 column: how many edges with the same ends come before it
 };
 
 // How rows of edges become a row of their vertex. Accumulators of zero bytes mean: no edges yet.
-//   kSum      inputs X[d]              -> Y[d] += X
+//   kSum      inputs X[d]              -> Y[d] += X, of one type: real or fp64
 //             inputs X[d], F[1]        -> Y[d] += F X, the product rounded before it is added
 //   kMax      inputs X[d], E[1] int64  -> Y[d] largest, W[d] int64: winner_key() of the edge it is
 //             from (kernels/spec/edge_coordinates.h). Ties go to the smallest key; NaNs win over

@@ -61,8 +61,8 @@
 //   place_type         G[n,d] t[n,1] int32 -> dX[n,w]  w = cols. Its adjoint: 0 elsewhere
 // Of what a dataset keeps of its vertices, and of sums over their edges
 //   degree_factor   D[n,3] int32 -> f[n,1]           value = a DegreeFactor. Computed in double
-//   inverse         X[n,d] -> Y[n,d]                 1 / X, 0 where X is 0. Computed in double
-//   inverse_sqrt    X[n,d] -> Y[n,d]                 X^-1/2, 0 where X isn't above 0. Likewise
+//   inverse         S[n,1] fp64 -> f[n,1]            1 / S, 0 where S is 0
+//   inverse_sqrt    S[n,1] fp64 -> f[n,1]            S^-1/2, 0 where S isn't above 0
 //   count_zeros     X[n,d] -> R[1,1] fp64            R += elements that are 0              reduces
 //   binary_label    labels[n,1] int32 -> Y[n,1] uint8   0 or 1; 255 where there is none, below 0
 // GRU cell, as torch.nn.GRUCell: three gates side by side, t = 3 d. Gx = x Wx + bx, Gh = H Wh + bh;

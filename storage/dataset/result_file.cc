@@ -290,19 +290,19 @@ std::string result_ids_path(const std::string& path, IdKind ids) {
   return path.substr(0, path.rfind('.')) + (ids == IdKind::kStrings ? ".ids.txt" : ".ids.npy");
 }
 
-void check_result_path(FileSystem& files, const std::string& path, bool force) {
+void check_result_path(FileSystem& files, const std::string& path) {
   if (!path.ends_with(".npy") && !is_hdf5(path) && !is_csv(path)) {
     throw UsageError("output of an unknown kind", path, "let its name end in .npy, .h5 or .csv");
   }
   if (!files.is_directory(parent_path(path))) {
     throw UsageError("the output's directory does not exist", path, "create it first");
   }
-  check_result_is_free(files, path, force);
 }
 
-void check_result_is_free(FileSystem& files, const std::string& path, bool force) {
-  if (files.exists(path) && (!force || files.is_directory(path))) {
-    throw UsageError("output exists", path, "use --force to replace it");
+void check_result_is_free(FileSystem& files, const std::string& path, IdKind ids, bool force) {
+  for (const std::string& file : {path, result_ids_path(path, ids)}) {
+    if (file.empty() || !files.exists(file) || (force && !files.is_directory(file))) continue;
+    throw UsageError("output exists", file, "use --force to replace it");
   }
 }
 

@@ -39,13 +39,13 @@ class ResultFile {
   virtual void finish() = 0;  // all rows must be there
 };
 
-// UsageError: the name ends in none of them, or the file exists and `force` is not set.
-void check_result_path(FileSystem& files, const std::string& path, bool force);
+// UsageError: the name ends in none of them, or its directory isn't there.
+void check_result_path(FileSystem& files, const std::string& path);
 // The file that append_ids() or append_names() adds to the result `path`; empty where ids lie in
 // the same.
 std::string result_ids_path(const std::string& path, IdKind ids);
-// The second part of that alone.
-void check_result_is_free(FileSystem& files, const std::string& path, bool force);
+// UsageError: the result `path` or the file of its ids exists, and `force` is not set.
+void check_result_is_free(FileSystem& files, const std::string& path, IdKind ids, bool force);
 std::unique_ptr<ResultFile> make_result_file(FileSystem& files, const std::string& path,
                                              const ResultShape& shape);
 

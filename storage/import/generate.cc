@@ -17,12 +17,16 @@
 #include "storage/import/importer.h"
 #include "storage/import/rows/vertex_order.h"
 #include "storage/import/values/feature_writer.h"
+#include "storage/import/values/label_matrix_input.h"
 
 namespace ooc {
 namespace {
 
 constexpr std::uint64_t kCentroidStream = 0x4345;
 constexpr std::uint64_t kNoiseStream = 0x4e4f;
+constexpr std::uint64_t kLevelStream = 0x4c45;
+constexpr std::uint64_t kValueStream = 0x5641;
+constexpr float kValueNoise = 0.1f;
 // Measured on sbm with 10 classes, 64 features, average degree 8: a linear classifier gets 0.32
 // from the features alone and 0.94 from their averages over two hops.
 constexpr double kCentroidLength = 1.0;
@@ -45,6 +49,9 @@ void check_options(const GenerateOptions& options) {
   require(options.classes >= 1 && options.classes <= v && options.classes <= kMaxGeneratedClasses,
           fmt::format("--classes {} is not possible", options.classes),
           fmt::format("give 1 to {}, and no more than vertices", kMaxGeneratedClasses));
+  require(options.targets >= 0 && options.targets <= kMaxLabelColumns,
+          fmt::format("--targets {} is not possible", options.targets),
+          fmt::format("give 1 to {}", kMaxLabelColumns));
   // Beyond half of the pairs there are, drawing distinct ones takes ever longer, and edges inside
   // classes become fewer than they should be.
   const auto pairs_among = [](double count) { return count * (count - 1) / 2; };
@@ -59,32 +66,37 @@ void check_options(const GenerateOptions& options) {
           "classes");
 }
 
-// Rows of the features in order: the class's centroid plus noise.
-class FeatureGenerator {
+// Rows in order, a vertex each: normals that its class shares, plus normals of its own.
+class ClassRows {
  public:
-  FeatureGenerator(const GenerateOptions& options, const std::vector<std::int32_t>& labels)
-      : cols_(options.features),
-        pairs_((options.features + 1) / 2),
+  struct Kind {
+    std::int64_t cols;
+    float shared, own;                        // the normals' deviations
+    std::uint64_t shared_stream, own_stream;  // of random numbers
+  };
+  ClassRows(const Kind& kind, const GenerateOptions& options,
+            const std::vector<std::int32_t>& labels)
+      : kind_(kind),
+        pairs_((kind.cols + 1) / 2),
         labels_(labels),
-        noise_(options.seed, kNoiseStream),
-        centroids_(static_cast<std::size_t>(options.classes * options.features)) {
-    const CounterRandom random(options.seed, kCentroidStream);
-    const auto scale =
-        static_cast<float>(kCentroidLength / std::sqrt(static_cast<double>(options.features)));
+        own_(options.seed, kind.own_stream),
+        shared_(static_cast<std::size_t>(options.classes * kind.cols)) {
+    const CounterRandom random(options.seed, kind.shared_stream);
     for (std::int64_t label = 0; label < options.classes; ++label) {
-      fill_normals(random, label, scale, centroids_.data() + label * cols_);
+      fill_normals(random, label, kind.shared, shared_.data() + label * kind.cols);
     }
   }
 
   std::int64_t next(std::span<float> out) {
+    const std::int64_t cols = kind_.cols;
     const auto vertices = static_cast<std::int64_t>(labels_.size());
     const std::int64_t count =
-        std::min(static_cast<std::int64_t>(out.size()) / cols_, vertices - next_);
+        std::min(static_cast<std::int64_t>(out.size()) / cols, vertices - next_);
     tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) {
-      float* const row = out.data() + i * cols_;
-      fill_normals(noise_, next_ + i, 1.0f, row);
-      const float* const centroid = centroids_.data() + labels_[next_ + i] * cols_;
-      for (std::int64_t col = 0; col < cols_; ++col) row[col] += centroid[col];
+      float* const row = out.data() + i * cols;
+      fill_normals(own_, next_ + i, kind_.own, row);
+      const float* const shared = shared_.data() + labels_[next_ + i] * cols;
+      for (std::int64_t col = 0; col < cols; ++col) row[col] += shared[col];
     });
     next_ += count;
     return count;
@@ -96,17 +108,43 @@ class FeatureGenerator {
       float first = 0, second = 0;
       random.normals(static_cast<std::uint64_t>(row * pairs_ + pair), first, second);
       out[2 * pair] = scale * first;
-      if (2 * pair + 1 < cols_) out[2 * pair + 1] = scale * second;
+      if (2 * pair + 1 < kind_.cols) out[2 * pair + 1] = scale * second;
     }
   }
 
-  std::int64_t cols_;
+  Kind kind_;
   std::int64_t pairs_;  // normals come in pairs
   const std::vector<std::int32_t>& labels_;
-  CounterRandom noise_;
-  std::vector<float> centroids_;
+  CounterRandom own_;
+  std::vector<float> shared_;
   std::int64_t next_ = 0;
 };
+
+void write_features(FileSystem& files, const GenerateOptions& options,
+                    const std::vector<std::int32_t>& labels, std::int64_t memory_bytes,
+                    DatasetWriter& writer, const Control& control) {
+  const auto scale =
+      static_cast<float>(kCentroidLength / std::sqrt(static_cast<double>(options.features)));
+  ClassRows features({options.features, scale, 1, kCentroidStream, kNoiseStream}, options, labels);
+  const FeatureRows rows{options.vertices,
+                         options.features,
+                         DType::kF32,
+                         "generated",
+                         [&](std::span<float> out) { return features.next(out); },
+                         {}};
+  ooc::write_features(files, writer, rows, {}, memory_bytes, control);
+}
+
+void write_labels(const GenerateOptions& options, const std::vector<std::int32_t>& labels,
+                  DatasetWriter& writer) {
+  if (options.targets == 0) return writer.write_labels(labels, options.classes);
+  constexpr std::int64_t kRowsAtOnce = 1 << 12;
+  ClassRows values({options.targets, 1, kValueNoise, kLevelStream, kValueStream}, options, labels);
+  VertexTensorWriter& to = writer.label_matrix(LabelKind::kValues, options.targets);
+  std::vector<float> rows(static_cast<std::size_t>(kRowsAtOnce * options.targets));
+  while (const std::int64_t count = values.next(rows)) to.append_rows(rows.data(), count);
+  writer.finish_label_matrix();
+}
 
 EdgeCounts write_edges(FileSystem& files, const GenerateOptions& options,
                        std::span<const VertexIndex> shuffled, std::int64_t memory_bytes,
@@ -170,8 +208,8 @@ Findings findings_of(const GenerateOptions& options, const EdgeCounts& edges,
   findings.input_without_in_edges = edges.given_without_in_edges;
   findings.stored_without_in_edges = edges.stored_without_in_edges;
   findings.feature_cols = options.features;
-  findings.labels = LabelKind::kSingle;
-  findings.classes = options.classes;
+  findings.labels = options.targets > 0 ? LabelKind::kValues : LabelKind::kSingle;
+  findings.classes = options.targets > 0 ? options.targets : options.classes;
   for (const std::uint8_t split : splits) ++findings.split_counts[split - 1];
   return findings;
 }
@@ -190,15 +228,8 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   shuffled = {};
   const std::vector<std::uint8_t> splits = draw_splits(options);
   const Findings findings = findings_of(options, edges, splits);
-  FeatureGenerator features(options, labels);
-  const FeatureRows rows{options.vertices,
-                         options.features,
-                         DType::kF32,
-                         "generated",
-                         [&](std::span<float> out) { return features.next(out); },
-                         {}};
-  write_features(files, writer, rows, {}, memory.free(), control);
-  writer.write_labels(labels, options.classes);
+  write_features(files, options, labels, memory.free(), writer, control);
+  write_labels(options, labels, writer);
   writer.write_splits(splits);
   writer.write_ids({});
 

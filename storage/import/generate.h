@@ -1,17 +1,17 @@
 // `ooc-prep generate`: graphs to train on, of any size.
 //
 //   rmat  R-MAT with (a, b, c, d) = (0.57, 0.19, 0.19, 0.05): degrees are skewed, many vertices
-//   have
-//         no edge.
+//         have no edge.
 //   sbm   all vertices alike (a stochastic block model).
 //
 // In both, classes are equally large and about 80 % of the edges stay inside one. Edges are
 // undirected, distinct and no self loops; both directions are stored. Vertex ids are shuffled, so
 // that neither classes nor degrees lie in order. Features are fp32: the class's centroid, of
 // expected length 1, plus standard normal noise in every column. So features alone say little, and
-// averages over neighbours much. Every vertex is labelled; 60 % train, 20 % valid, 20 % test, at
-// random. All of it depends on the options only, not on threads or memory: edges are sorted outside
-// memory; held are 9 bytes a vertex.
+// averages over neighbours much. Every vertex is labelled: with its class, or with values that are
+// its class's, standard normal, plus normal noise of deviation 0.1. 60 % train, 20 % valid, 20 %
+// test, at random. All of it depends on the options only, not on threads or memory: edges are
+// sorted outside memory; held are 9 bytes a vertex.
 #pragma once
 
 #include <array>
@@ -41,6 +41,7 @@ struct GenerateOptions {
   std::int64_t edges = 0;  // undirected
   std::int64_t features = 0;
   std::int64_t classes = 0;
+  std::int64_t targets = 0;  // values a vertex that are its labels; 0: they are the classes
   std::uint64_t seed = 0;
   std::int64_t block_rows = kDefaultBlockRows;
   std::int64_t memory_bytes = 0;  // 0: default_import_memory()

@@ -18,6 +18,7 @@
 #include "storage/import/import_warnings.h"
 #include "storage/import/remapped_vertices.h"
 #include "storage/import/values/feature_writer.h"
+#include "storage/import/values/split_column.h"
 #include "storage/import/values/vertex_values.h"
 
 namespace ooc {
@@ -70,9 +71,8 @@ class Import {
           std::make_unique<RemappedVertices>(files_, inputs, options_.rows, memory_, control_);
     }
     open_features();
-    values_ = std::make_unique<VertexValues>(
-        open_label_table(), options_.label_kind,
-        SplitTables{open_split(inputs.train), open_split(inputs.valid), open_split(inputs.test)});
+    values_ =
+        std::make_unique<VertexValues>(open_label_table(), options_.label_kind, open_splits());
     edge_table_ =
         remapped_ ? remapped_->open_edges(findings_) : open_edge_table(files_, inputs.edges);
     edge_data_ = open_edge_data(files_, inputs);
@@ -108,6 +108,13 @@ class Import {
     LabelTable labels = open_labels(files_, inputs.labels, columns, inputs.class_names, control_);
     if (!labels.warning.empty()) findings_.warnings.push_back(labels.warning);
     return labels;
+  }
+
+  SplitTables open_splits() const {
+    const ImportInputs& inputs = options_.inputs;
+    SplitTables tables{open_split(inputs.train), open_split(inputs.valid), open_split(inputs.test)};
+    choose_splits(tables, options_.split_index);
+    return tables;
   }
 
   std::unique_ptr<TableReader> open_split(const std::string& input) const {
@@ -336,6 +343,7 @@ class Import {
     if (options_.label_kind != LabelChoice::kAuto) {
       transforms["label_kind"] = name_of(kLabelChoiceNames, options_.label_kind);
     }
+    if (options_.split_index) transforms["split_index"] = *options_.split_index;
     if (const auto& shares = options_.split_shares) {
       transforms["split"] = fmt::format("{}/{}/{}", shares->train, shares->valid, shares->test);
       transforms["split_seed"] = options_.split_seed;

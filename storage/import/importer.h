@@ -43,6 +43,7 @@ struct ImportOptions {
   RowIds rows;
   EdgeTransforms edges;
   LabelChoice label_kind = LabelChoice::kAuto;
+  std::optional<std::int64_t> split_index;  // of masks that hold several splits
   // Splits made here; not together with split files.
   std::optional<SplitShares> split_shares;
   std::uint64_t split_seed = 0;

@@ -204,6 +204,10 @@ Hdf5Array Hdf5Reader::read_array(const std::string& path) const {
   return array;
 }
 
+bool Hdf5Reader::has_attribute(const std::string& attribute) const {
+  return H5Aexists(*impl_->file, attribute.c_str()) > 0;
+}
+
 std::int64_t Hdf5Reader::read_int(const std::string& attribute) const {
   return impl_->attribute<std::int64_t>(attribute, H5T_NATIVE_INT64);
 }
@@ -213,7 +217,7 @@ double Hdf5Reader::read_double(const std::string& attribute) const {
 }
 
 std::string Hdf5Reader::read_string(const std::string& attribute) const {
-  if (H5Aexists(*impl_->file, attribute.c_str()) <= 0) impl_->missing("attribute " + attribute);
+  if (!has_attribute(attribute)) impl_->missing("attribute " + attribute);
   const Hdf5Id found(H5Aopen(*impl_->file, attribute.c_str(), H5P_DEFAULT), H5Aclose);
   const Hdf5Id type(H5Aget_type(found), H5Tclose);
   if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0) {

@@ -48,6 +48,7 @@ class Hdf5Reader {
   bool contains(const std::string& path) const;
   std::vector<std::string> list(const std::string& group) const;  // names; empty if no group
   Hdf5Array read_array(const std::string& path) const;
+  bool has_attribute(const std::string& attribute) const;
   std::int64_t read_int(const std::string& attribute) const;
   double read_double(const std::string& attribute) const;
   std::string read_string(const std::string& attribute) const;

@@ -73,12 +73,23 @@ class EdgeWeightsTest(ProgramTest):
                     self.assertEqual(said, "")
                 self.assertEqual(
                     [self.word(run) for run in ("auto", "use", "ignore", "bare")],
-                    ['"use"', '"use"', '"ignore"', '"ignore"'],
+                    ['"auto"', '"use"', '"ignore"', '"auto"'],
                 )
                 self.assert_same_bits("auto", "use")
                 self.assert_same_bits("ignore", "bare")
                 with self.assertRaises(AssertionError):
                     self.assert_same_bits("use", "ignore")
+
+    def test_a_configuration_says_what_was_asked(self):
+        """So that of a run on a graph without weights does what it says on one with them."""
+        for run, dataset, other in (("bare", "bare.ooc", "x.ooc"), ("x", "x.ooc", "bare.ooc")):
+            self.train(dataset, run)
+            config = self.path / f"{run}.toml"
+            lines = (self.path / run / "config.toml").read_text().splitlines(keepends=True)
+            config.write_text("".join(line for line in lines if not line.startswith("dataset")))
+            self.train(other, "again", "--config", config, "--force")
+            self.train(other, "anew", "--force")
+            self.assert_same_bits("again", "anew")
 
     def test_weights_of_one_are_the_graph_without(self):
         np.save(self.path / "raw/edge_weights.npy", np.ones(self.edges, np.float32))
@@ -101,7 +112,6 @@ class EdgeWeightsTest(ProgramTest):
             "gather sum vertex { return accum } }"
         )
         self.train("x.ooc", "mine", "--model", "./mine.saga")
-        self.assertEqual(self.word("mine"), '"use"')
         train = ("ooc-train", "x.ooc", "--model", "./mine.saga", "--edge-weights", "ignore")
         self.fail_with(2, "--edge-weights ignore, mine.saga reads data.weight; ", *train)
 
@@ -157,34 +167,106 @@ class EdgeWeightsTest(ProgramTest):
         resume = ("ooc-train", "--resume", "run", "--epochs", 4, "--quiet")
         self.fail_with(2, "use.* is not what the run was started with", *resume[:3],
                        "--edge-weights", "use")  # fmt: skip
-        said = self.succeed(*resume, "--edge-weights", "auto").stderr
-        self.assertEqual(
-            said,
-            "ooc-train: warning: gcn does not read the weights of edges: they are not used\n",
-        )
+        self.assertEqual(self.succeed(*resume, "--edge-weights", "auto").stderr, "")
+        self.assert_same_bits("run", "whole")
+
+    def test_a_run_of_before_goes_on_with_weights(self):
+        """Configurations said what became of them, and checkpoints nothing."""
+        self.train("x.ooc", "whole", "--checkpoint-every", 2)
+        self.train("x.ooc", "run", "--epochs", 2)
+        run = self.path / "run"
+        config = (run / "config.toml").read_text()
+        config = config.replace('edge-weights = "auto"', 'edge-weights = "use"')
+        (run / "config.toml").write_text(config)
+        for checkpoint in ("checkpoint-2.h5", "best.h5"):
+            with h5py.File(run / checkpoint, "r+") as file:
+                del file.attrs["edge_weights"], file.attrs["config"]
+                file.attrs["config"] = np.bytes_(config)
+        self.succeed("ooc-infer", "x.ooc", "--run", "run", "-o", "before.npy", "--what", "logits")
+        self.succeed("ooc-train", "--resume", "run", "--epochs", 4, "--quiet")
         self.assert_same_bits("run", "whole")
 
     def test_inference_is_weighted_where_the_run_was(self):
-        for choice in ("use", "ignore"):
+        for choice in ("auto", "use", "ignore"):
             self.train("x.ooc", choice, "--edge-weights", choice)
+        self.train("bare.ooc", "bare")
         infer = ("ooc-infer", "x.ooc", "--run")
-        for run in ("use", "ignore"):
-            self.succeed(*infer, run, "-o", f"{run}.npy", "--what", "logits")
+        for run in ("auto", "use", "ignore", "bare"):
+            said = self.succeed(*infer, run, "-o", f"{run}.npy", "--quiet").stderr
+            unused = "the model was trained without weights of edges: those of x.ooc are not used\n"
+            expected = f"ooc-infer: warning: {unused}" if run in ("ignore", "bare") else ""
+            self.assertEqual(said, expected)
             result = json.loads(
                 self.succeed(*infer, run, "-o", f"{run}.npy", "--force", "--json").stdout
             )
             summary = json.loads((self.path / run / "summary.json").read_text())
             self.assertAlmostEqual(result["accuracy"]["valid"], summary["best_valid"], places=6)
-        self.fail_with(
-            3,
-            "dataset without weights of edges, the model was trained with them, bare.ooc; import "
-            "it with",
-            *("ooc-infer", "bare.ooc", "--run", "use", "-o", "out.npy"),
-        )
-        self.succeed("ooc-infer", "bare.ooc", "--run", "ignore", "-o", "bare.npy")
-        np.testing.assert_array_equal(
-            np.load(self.path / "bare.npy"), np.load(self.path / "ignore.npy")
-        )
+        for run in ("auto", "use"):
+            self.fail_with(
+                3,
+                "dataset without weights of edges, the model was trained with them, bare.ooc; "
+                "import it with",
+                *("ooc-infer", "bare.ooc", "--run", run, "-o", "out.npy"),
+            )
+        self.succeed("ooc-infer", "bare.ooc", "--run", "ignore", "-o", "without.npy")
+        logits = {name: np.load(self.path / f"{name}.npy")
+                  for name in ("auto", "use", "ignore", "bare", "without")}  # fmt: skip
+        for one, other in (("auto", "use"), ("ignore", "bare"), ("ignore", "without")):
+            np.testing.assert_array_equal(logits[one], logits[other])
+
+    def test_a_resumed_run_says_nothing_of_weights_it_is_to_ignore(self):
+        options = ("--model", "gat", "--edge-weights", "ignore")
+        self.assertEqual(self.train("x.ooc", "run", *options, "--epochs", 2), "")
+        resume = ("ooc-train", "--resume", "run", "--epochs", 3, "--quiet")
+        self.assertEqual(self.succeed(*resume).stderr, "")
+
+    def test_factors_of_zero_are_said_once(self):
+        weights = np.load(self.path / "raw/edge_weights.npy")
+        edges = np.load(self.path / "raw/edges.npy")
+        weights[(edges == 7).any(axis=1)] = -1
+        np.save(self.path / "raw/edge_weights.npy", weights)
+        self.imported("negative.ooc")
+        for options in ((), ("--rewrites=-hoisting",), ("--runs", 3), ("--input-dropout", 0.5)):
+            said = self.train("negative.ooc", "run", "--force", *options)
+            self.assertRegex(said, r"\A[^\n]*add up to 0 or less: 1; [^\n]*\n\Z", options)
+
+    def test_sums_of_many_weights_are_exact(self):
+        """Of a hub with 300,000 edges; all but one neighbour have features of 0, so that nothing
+        but the sums of weights is long."""
+        random = np.random.default_rng(4)
+        count, vertices = 300_000, 60
+        ends = random.integers(2, vertices, count)
+        hub = np.zeros(count, int)
+        edges = np.concatenate([[[1, 0]], np.stack([ends, hub], 1), np.stack([hub, ends], 1)])
+        weights = np.full(len(edges), 0.1, np.float32)
+        weights[0] = 30_000  # as much as all others
+        x = np.zeros((vertices, 4), np.float32)
+        x[0], x[1] = (0, 3, 0, 1), (1, -1, 2, 0)
+        raw = self.path / "hub"
+        raw.mkdir()
+        np.save(raw / "labels.npy", np.arange(vertices) % 3)
+        for split in range(3):
+            np.save(raw / f"{('train', 'valid', 'test')[split]}_idx.npy", np.arange(split, 60, 3))
+        for name, array in (("edges", edges), ("edge_weights", weights), ("features", x)):
+            np.save(raw / f"{name}.npy", array)
+        self.succeed("ooc-prep", "import", "hub", "-o", "hub.ooc", "--quiet")
+        exact = np.zeros((vertices, vertices))  # row: destination
+        np.add.at(exact, (edges[:, 1], edges[:, 0]), weights.astype(np.float64))
+        looped = exact + np.eye(vertices)
+        gcn = looped / np.sqrt(np.outer(looped.sum(axis=1), looped.sum(axis=0)))
+        inward = exact.sum(axis=1, keepdims=True)
+        mean = exact / np.where(inward == 0, 1, inward)
+        for model, by in (("gcn", gcn), ("sage", mean)):
+            self.train("hub.ooc", "run", "--model", model, "--layers", 1, "--force")
+            self.succeed("ooc-infer", "hub.ooc", "--run", "run", "-o", "hub.npy", "--force",
+                         "--what", "logits")  # fmt: skip
+            p = {name: array.astype(np.float64)
+                 for name, array in parameters(self.path / "run/best.h5").items()}  # fmt: skip
+            own = x @ p["layer1.self"] if model == "sage" else 0
+            weight = p["layer1.neighbours" if model == "sage" else "layer1.weight"]
+            expected = own + by @ (x @ weight) + p["layer1.bias"]
+            found = np.load(self.path / "hub.npy")
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-6, atol=1e-6)
 
     def test_a_plan_has_no_values_of_edges_but_their_weights(self):
         graph = "vertices=1M,edges=20M,features=64,classes=8,train=100K,edge-weights=1"

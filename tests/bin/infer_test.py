@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import platform
+import re
 import unittest
 
 import h5py
@@ -113,8 +114,31 @@ class InferTest(ProgramTest):
                      "--labels", "v.csv:class", "--id", "id", "--split", "60/20/20",
                      "--undirected", "-o", "z.ooc", "--quiet")  # fmt: skip
         result = self.succeed("ooc-infer", "z.ooc", "--run", "named", "-o", "z.csv")
-        self.assertIn("the classes of z.ooc are others than the model's", result.stderr)
+        self.assertIn("of z.ooc are not scored: its classes are others than the model's",
+                      result.stderr)  # fmt: skip
         self.assertNotIn("accuracy", result.stdout)
+
+    def test_rows_after_layers_are_the_same_in_any_memory(self):
+        self.succeed("ooc-prep", "generate", "sbm", "--vertices", 20000, "--edges", 60000,
+                     "--features", 64, "--classes", 5, "-o", "large.ooc", "--quiet")  # fmt: skip
+        self.succeed("ooc-train", "large.ooc", "--hidden", 64, "--layers", 3, "--epochs", 1,
+                     "--run-dir", "large", "--quiet")  # fmt: skip
+        infer = ("ooc-infer", "large.ooc", "--run", "large", "--what", "embeddings", "--layer",
+                 "all", "--threads", 2)  # fmt: skip
+        self.succeed(*infer, "-o", "all.npy")
+        refused = self.run_program(*infer, "-o", "little.h5", "--host-memory", "1MiB")
+        self.assertEqual(refused.returncode, 4)
+        least = re.search(r"give (\d+) MiB or more", refused.stderr)[1]
+        result = self.succeed(*infer, "-o", "little.h5", "--host-memory", f"{least}MiB", "--json")
+        outputs = [f"little.layer{i}.h5" for i in (1, 2, 3)]
+        self.assertEqual(json.loads(result.stdout)["output"], outputs)
+        for i, columns in enumerate((64, 64, 5), 1):
+            expected = np.load(self.path / f"all.layer{i}.npy")
+            self.assertEqual(expected.shape, (20000, columns))
+            with h5py.File(self.path / f"little.layer{i}.h5") as file:
+                np.testing.assert_array_equal(file["data"][...], expected)
+        self.fail_with(2, "output exists, all.layer1.npy", *infer, "-o", "all.npy")
+        self.fail_with(2, "--layer without --what", *infer[:4], "--layer", 1, "-o", "y.npy")
 
     def test_results_are_in_the_order_of_the_input(self):
         logits = self.infer()

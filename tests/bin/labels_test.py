@@ -319,7 +319,7 @@ class MetricsTest(LabelsTest):
         best = max(range(20), key=lambda i: lines[i]["metrics"]["rocauc"]["valid"])
         self.assertEqual(summary["best_epoch"], best + 1)
         expected = ""
-        for metric in ("rocauc", "macro_f1", "accuracy"):
+        for metric in ("macro_f1", "accuracy", "rocauc"):  # the last lines are the first one's
             at_best, at_last = lines[best]["metrics"][metric], lines[-1]["metrics"][metric]
             figures = {key: at_best[key] for key in ("valid", "test")}
             self.assertEqual(
@@ -368,9 +368,22 @@ class MetricsTest(LabelsTest):
         self.succeed("ooc-prep", "import", "raw", "-o", "bare.ooc", "--undirected", "--quiet")
         self.assertEqual(self.infer("--run", "run", dataset="bare.ooc")[1], "out.npy: 60 rows\n")
         self.fail_with(
-            *(3, "--metric, but the dataset has no splits and labels of .*, bare.ooc; leave it"),
+            *(3, "--metric, but it has no labels and splits, bare.ooc; leave it out"),
             *("ooc-infer", "bare.ooc", "--run", "run", "-o", "o.npy", "--metric", "ap"),
         )
+
+    def test_labels_that_the_model_does_not_know_are_not_scored(self):
+        self.train("run")
+        write_graph(self.path / "more", classes=5)
+        self.succeed("ooc-prep", "import", "more", "-o", "more.ooc", "--undirected", "--quiet")
+        infer = ("ooc-infer", "more.ooc", "--run", "run", "-o", "o.npy", "--quiet")
+        why = ("it has single-label labels of 5 classes, the model was trained on single-label "
+               "labels of 2 classes")  # fmt: skip
+        result = self.succeed(*infer)
+        self.assertEqual(result.stdout, "o.npy: 60 rows\n")
+        warning = "ooc-infer: warning: the splits of more.ooc are not scored"
+        self.assertEqual(result.stderr, f"{warning}: {why}\n")
+        self.fail_with(3, f"--metric, but {why}, more.ooc; ", *infer, "--metric", "ap", "--force")
 
 
 if __name__ == "__main__":

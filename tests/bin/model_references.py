@@ -43,7 +43,8 @@ def normalise(x, axis):
 class Reference:
     """The formulas. `parameters` by their names in a checkpoint; `weights` of the edges, None: all
     are 1; `heads` of all layers but the last; `training`: batch norm goes by the batch, not by the
-    running statistics. The other options are those of ooc-train."""
+    running statistics. The other options are those of ooc-train. Once a model is computed,
+    `outputs` has the rows after each of its layers."""
 
     def __init__(
         self,
@@ -165,6 +166,7 @@ class Reference:
             last = i == self.layers and not head
             h = self.finish(i, h, layer(i, h), activation, last)
             outputs.append(h)
+        self.outputs = outputs
         if self.jumping == "sum":
             h = sum(outputs)
         if self.jumping == "max":

@@ -36,7 +36,7 @@ def write_inputs(directory):
 
 
 class ModelsTest(ProgramTest):
-    def check(self, model, *options, reference=None, typed=False, weighted=False):
+    def check(self, model, *options, reference=None, typed=False, weighted=False, how=None):
         """Returns the reference, and what ooc-train says on stderr."""
         x, edges, types, weights = write_inputs(self.path / "raw")
         if not typed:
@@ -63,11 +63,45 @@ class ModelsTest(ProgramTest):
             layers=LAYERS,
             heads=HEADS,
             out_heads=OUT_HEADS,
+            **(how or {}),
         )
         expected = getattr(formulas, reference or model)()
         logits = np.load(self.path / "out.npy")
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
         return formulas, said
+
+    def check_layers(self, formulas):
+        """The rows after each layer of the model that check() trained, written as its last ones."""
+        infer = ("ooc-infer", "x.ooc", "--checkpoint", "run/checkpoint-3.h5")
+        infer += ("--what", "embeddings")
+        self.succeed(*infer, "--layer", "all", "-o", "rows.npy")
+        for i, expected in enumerate(formulas.outputs, 1):
+            found = np.load(self.path / f"rows.layer{i}.npy")
+            self.assertEqual(found.dtype, np.float32)
+            scale = abs(expected).max()
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * scale)
+            self.succeed(*infer, "--layer", i, "-o", "one.npy", "--force")
+            one = np.load(self.path / "one.npy")
+            np.testing.assert_allclose(one, found, rtol=1e-5, atol=1e-5 * scale)
+        self.assertFalse((self.path / f"rows.layer{len(formulas.outputs) + 1}.npy").exists())
+        self.fail_with(2, f"--layer {LAYERS + 1}, the layers of the model are {LAYERS}; give 1 to "
+                       f"{LAYERS}, or all", *infer, "--layer", LAYERS + 1, "-o", "none.npy")
+
+    def test_rows_after_each_layer(self):
+        cases = [
+            ("gcn", ("--norm", "layer", "--residual"), {"norm": "layer", "residual": True}),
+            ("sage", ("--jumping", "cat"), {"jumping": "cat"}),
+            ("gat", ("--heads", HEADS, "--out-heads", OUT_HEADS), {}),
+        ]
+        for model, options, how in cases:
+            with self.subTest(model):
+                reference = "sage_mean" if model == "sage" else model
+                formulas, _ = self.check(model, *options, reference=reference, how=how)
+                self.check_layers(formulas)
+                for name in ("raw", "x.ooc", "run"):
+                    shutil.rmtree(self.path / name)
+                for path in self.path.glob("*.npy"):
+                    path.unlink()
 
     def check_roots(self, model):
         """Weighted, of a model that takes roots of sums of weights: it says where these are 0."""

@@ -186,6 +186,25 @@ class TasksTest(ProgramTest):
         self.fail_with(2, "--task single.*multi", "ooc-train", "many.ooc", "--task", "single")
         self.assertFalse((self.path / "run").exists())
 
+    def test_a_plan_for_a_graph_that_is_not_there_is_refused_likewise(self):
+        counts = "vertices=100,edges=900,features=8,classes=3"
+        plan = ("ooc-train", "--plan", "--graph")
+        for pattern, options in (
+            ("--metric rocauc does not fit --task single with 3 classes", ("--metric", "rocauc")),
+            ("--metric rmse does not fit --task single", ("--metric", "rmse")),
+            ("--task binary does not fit single-label labels of 3 classes, --graph; ",
+             ("--task", "binary")),
+            ("--loss mse does not fit --task single", ("--loss", "mse")),
+            ("2 weights of classes, 3 are needed", ("--class-weights", "1,2")),
+            ("--edge-weights use, the dataset's edges have no weights", ("--edge-weights", "use")),
+        ):  # fmt: skip
+            with self.subTest(options=options):
+                self.fail_with(2, pattern, *plan, counts, *options)
+        many = (*plan, counts + ",multi-label=1")
+        self.fail_with(2, "--task single does not fit multi-label", *many, "--task", "single")
+        for options in (("--task", "regression", "--metric", "mae,r2"), ("--metric", "macro_f1")):
+            self.succeed(*plan, counts, *options)
+
     def test_what_makes_no_sense_is_refused(self):
         self.prepare("x.ooc", classes=2)
         write_graph(self.path / "raw")
@@ -214,8 +233,10 @@ class TasksTest(ProgramTest):
              ("--pos-weight", "2")),
             ("x.ooc", "both --class-weights and --pos-weight",
              ("--pos-weight", "2", "--class-weights", "balanced")),
-            ("x.ooc", "--metric cannot be 'rocauc,best'", ("--metric", "rocauc,best")),
-            ("x.ooc", "--metric cannot be 'ap,ap'", ("--metric", "ap,ap")),
+            ("x.ooc", "--metric cannot be 'best', rocauc,best; it takes some of accuracy, ",
+             ("--metric", "rocauc,best")),
+            ("x.ooc", "--metric has ap twice, ap,pr_auc; name each once",
+             ("--metric", "ap,pr_auc")),
         ):  # fmt: skip
             with self.subTest(options=options):
                 self.fail_with(2, pattern, "ooc-train", dataset, "--run-dir", "run", *options)

@@ -14,7 +14,8 @@ enum class Norm { kNone, kBatch, kLayer };
 enum class Jumping { kNone, kSum, kCat, kMax };
 enum class Activation { kRelu, kElu, kGelu };
 enum class Aggregation { kMean, kMax, kSum };
-enum class EdgeWeights { kIgnore, kUse };  // of gathers that say `with weights`
+// What gathers that say `with weights` do; kAuto: use them where the dataset has some.
+enum class EdgeWeights { kAuto, kUse, kIgnore };
 
 struct ModelOptions {
   std::string model = "gcn";  // a name of engine/model/library.h, or a file
@@ -35,7 +36,7 @@ struct ModelOptions {
   Task task = Task::kSingle;  // how many logits there are, and the loss
   Loss loss = Loss::kCrossEntropy;
   ClassWeights class_weights;
-  EdgeWeights edge_weights = EdgeWeights::kIgnore;
+  EdgeWeights edge_weights = EdgeWeights::kAuto;
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -96,6 +97,7 @@ struct Model {
   std::vector<ModelParameter> parameters;
   std::vector<BatchStatistics> batch_statistics;
   TensorId embedding = -1;  // what the last layer or the head reads; -1: the features themselves
+  std::vector<TensorId> layers;  // the rows after each layer, the last one's logits too
   TensorId logits = -1;
   TensorId loss = -1;  // the sums per split of the task's loss (kernels/spec/row_kernels.h)
   // A count, fp64: the vertices whose weights add up to 0 or less where a root is taken of the sum

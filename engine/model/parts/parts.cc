@@ -71,6 +71,11 @@ TensorId ModelParts::activation(TensorId x) {
   return graph().apply(word_of(kActivations, options_.activation), {x});
 }
 
+bool ModelParts::uses_weights() const {
+  return options_.edge_weights == EdgeWeights::kUse ||
+         (options_.edge_weights == EdgeWeights::kAuto && facts_.edge_weights);
+}
+
 TensorId ModelParts::degree_factor(DegreeFactor factor, bool weighted) {
   if (!weighted) return ooc::degree_factor(graph(), factor);
   const auto known = weighted_factors_.find(factor);

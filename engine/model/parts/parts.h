@@ -30,6 +30,8 @@ class ModelParts {
   TensorId batch_norm(TensorId x, const std::string& name);
   TensorId layer_norm(TensorId x, const std::string& name);
   TensorId activation(TensorId x);  // --activation
+  // Whether gathers that say `with weights` are weighted.
+  bool uses_weights() const;
   // Of the edges' numbers, or of the sums of their weights. The same factor gives the same tensor.
   TensorId degree_factor(DegreeFactor factor, bool weighted);
   // Once no layer asks for factors any more: sets Model::zero_factors.

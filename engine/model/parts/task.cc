@@ -9,9 +9,9 @@ namespace ooc {
 
 bool lower_is_better(Metric metric) { return metric == Metric::kRmse || metric == Metric::kMae; }
 
-Task default_task(const Manifest& manifest) {
-  if (manifest.labels == LabelKind::kValues) return Task::kRegression;
-  return manifest.labels == LabelKind::kMulti ? Task::kMultiLabel : Task::kSingle;
+Task default_task(LabelKind labels) {
+  if (labels == LabelKind::kValues) return Task::kRegression;
+  return labels == LabelKind::kMulti ? Task::kMultiLabel : Task::kSingle;
 }
 
 Loss default_loss(Task task) {
@@ -37,21 +37,22 @@ LabelKind labels_of(Task task) {
   return task == Task::kMultiLabel ? LabelKind::kMulti : LabelKind::kSingle;
 }
 
-void check_task(Task task, const Manifest& manifest, const std::string& path) {
-  if (manifest.labels == labels_of(task) && (task != Task::kBinary || manifest.classes == 2)) {
-    return;
+std::string describe_labels(LabelKind labels, std::int64_t classes) {
+  if (labels == LabelKind::kValues) {
+    return fmt::format("labels that are values, {} a vertex", classes);
   }
-  const bool values = manifest.labels == LabelKind::kValues;
-  const std::string labels =
-      values ? fmt::format("labels that are values, {} a vertex", manifest.classes)
-             : fmt::format("{}-label labels of {} classes",
-                           kLabelKindNames[static_cast<std::size_t>(manifest.labels)],
-                           manifest.classes);
+  return fmt::format("{}-label labels of {} classes",
+                     kLabelKindNames[static_cast<std::size_t>(labels)], classes);
+}
+
+void check_task(Task task, LabelKind labels, std::int64_t classes, const std::string& where) {
+  if (labels == labels_of(task) && (task != Task::kBinary || classes == 2)) return;
   std::string remedy =
-      fmt::format("leave it out, it is {} then", word_of(kTasks, default_task(manifest)));
+      fmt::format("leave it out, it is {} then", word_of(kTasks, default_task(labels)));
   if (task == Task::kRegression) remedy += ", or import the labels with --label-kind values";
-  throw UsageError(fmt::format("--task {} does not fit {}", word_of(kTasks, task), labels), path,
-                   remedy);
+  throw UsageError(fmt::format("--task {} does not fit {}", word_of(kTasks, task),
+                               describe_labels(labels, classes)),
+                   where, remedy);
 }
 
 void check_loss(Loss loss, Task task) {
@@ -72,8 +73,7 @@ void check_metrics(std::span<const Metric> metrics, Task task, std::int64_t clas
           misfit, values ? "its labels are values" : "its labels are classes",
           values ? "use rmse, mae or r2" : "use accuracy, micro_f1, macro_f1, rocauc or ap");
     }
-    const bool ranks = metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
-    if (ranks && task == Task::kSingle && classes != 2) {
+    if (is_rank_metric(metric) && task == Task::kSingle && classes != 2) {
       throw UsageError(fmt::format("{} with {} classes", misfit, classes), "two are needed",
                        "use accuracy, micro_f1 or macro_f1");
     }

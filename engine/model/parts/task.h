@@ -37,18 +37,25 @@ enum class Metric {
 };
 bool lower_is_better(Metric metric);
 inline bool is_value_metric(Metric metric) { return metric >= Metric::kRmse; }
+// Of an order of scores.
+inline bool is_rank_metric(Metric metric) {
+  return metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
+}
 
 // What the labels ask for, if nobody says otherwise.
-Task default_task(const Manifest& manifest);
+Task default_task(LabelKind labels);
 Loss default_loss(Task task);
 Metric default_metric(Task task);
 
 // The labels of a dataset that the task is about.
 LabelKind labels_of(Task task);
 
-// UsageError, naming both sides, where the task doesn't fit the dataset's labels, or the loss or a
+// "single-label labels of 7 classes".
+std::string describe_labels(LabelKind labels, std::int64_t classes);
+
+// UsageError, naming both sides, where the task doesn't fit the labels of `where`, or the loss or a
 // metric not the task.
-void check_task(Task task, const Manifest& manifest, const std::string& path);
+void check_task(Task task, LabelKind labels, std::int64_t classes, const std::string& where);
 void check_loss(Loss loss, Task task);
 void check_metrics(std::span<const Metric> metrics, Task task, std::int64_t classes);
 

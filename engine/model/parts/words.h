@@ -23,8 +23,8 @@ inline constexpr Words<Activation, 3> kActivations{
 inline constexpr Words<Aggregation, 3> kAggregations{
     {{"mean", Aggregation::kMean}, {"max", Aggregation::kMax}, {"sum", Aggregation::kSum}}};
 
-inline constexpr Words<EdgeWeights, 2> kEdgeWeightUses{
-    {{"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}}};
+inline constexpr Words<EdgeWeights, 3> kEdgeWeightUses{
+    {{"auto", EdgeWeights::kAuto}, {"use", EdgeWeights::kUse}, {"ignore", EdgeWeights::kIgnore}}};
 
 inline constexpr Words<Task, 4> kTasks{{{"single", Task::kSingle},
                                         {"multi-label", Task::kMultiLabel},

@@ -27,8 +27,7 @@ LayerBuilder::LayerBuilder(ModelParts& parts, const Program& program, const Laye
 TensorId LayerBuilder::run(TensorId input) {
   input_ = input;
   loops_ = layer_.gather && layer_.gather->loops;
-  weighted_ =
-      layer_.gather && layer_.gather->weights && parts_.options().edge_weights == EdgeWeights::kUse;
+  weighted_ = layer_.gather && layer_.gather->weights && parts_.uses_weights();
   if (layer_.in == layer_.out) {
     refuse(source_, layer_.place, "two names for two widths", layer_.in + " twice",
            "call them in and out");

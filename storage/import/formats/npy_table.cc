@@ -12,7 +12,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kScratchBytes = 1 << 20;
-constexpr std::int64_t kMaxCompressedColumns = 8;  // each needs a stream of its own
+constexpr std::int64_t kMaxCompressedColumns = 32;  // each needs a stream of its own
 
 template <class I8, class I16, class I32, class I64, class Visit>
 void with_integer_type(const NpyHeader& header, Visit&& visit) {
@@ -151,9 +151,8 @@ class NpyTable final : public TableReader {
       return;
     }
     if (cols_ > kMaxCompressedColumns) {
-      throw DataError(
-          fmt::format("the array is compressed and in Fortran order, {} columns", cols_), name(),
-          "save it in C order, numpy.ascontiguousarray(x)");
+      throw DataError(fmt::format("the array is compressed and lies by columns, {} of them", cols_),
+                      name(), "save it with its rows together, numpy.ascontiguousarray(x)");
     }
     while (static_cast<std::int64_t>(streams_.size()) < cols_) {
       streams_.push_back(streams_[0]->reopen());

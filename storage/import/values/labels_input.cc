@@ -43,7 +43,7 @@ class SplitReader {
     const bool empty_text = table_.cols() == 0 && table_.rows() == 0;
     if (table_.cols() != 1 && !empty_text) {
       throw DataError(fmt::format("a split needs one column, not {}", table_.cols()), table_.name(),
-                      "save one vector of vertex ids, or one mask");
+                      "save one vector of vertex ids, or name it *_mask if it holds masks");
     }
     const std::string phase = fmt::format("reading the {} split", name_of(split_));
     if (is_mask(table_)) {
@@ -143,7 +143,8 @@ bool is_mask(const TableReader& table) {
   const std::size_t dot = std::min(name.find('.'), name.size());
   const std::size_t member = std::min(name.rfind(':'), name.size());
   const auto says_so = [](std::string_view part) {
-    return part.substr(0, part.find('.')).ends_with("_mask");
+    part = part.substr(0, part.find('.'));
+    return part.ends_with("_mask") || part.ends_with("_masks");
   };
   // A member says it in the place of its archive; columns of text and their file both may.
   if (member == name.size()) return says_so(name);

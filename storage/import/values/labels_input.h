@@ -35,9 +35,9 @@ bool is_mask(const TableReader& table);
 using SplitTables = std::array<std::unique_ptr<TableReader>, 3>;
 
 // One byte a vertex, a value of enum Split. Each table is a list of vertex ids, or a mask:
-// booleans, or 0/1 in a file named *_mask.*. `labels` is empty where the graph has none. `ids`
-// says what lists hold. Throws DataError for an id out of range or listed
-// twice, a vertex in two splits or without a label, an empty split.
+// booleans, or 0/1 in a file named *_mask.* or *_masks.*. `labels` is empty where the graph has
+// none. `ids` says what lists hold. Throws DataError for an id out of range or listed twice, a
+// vertex in two splits or without a label, an empty split.
 std::vector<std::uint8_t> read_splits(const SplitTables& tables, std::int64_t vertices,
                                       std::span<const std::int32_t> labels, const ListedIds& ids,
                                       const Control& control);

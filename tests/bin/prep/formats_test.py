@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import unittest
 
 import numpy as np
@@ -38,6 +39,36 @@ class FormatsTest(ProgramTest):
         path.parent.mkdir(parents=True, exist_ok=True)
         with gzip.open(path, "wt") as file:
             np.savetxt(file, array, delimiter=",", fmt=style)
+
+    def test_one_of_several_splits(self):
+        """Masks of ten splits, as the heterophilous graphs and WikiCS have them."""
+        splits = np.random.default_rng(1).integers(0, 4, (60, 10))
+        masks = {f"{part}_masks": splits == i for i, part in enumerate(("train", "val", "test"))}
+        masks["test_masks"] = masks["test_masks"][:, 7]  # one test mask beside several others
+        transposed = {name: mask.T for name, mask in masks.items()}
+        np.savez(self.path / "rows.npz", **masks)
+        np.savez_compressed(self.path / "columns.npz", **transposed)
+        np.save(self.path / "numbers.npy", splits.T)
+        np.save(self.path / "square_mask.npy", np.eye(60, dtype=bool))
+        graph = [f"--{part}=raw/{part}.npy" for part in ("edges", "features", "labels")]
+        for name in ("rows", "columns"):
+            given = [f"--{option}={name}.npz:{part}_masks" for option, part in
+                     (("train", "train"), ("valid", "val"), ("test", "test"))]  # fmt: skip
+            with self.subTest(name):
+                self.imported(*graph, *given, "--split-index", 7)
+                self.succeed("ooc-prep", "export", "x.ooc", "-o", name, "--quiet")
+                for i, part in enumerate(("train", "valid", "test")):
+                    found = np.load(self.path / name / f"{part}_idx.npy")
+                    np.testing.assert_array_equal(found, np.flatnonzero(splits[:, 7] == i))
+                shutil.rmtree(self.path / "x.ooc")
+                self.refused(3, "holds 10 splits, .*choose one with --split-index, from 0 to 9",
+                             *graph, *given)
+                self.refused(2, "--split-index 10, but there are 10 splits, .*from 0 to 9",
+                             *graph, *given, "--split-index", 10)
+        self.refused(3, "needs one column, not 60, numbers.npy; .*name it [*]_mask",
+                     *graph, "--train=numbers.npy")
+        self.refused(2, "--split-index, but no mask holds several", "raw", "--split-index", 0)
+        self.refused(3, "a square mask", *graph, "--train=square_mask.npy", "--split-index", 0)
 
     def test_igb(self):
         """<size>/processed, with features that are headerless under a .npy name."""

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "engine/graph/edge_operators.h"
 #include "engine/graph/operators.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
@@ -330,20 +331,28 @@ TEST_CASE("saga: a gather with weights is the one without where they are ignored
 }
 
 TEST_CASE("saga: weights are used where they are and a program takes them, unless told otherwise") {
+  GraphFacts bare = facts();
+  bare.edge_weights = false;
   ModelOptions options;
-  const auto chosen = [&](std::optional<EdgeWeights> wanted, bool are_there) {
-    return chosen_edge_weights(options, wanted, are_there);
+  const auto uses = [&](EdgeWeights asked, const GraphFacts& graph) {
+    options.edge_weights = asked;
+    return build_model(options, graph, Mode::kTrain, DType::kF32)
+        .graph.has_input(kEdgeWeightsInput);
   };
   options.model = "gcn";
-  CHECK(chosen(std::nullopt, true) == EdgeWeights::kUse);
-  CHECK(chosen(std::nullopt, false) == EdgeWeights::kIgnore);
-  CHECK(chosen(EdgeWeights::kIgnore, true) == EdgeWeights::kIgnore);
-  CHECK_THROWS_AS(chosen(EdgeWeights::kUse, false), UsageError);
+  CHECK(uses(EdgeWeights::kAuto, facts()));
+  CHECK(uses(EdgeWeights::kUse, facts()));
+  CHECK_FALSE(uses(EdgeWeights::kAuto, bare));
+  CHECK_FALSE(uses(EdgeWeights::kIgnore, facts()));
+  options.edge_weights = EdgeWeights::kUse;
+  CHECK_THROWS_AS(check_edge_weights(options, false), UsageError);
+  check_edge_weights(options, true);
   CHECK(unread_edge_data(options, facts()) == std::vector<std::string>{"types", "features"});
   options.model = "gat";
-  CHECK(chosen(std::nullopt, true) == EdgeWeights::kIgnore);
+  CHECK_THROWS_AS(check_options(options), UsageError);
+  CHECK_FALSE(uses(EdgeWeights::kAuto, facts()));
   CHECK(unread_edge_data(options, facts()) ==
         std::vector<std::string>{"weights", "types", "features"});
-  options.edge_weights = EdgeWeights::kUse;
-  CHECK_THROWS_AS(check_options(options), UsageError);
+  options.edge_weights = EdgeWeights::kIgnore;
+  CHECK(unread_edge_data(options, facts()) == std::vector<std::string>{"types", "features"});
 }

@@ -138,7 +138,7 @@ TEST_CASE("multi-label labels: checked, read, and trained") {
     const auto backend = make_cpu_backend();
     test::MemoryBlockIo io(files);
     RunConfig config;
-    config.model.task = default_task(dataset.manifest());
+    config.model.task = default_task(dataset.manifest().labels);
     config.metrics = {default_metric(config.model.task)};
     CHECK(std::isfinite(Trainer(*backend, io, dataset, config).run_epoch(nullptr).value().loss));
   }

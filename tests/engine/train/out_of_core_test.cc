@@ -336,7 +336,7 @@ TEST_CASE("out of core: inference gives the same in any budget, in the order of 
   trainer.run_epoch(nullptr);
   const Checkpoint checkpoint = trainer.checkpoint();
   const auto infer = [&](std::int64_t memory_bytes) {
-    InferenceOptions options{Output::kLogits, "/logits.npy"};
+    InferenceOptions options{.path = "/logits.npy", .force = true};
     options.budget.plan.memory_bytes = memory_bytes;
     options.budget.plan.strategy = Strategy::kDp;
     run_inference(training.files(), training.backend(), training.io(), training.dataset(),

@@ -249,7 +249,10 @@ class EdgeTrial {
   void sum(int x, const Dense& start) {
     program_.folds.push_back({Fold::kSum, {x}, {accumulator(cols_of(x), kReal, &start)}});
   }
-  void sum(int x) { program_.folds.push_back({Fold::kSum, {x}, {accumulator(cols_of(x), kReal)}}); }
+  void sum(int x) {
+    const EdgeProgram::Shape shape = program_.values[static_cast<std::size_t>(x)];
+    program_.folds.push_back({Fold::kSum, {x}, {accumulator(shape.cols, shape.dtype)}});
+  }
   void sum(int x, int factor) {
     program_.folds.push_back({Fold::kSum, {x, factor}, {accumulator(cols_of(x), kReal)}});
   }

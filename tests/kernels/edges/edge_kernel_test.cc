@@ -94,12 +94,14 @@ TEMPLATE_TEST_CASE("edge kernel: every kind of load reaches its edge", "", float
     work.sum(work.step("pick_type", {v(by_type), v(types)}, cols, picked));
     work.sum(of_row);
     work.sum(work.carried(EdgeLoad::kWeights, 1));
+    work.sum(work.carried(EdgeLoad::kWeights, 1, DType::kF64));
     work.sum(work.carried(EdgeLoad::kFeatures, cols));
     work.sum(work.step(to_real<TestType, std::int64_t>, {v(index)}, 1));
     work.sum(work.step(to_real<TestType, std::int32_t>, {v(types)}, 1));
     const std::vector<Dense> expected = {
         sum_of(on, cols, [&](auto& e, auto c) { return x(e.source, e.type * cols + c); }),
         sum_of(on, cols, [&](auto& e, auto c) { return y(e.row, c); }),
+        sum_of(on, 1, [&](auto& e, auto) { return e.weight; }),
         sum_of(on, 1, [&](auto& e, auto) { return e.weight; }),
         sum_of(on, cols, [&](auto& e, auto c) { return e.features[c]; }),
         sum_of(on, 1, [&](auto& e, auto) { return static_cast<double>(e.index); }),

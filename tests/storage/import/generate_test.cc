@@ -103,6 +103,38 @@ TEST_CASE("generate: the options alone decide, not the number of threads") {
   }
 }
 
+TEST_CASE("generate: values are a class's, with a little noise") {
+  auto options = options_of(GraphKind::kSbm, 1025, 4000);
+  const std::vector<std::int32_t> labels = generate_graph(options).labels;
+  options.targets = 3;
+  MemoryFileSystem files;
+  const Findings findings = generate_dataset(files, options, "g.ooc", Control{});
+  CHECK(findings.labels == LabelKind::kValues);
+  const Dataset dataset = Dataset::open(files, "g.ooc", VerifyPolicy::kFirst);
+  CHECK(dataset.manifest().classes == 3);
+  std::vector<float> values(1025 * 3);
+  dataset.tensor("labels")->read_rows(0, 1025, values.data());
+  // By class and target: the sum and the sum of squares.
+  double sums[10][3] = {}, squares[10][3] = {}, count[10] = {};
+  for (std::size_t v = 0; v < labels.size(); ++v) {
+    ++count[labels[v]];
+    for (std::size_t t = 0; t < 3; ++t) {
+      const auto value = static_cast<double>(values[3 * v + t]);
+      sums[labels[v]][t] += value;
+      squares[labels[v]][t] += value * value;
+    }
+  }
+  double largest = 0;
+  for (std::size_t c = 0; c < 10; ++c) {
+    for (std::size_t t = 0; t < 3; ++t) {
+      const double mean = sums[c][t] / count[c];
+      CHECK(std::sqrt(squares[c][t] / count[c] - mean * mean) == Approx(0.1).margin(0.03));
+      largest = std::max(largest, std::abs(mean));
+    }
+  }
+  CHECK(largest > 1);
+}
+
 // The first different edges, as a set finds them.
 std::set<std::pair<VertexId, VertexId>> first_edges(const DrawEdge& draw, std::size_t wanted) {
   std::set<std::pair<VertexId, VertexId>> edges;
