@@ -27,6 +27,7 @@ struct Options {
   std::string split_name;
   std::string split;
   std::int64_t split_seed = 0;
+  std::int64_t seed = 0;
   std::string norm_from;
   std::string raw_dtype;
   std::optional<std::int64_t> raw_columns;
@@ -38,7 +39,9 @@ void add_inputs(cli::Command& command, Options& options) {
   command.positional("DIR", "directory", options.directory,
                      "a directory with edges.*, features.*, labels.*, train_idx.* and so on");
   command.path("--edges", inputs.edges, "FILE", "Edges: [E, 2] or [2, E]");
-  command.path("--features", inputs.features, "FILE", "Features: [V, F]");
+  command.path("--features", inputs.features, "FILE",
+               "Features: [V, F]. Without a file: degrees, the logarithms of each vertex's in- and "
+               "out-degree, or random:N, N normal random numbers");
   command.path("--labels", inputs.labels, "FILE",
                "Classes: [V], -1 where there is none; classes or values in columns: [V, C]");
   command.choice("--label-kind", options.import.label_kind,
@@ -103,6 +106,8 @@ void find_inputs(Options& options) {
   } else if (import.inputs.edges.empty()) {
     refuse_usage("nothing to import", "name a directory or --edges FILE");
   }
+  import.computed_features = parse_computed_features(import.inputs.features);
+  if (import.computed_features) import.inputs.features.clear();
   if (options.raw_dtype.empty() != !options.raw_columns) {
     refuse_usage("--raw-dtype and --raw-columns go together", "give both, or neither");
   }
@@ -156,6 +161,14 @@ void choose_split(const Options& options, bool seed_given, ImportOptions& import
   import.split_seed = static_cast<std::uint64_t>(options.split_seed);
 }
 
+void choose_seed(const Options& options, bool given, ImportOptions& import) {
+  const auto& computed = import.computed_features;
+  if (given && import.order != VertexOrder::kRandom && !(computed && computed->random_cols > 0)) {
+    refuse_usage("--seed, but nothing is random", "leave it out, or give --features random:N");
+  }
+  import.seed = static_cast<std::uint64_t>(options.seed);
+}
+
 void add_examples(cli::Command& command) {
   command.example("A directory of .npy files whose edges go one way only",
                   "ooc-prep import data/cora -o cora.ooc --undirected --feature-norm row");
@@ -172,6 +185,9 @@ void add_examples(cli::Command& command) {
                   "ooc-prep import --edges g.npz:edges --features g.npz:node_features "
                   "--labels g.npz:node_labels --train g.npz:train_masks --valid g.npz:val_masks "
                   "--test g.npz:test_masks --split-index 0 -o first.ooc");
+  command.example("A graph without features: those of its degrees",
+                  "ooc-prep import --edges e.npy --features degrees --labels y.npy "
+                  "--split 60/20/20 -o mine.ooc");
   command.example("Several headerless files, HDF5, Matrix Market",
                   "ooc-prep import --edges e.bin:int64x2 --features f.bin:float32x128 "
                   "--labels x.h5:/labels -o mine.ooc");
@@ -225,6 +241,7 @@ void add_import(cli::Command& program) {
                  "Store features as");
   command.choice("--order", import.order, cli::enum_words<VertexOrder>(kVertexOrderNames),
                  "The order of vertices inside the dataset; results keep yours");
+  command.integer("--seed", options->seed, 0, "Of --order random and --features random:N");
   command.integer("--block-rows", import.block_rows, 1, "Vertices of a block: a power of two",
                   kMaxBlockRows);
   command.size("--memory", import.memory_bytes, "a quarter of the machine's",
@@ -237,6 +254,7 @@ void add_import(cli::Command& program) {
     choose_scaling(options->norm_from, command.given("feature-norm") || command.given("missing"),
                    options->import);
     choose_split(*options, command.given("split-seed"), options->import);
+    choose_seed(*options, command.given("seed"), options->import);
     cli::Progress progress(cli::Progress::standard_output(command.quiet()));
     const Control control{progress.callback(), &cli::stop_flag()};
     const Findings findings =

@@ -19,7 +19,7 @@ void check_trainable(const Dataset& dataset, const RunConfig& config) {
     if (!is_met) throw DataError(what, dataset.path(), remedy);
   };
   require(dataset.tensor("features") != nullptr, "dataset without features, training needs them",
-          "import it with --features");
+          "import it with --features FILE, degrees or random:N");
   require(dataset.tensor("labels") != nullptr, "dataset without labels, training needs them",
           "import it with --labels");
   check_config(config, dataset.manifest().labels, dataset.manifest().classes, dataset.path());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <span>
 
 namespace ooc {
 
@@ -38,6 +39,17 @@ class CounterRandom {
     const double radius = std::sqrt(-2.0 * std::log(radius_uniform));
     first = static_cast<float>(radius * std::cos(2 * std::numbers::pi * turn));
     second = static_cast<float>(radius * std::sin(2 * std::numbers::pi * turn));
+  }
+
+  // The row of a matrix of such numbers times `scale`, which has as many columns as `out`.
+  void normal_row(std::uint64_t row, float scale, std::span<float> out) const {
+    const std::uint64_t pairs = (out.size() + 1) / 2;
+    for (std::uint64_t pair = 0; pair < pairs; ++pair) {
+      float first = 0, second = 0;
+      normals(row * pairs + pair, first, second);
+      out[2 * pair] = scale * first;
+      if (2 * pair + 1 < out.size()) out[2 * pair + 1] = scale * second;
+    }
   }
 
  private:

@@ -55,6 +55,12 @@ EdgeCounts DatasetWriter::write_edges(const EdgeSorter& edges, const JoinOptions
   return output.finish(manifest_);
 }
 
+std::unique_ptr<VertexTensorFile> DatasetWriter::open_degrees() const {
+  return std::make_unique<VertexTensorFile>(
+      files_, directory_.file_path("degrees"), VerifyPolicy::kNever, DType::kI32,
+      manifest_.edges.vertices, manifest_.edges.block_rows, kDegreeColumns);
+}
+
 VertexTensorWriter& DatasetWriter::features(std::int64_t cols, DType dtype) {
   manifest_.feature_cols = cols;
   manifest_.feature_dtype = dtype;

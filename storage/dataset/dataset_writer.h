@@ -33,6 +33,8 @@ class DatasetWriter {
   // unless the graph is symmetric, and degrees.
   EdgeCounts write_edges(const EdgeSorter& edges, const JoinOptions& options,
                          const Control& control);
+  // The degrees that write_edges() wrote.
+  std::unique_ptr<VertexTensorFile> open_degrees() const;
   // Features row by row: writer.append_rows(...) until all are there, then finish_features().
   VertexTensorWriter& features(std::int64_t cols, DType dtype = DType::kF32);
   void finish_features();

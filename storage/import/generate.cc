@@ -77,13 +77,13 @@ class ClassRows {
   ClassRows(const Kind& kind, const GenerateOptions& options,
             const std::vector<std::int32_t>& labels)
       : kind_(kind),
-        pairs_((kind.cols + 1) / 2),
         labels_(labels),
         own_(options.seed, kind.own_stream),
         shared_(static_cast<std::size_t>(options.classes * kind.cols)) {
     const CounterRandom random(options.seed, kind.shared_stream);
-    for (std::int64_t label = 0; label < options.classes; ++label) {
-      fill_normals(random, label, kind.shared, shared_.data() + label * kind.cols);
+    const auto width = static_cast<std::size_t>(kind.cols);
+    for (std::size_t label = 0; label < static_cast<std::size_t>(options.classes); ++label) {
+      random.normal_row(label, kind.shared, std::span(shared_).subspan(label * width, width));
     }
   }
 
@@ -94,7 +94,8 @@ class ClassRows {
         std::min(static_cast<std::int64_t>(out.size()) / cols, vertices - next_);
     tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) {
       float* const row = out.data() + i * cols;
-      fill_normals(own_, next_ + i, kind_.own, row);
+      own_.normal_row(static_cast<std::uint64_t>(next_ + i), kind_.own,
+                      {row, static_cast<std::size_t>(cols)});
       const float* const shared = shared_.data() + labels_[next_ + i] * cols;
       for (std::int64_t col = 0; col < cols; ++col) row[col] += shared[col];
     });
@@ -103,17 +104,7 @@ class ClassRows {
   }
 
  private:
-  void fill_normals(const CounterRandom& random, std::int64_t row, float scale, float* out) const {
-    for (std::int64_t pair = 0; pair < pairs_; ++pair) {
-      float first = 0, second = 0;
-      random.normals(static_cast<std::uint64_t>(row * pairs_ + pair), first, second);
-      out[2 * pair] = scale * first;
-      if (2 * pair + 1 < kind_.cols) out[2 * pair + 1] = scale * second;
-    }
-  }
-
   Kind kind_;
-  std::int64_t pairs_;  // normals come in pairs
   const std::vector<std::int32_t>& labels_;
   CounterRandom own_;
   std::vector<float> shared_;

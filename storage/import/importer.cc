@@ -15,6 +15,7 @@
 #include "storage/import/edges/edge_source.h"
 #include "storage/import/formats/table_reader.h"
 #include "storage/import/import_memory.h"
+#include "storage/import/import_transforms.h"
 #include "storage/import/import_warnings.h"
 #include "storage/import/remapped_vertices.h"
 #include "storage/import/values/feature_writer.h"
@@ -23,11 +24,6 @@
 
 namespace ooc {
 namespace {
-
-template <class Enum, std::size_t N>
-std::string_view name_of(const std::array<std::string_view, N>& names, Enum value) {
-  return names[static_cast<std::size_t>(value)];
-}
 
 // One import. The members fill in the order of the methods.
 class Import {
@@ -310,46 +306,43 @@ class Import {
   }
 
   void write_vertices() {
-    if (feature_table_) {
-      const auto& scaling = options_.scaling;
-      FeatureStream features = scaling ? FeatureStream(*feature_table_, *scaling)
-                                       : FeatureStream(*feature_table_, options_.feature_norm,
-                                                       options_.missing, control_);
-      writer_->manifest().feature_scaling = features.scaling();
-      findings_.feature_cols = features.cols();
-      const FeatureRows rows{findings_.vertices,
-                             features.cols(),
-                             options_.dtype,
-                             feature_table_->name(),
-                             [&](std::span<float> out) { return features.read(out); },
-                             [&](std::span<float> values) { features.normalise(values); }};
-      write_features(files_, *writer_, rows, new_ids_, memory_.free(), control_);
+    std::span<const VertexIndex> new_ids = new_ids_;
+    if (const auto& computed = options_.computed_features) {
+      if (computed->random_cols > 0) {
+        feature_table_ = random_features(findings_.vertices, computed->random_cols, options_.seed);
+      } else {
+        feature_table_ = degree_features(writer_->open_degrees());
+        new_ids = {};  // they are in the dataset's order
+      }
     }
+    if (feature_table_) write_feature_table(new_ids);
     values_->write(files_, *writer_, order_, new_ids_, memory_.free(), control_);
     writer_->write_ids(order_);
     if (remapped_) remapped_->write(*writer_, order_, new_ids_);
   }
 
+  void write_feature_table(std::span<const VertexIndex> new_ids) {
+    const auto& scaling = options_.scaling;
+    FeatureStream features =
+        scaling ? FeatureStream(*feature_table_, *scaling)
+                : FeatureStream(*feature_table_, options_.feature_norm, options_.missing, control_);
+    writer_->manifest().feature_scaling = features.scaling();
+    findings_.feature_cols = features.cols();
+    const FeatureRows rows{findings_.vertices,
+                           features.cols(),
+                           options_.dtype,
+                           feature_table_->name(),
+                           [&](std::span<float> out) { return features.read(out); },
+                           [&](std::span<float> values) { features.normalise(values); }};
+    write_features(files_, *writer_, rows, new_ids, memory_.free(), control_);
+    const std::string warning =
+        id_column_warning(*feature_table_, "features", features.id_column());
+    if (!warning.empty()) findings_.warnings.push_back(warning);
+  }
+
   void describe(Manifest& manifest) const {
-    manifest.order = name_of(kVertexOrderNames, options_.order);
-    nlohmann::ordered_json transforms = {
-        {"undirected", options_.edges.undirected},
-        {"self_loops", name_of(kSelfLoopsNames, options_.edges.self_loops)},
-        {"coalesce", name_of(kCoalesceNames, options_.edges.coalesce)},
-        {"feature_norm", options_.scaling
-                             ? options_.scaling->norm
-                             : std::string(name_of(kFeatureNormNames, options_.feature_norm))},
-    };
-    if (options_.label_kind != LabelChoice::kAuto) {
-      transforms["label_kind"] = name_of(kLabelChoiceNames, options_.label_kind);
-    }
-    if (options_.split_index) transforms["split_index"] = *options_.split_index;
-    if (const auto& shares = options_.split_shares) {
-      transforms["split"] = fmt::format("{}/{}/{}", shares->train, shares->valid, shares->test);
-      transforms["split_seed"] = options_.split_seed;
-    }
-    if (options_.order == VertexOrder::kRandom) transforms["seed"] = options_.seed;
-    manifest.transforms = json_text(transforms);
+    manifest.order = kVertexOrderNames[static_cast<std::size_t>(options_.order)];
+    manifest.transforms = describe_transforms(options_);
     if (manifest.edges.data.types) {
       manifest.edge_types = std::max<std::int64_t>(1, table_edges_->largest_type() + 1);
     }

@@ -17,6 +17,7 @@
 #include "storage/format/tensor_layout.h"
 #include "storage/import/formats/inputs.h"
 #include "storage/import/remapped_vertices.h"
+#include "storage/import/rows/computed_features.h"
 #include "storage/import/rows/features_input.h"
 #include "storage/import/rows/vertex_order.h"
 #include "storage/import/values/findings.h"
@@ -34,7 +35,8 @@ inline constexpr std::array<std::string_view, 5> kVertexOrderNames = {"natural",
                                                                       "balanced", "metis"};
 
 struct ImportOptions {
-  ImportInputs inputs;  // only edges must be there
+  ImportInputs inputs;                                // only edges must be there
+  std::optional<ComputedFeatures> computed_features;  // instead of inputs.features
   // Empty: the rows of the features, else of the labels, else the largest id in the edges + 1.
   std::optional<std::int64_t> vertices;
   // The ids in edges and lists of splits are any 64-bit integers or, in text, strings: the vertices
@@ -53,7 +55,7 @@ struct ImportOptions {
   std::optional<FeatureScaling> scaling;  // instead of these two, as another graph's
   DType dtype = DType::kF32;              // of the stored features: fp32, fp16, bf16
   VertexOrder order = VertexOrder::kNatural;
-  std::uint64_t seed = 0;                       // of the random order
+  std::uint64_t seed = 0;                       // of the random order, of random features
   std::int64_t block_rows = kDefaultBlockRows;  // a power of two, at most kMaxBlockRows
   std::int64_t memory_bytes = 0;                // 0: default_import_memory()
   bool force = false;                           // replace a dataset that is there

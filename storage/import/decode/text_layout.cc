@@ -20,9 +20,10 @@ constexpr std::array<std::string_view, 6> kEnds = {".csv",    ".tsv",    ".txt",
                                                    ".csv.gz", ".tsv.gz", ".txt.gz"};
 constexpr int kLinesLookedAt = 16;
 
-constexpr std::array<std::string_view, 12> kUsual = {"id",     "ids",      "node",     "nodes",
-                                                     "vertex", "vertices", "label",    "labels",
-                                                     "class",  "classes",  "category", "y"};
+constexpr std::array<std::string_view, 6> kIds = {"id",    "ids",    "node",
+                                                  "nodes", "vertex", "vertices"};
+constexpr std::array<std::string_view, 6> kLabels = {"label",   "labels",   "class",
+                                                     "classes", "category", "y"};
 constexpr std::array<std::string_view, 10> kMissing = {"nan", "NaN", "NAN",  "na",   "NA",
                                                        "n/a", "N/A", "null", "NULL", "<NA>"};
 constexpr std::array<std::string_view, 4> kSources = {"source", "src", "from", "sender"};
@@ -49,10 +50,9 @@ std::vector<std::string> words_of(std::string_view field) {
 }
 
 bool is_usual_name(std::string_view field) {
+  if (is_id_name(field)) return true;
   const std::vector<std::string> words = words_of(field);
-  if (words.empty()) return false;
-  if (words.back() == "id" || words.back() == "ids") return true;
-  return words.size() == 1 && (is_among(words[0], kUsual) || is_among(words[0], kSources) ||
+  return words.size() == 1 && (is_among(words[0], kLabels) || is_among(words[0], kSources) ||
                                is_among(words[0], kDestinations));
 }
 
@@ -84,7 +84,7 @@ class ColumnList {
   // `names`: the fields of the first line. `is_header`: whether a number may be a name, too.
   ColumnList(std::string_view list, std::span<const std::string> names, bool is_header,
              const std::string& file)
-      : names_(names), is_header_(is_header), file_(file) {
+      : names_(names), is_header_(is_header), file_(file), is_taken_(names.size(), false) {
     for (std::size_t begin = 0; begin < list.size();) {
       const std::size_t end = std::min(list.find(',', begin), list.size());
       add(list.substr(begin, end - begin));
@@ -115,9 +115,10 @@ class ColumnList {
   }
 
   void take(std::int64_t column, std::string_view item) {
-    if (std::find(columns_.begin(), columns_.end(), column) != columns_.end()) {
+    if (is_taken_[static_cast<std::size_t>(column)]) {
       throw DataError(fmt::format("column {} is chosen twice", item), file_, "name it once");
     }
+    is_taken_[static_cast<std::size_t>(column)] = true;
     columns_.push_back(column);
   }
 
@@ -138,6 +139,7 @@ class ColumnList {
   std::span<const std::string> names_;
   bool is_header_;
   const std::string& file_;
+  std::vector<bool> is_taken_;  // by column
   std::vector<std::int64_t> columns_;
   bool by_name_ = false;
 };
@@ -211,6 +213,12 @@ bool TextColumns::is_missing(std::string_view field) const {
          (field.empty() || std::find(missing.begin(), missing.end(), field) != missing.end());
 }
 
+bool is_id_name(std::string_view name) {
+  const std::vector<std::string> words = words_of(name);
+  return !words.empty() && (words.back() == "id" || words.back() == "ids" ||
+                            (words.size() == 1 && is_among(words[0], kIds)));
+}
+
 TextInput parse_text_input(std::string_view input) {
   if (is_text_path(input)) return {std::string(input), {}};
   const std::size_t colon = input.rfind(':');
@@ -249,11 +257,13 @@ TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, Heade
   if (!layout.has_header && rule == HeaderRule::kNoNumbers) layout.has_header = words_only;
   if (!layout.has_header && rule == HeaderRule::kNames) {
     layout.has_header = words_only && numbers_follow(lines, layout, columns);
-    if (!layout.has_header && has_usual_names(layout, names)) {
-      layout.has_header = true;
-      const auto first = std::find(layout.targets.begin(), layout.targets.end(), 0);
-      layout.usual_name = names[static_cast<std::size_t>(first - layout.targets.begin())];
+    if (!layout.has_header) {
+      layout.has_header = layout.is_usual_header = has_usual_names(layout, names);
     }
+  }
+  if (layout.has_header && layout.cols > 0) {
+    const auto first = std::find(layout.targets.begin(), layout.targets.end(), 0);
+    layout.first_name = names[static_cast<std::size_t>(first - layout.targets.begin())];
   }
   // A header may be written otherwise than the rows are.
   if (layout.has_header && columns.all() && lines.next(line)) {

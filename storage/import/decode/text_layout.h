@@ -52,12 +52,16 @@ inline constexpr std::string_view kBlankRemedy =
 struct TextLayout {
   char separator = ',';
   bool has_header = false;
-  std::string usual_name;      // of the first column that is read, where only that says so
-  std::int64_t file_cols = 0;  // 0 where there are no rows
+  std::string first_name;        // of the first column that is read, where there is a header
+  bool is_usual_header = false;  // only the names say that it is one
+  std::int64_t file_cols = 0;    // 0 where there are no rows
   // For each column of the file its place among those that are read, -1 where it is not.
   std::vector<std::int64_t> targets;
   std::int64_t cols = 0;  // read
 };
+
+// Whether a header calls a column of ids so: "id", "node", "txId".
+bool is_id_name(std::string_view name);
 
 // Reads the first lines. Throws DataError where the table lacks a column.
 TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, HeaderRule rule);

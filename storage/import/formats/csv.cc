@@ -46,6 +46,8 @@ class TextTable final : public TableReader {
   const std::string& name() const override { return name_; }
   std::int64_t cols() const override { return layout_.cols; }
   ElementKind kind() const override { return kind_; }
+  bool has_all_columns() const override { return columns_.all(); }
+  std::string_view first_name() const override { return layout_.first_name; }
 
   std::int64_t rows() override {
     count_rows(Control{});

@@ -53,6 +53,10 @@ class TableReader {
 
   // "edges.npy, row 17" or "edges.csv, line 18": where row `row` lies. Slow for text.
   virtual std::string where(std::int64_t row) = 0;
+  // Whether these are all columns of the file.
+  virtual bool has_all_columns() const { return true; }
+  // What the header of text calls the first column; empty where there is none.
+  virtual std::string_view first_name() const { return {}; }
   // That line of text, shortened; empty where rows are no text. Slow.
   virtual std::string row_text(std::int64_t) { return {}; }
 };

@@ -109,11 +109,13 @@ void FeatureStream::measure(const Control& control) {
   }
   table_.rewind();
   row_ = 0;
+  id_column_ = {};
 }
 
 std::int64_t FeatureStream::read(std::span<float> out) {
   const std::int64_t count = table_.read(out);
   const auto values = out.first(static_cast<std::size_t>(count * cols()));
+  id_column_.look(values, cols());
   if (!all_finite(values)) {
     for (std::size_t at = 0; at < values.size(); ++at) {
       if (std::isinf(values[at]) || (std::isnan(values[at]) && missing_ == Missing::kError)) {

@@ -10,6 +10,7 @@
 #include "storage/base/control.h"
 #include "storage/format/feature_scaling.h"
 #include "storage/import/formats/table_reader.h"
+#include "storage/import/rows/id_column.h"
 
 namespace ooc {
 
@@ -42,6 +43,8 @@ class FeatureStream {
   FeatureStream(TableReader& table, const FeatureScaling& scaling);
 
   FeatureScaling scaling() const;
+  // Of what was read since the start.
+  const IdColumn& id_column() const { return id_column_; }
 
   std::int64_t cols() const { return table_.cols(); }
   // The next rows before they are normalised. Throws DataError (row, column) for infinities and,
@@ -59,6 +62,7 @@ class FeatureStream {
   FeatureNorm norm_;
   Missing missing_;
   std::int64_t row_ = 0;
+  IdColumn id_column_;
   std::vector<double> mean_;   // kStandard, kAsMean: of the values that are there
   std::vector<double> scale_;  // kStandard: 1 / deviation
 };

@@ -28,6 +28,8 @@ class RowsByVertex final : public TableReader {
   std::optional<std::int64_t> known_rows() const override { return options_.vertices; }
   std::int64_t cols() const override { return table_->cols(); }
   ElementKind kind() const override { return table_->kind(); }
+  bool has_all_columns() const override { return table_->has_all_columns(); }
+  std::string_view first_name() const override { return table_->first_name(); }
   std::optional<std::int64_t> stated_vertices() const override { return table_->stated_vertices(); }
 
   std::int64_t read(std::span<std::int64_t> out) override { return read_rows(out); }

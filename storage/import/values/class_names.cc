@@ -39,12 +39,12 @@ void open_names(FileSystem& files, const std::string& input, const TextColumns& 
   const std::string path = parse_text_input(input).path;
   LineReader lines(open_byte_source(files, path), LineReader::kBufferBytes,
                    LineReader::Comments::kWholeLines);
-  const std::string header = read_text_layout(lines, columns, HeaderRule::kNames).usual_name;
+  const TextLayout layout = read_text_layout(lines, columns, HeaderRule::kNames);
   for (const HeaderRule rule : {HeaderRule::kNames, HeaderRule::kNone}) {
     labels.ids = std::make_unique<StringIds>(kNamesBytes, input);
     labels.table = open_id_table(open_byte_source(files, path), input, columns, rule, *labels.ids);
     read_names(labels, input, control);
-    if (header.empty() || !labels.ids->find(header)) break;
+    if (!layout.is_usual_header || !labels.ids->find(layout.first_name)) break;
   }
   for (std::int64_t i = 0; i < labels.ids->size(); ++i) labels.names.emplace_back((*labels.ids)[i]);
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "storage/base/errors.h"
+#include "storage/import/rows/id_column.h"
 
 namespace ooc {
 namespace {
@@ -76,6 +77,7 @@ class LabelSurvey {
   }
 
   bool has_fractions() const { return fractions_; }
+  bool has_numbers() const { return number_.has_value(); }
   bool is_one_hot() const { return labelled_ && one_one_; }
   // Throws where an entry is neither 0 nor 1 nor missing.
   void refuse_numbers(TableReader& table) const {
@@ -123,13 +125,21 @@ DetectedLabels detect_labels(TableReader& table, const Control& control) {
   if (!one_column) check_columns(table, 2);
   const auto cols = static_cast<std::size_t>(table.cols());
   LabelSurvey survey;
+  IdColumn ids;
   for_each_block(
       table, "looking at labels", control, [&](std::int64_t first, std::span<const float> values) {
+        ids.look(values, table.cols());
         for (std::size_t at = 0; at < values.size(); at += cols) {
           survey.add(first + static_cast<std::int64_t>(at / cols), values.subspan(at, cols));
         }
       });
-  if (!survey.has_fractions() && !one_column) survey.refuse_numbers(table);
+  if (!survey.has_fractions() && !one_column) {
+    if (survey.has_numbers() && seems_to_hold_ids(table, ids)) {
+      throw DataError("the first column of the labels seems to hold ids", table.name(),
+                      id_column_remedy(table, "labels"));
+    }
+    survey.refuse_numbers(table);
+  }
   table.rewind();
   if (survey.has_fractions()) return {LabelChoice::kValues};
   if (one_column) return {};

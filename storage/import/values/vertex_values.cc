@@ -6,9 +6,17 @@
 #include <utility>
 
 #include "storage/base/errors.h"
+#include "storage/import/rows/id_column.h"
 #include "storage/import/rows/row_placer.h"
 
 namespace ooc {
+namespace {
+
+std::span<const float> floats_of(std::span<const std::byte> rows) {
+  return {reinterpret_cast<const float*>(rows.data()), rows.size() / sizeof(float)};
+}
+
+}  // namespace
 
 VertexValues::VertexValues(LabelTable labels, LabelChoice kind, SplitTables splits)
     : table_(std::move(labels.table)),
@@ -69,12 +77,16 @@ void VertexValues::read_labels_as(LabelChoice kind, Findings& findings, const Co
   if (kind == LabelChoice::kMulti || kind == LabelChoice::kValues) {
     kind_ = kind == LabelChoice::kMulti ? LabelKind::kMulti : LabelKind::kValues;
     classes_ = table_->cols();
-    read_label_matrix(*table_, kind_, control, [&](auto, std::span<const std::int32_t> labelled) {
+    IdColumn ids;
+    read_label_matrix(*table_, kind_, control, [&](auto rows, auto labelled) {
+      if (kind_ == LabelKind::kValues) ids.look(floats_of(rows), classes_);
       for (const std::int64_t count : labelled) {
         labels_.push_back(count > 0 ? 0 : -1);
         if (count > 0) findings.missing_labels += classes_ - count;
       }
     });
+    const std::string warning = id_column_warning(*table_, "labels", ids);
+    if (!warning.empty()) findings.warnings.push_back(warning);
     return;
   }
   const bool one_hot = kind == LabelChoice::kOneHot;
