@@ -212,7 +212,7 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   check_options(options);
   DatasetWriter writer(files, output, options.force, options.vertices, options.block_rows);
   ImportMemory memory(options.memory_bytes > 0 ? options.memory_bytes : default_import_memory());
-  memory.take(kVertexBytes * options.vertices, "the order, label and split of each vertex");
+  memory.take({{kVertexBytes * options.vertices, "orders, labels and splits"}});
   std::vector<VertexIndex> shuffled = random_order(options.vertices, options.seed);
   const EdgeCounts edges = write_edges(files, options, shuffled, memory.free(), writer, control);
   const std::vector<std::int32_t> labels = label_vertices(options, shuffled);

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <string>
+#include <utility>
 
 #include "storage/base/byte_size.h"
 #include "storage/base/errors.h"
@@ -40,18 +40,31 @@ std::int64_t default_import_memory() {
 }
 
 ImportMemory::ImportMemory(std::int64_t total_bytes) : total_(total_bytes), free_(total_bytes) {
-  take(kProcessBytes + kThreadBytes * tbb::this_task_arena::max_concurrency(),
-       "the program itself");
+  taken_.push_back({kProcessBytes + kThreadBytes * tbb::this_task_arena::max_concurrency(),
+                    "the program itself"});
+  free_ -= taken_.back().bytes;
 }
+
+std::int64_t ImportMemory::free() const { return std::max(free_, kLeastBuffers); }
 
 std::int64_t ImportMemory::most() const { return std::max<std::int64_t>(0, free_ - kLeastBuffers); }
 
-void ImportMemory::take(std::int64_t bytes, std::string_view what) {
-  free_ -= bytes;
-  if (free_ >= kLeastBuffers) return;
+void ImportMemory::take(std::vector<MemoryPart> parts) {
+  for (MemoryPart& part : parts) {
+    if (part.bytes == 0) continue;
+    free_ -= part.bytes;
+    taken_.push_back(std::move(part));
+  }
+  if (free_ < kLeastBuffers) refuse();
+}
+
+void ImportMemory::refuse() const {
+  std::string list = fmt::format("buffers take {}", format_byte_size(kLeastBuffers));
+  for (const MemoryPart& part : taken_) {
+    list += fmt::format(", {} {}", part.what, format_byte_size(part.bytes));
+  }
   const std::int64_t needed = (total_ - free_ + kLeastBuffers + kMiB - 1) / kMiB;
-  throw BudgetError(fmt::format("{} takes {} of the memory", what, format_byte_size(bytes)),
-                    fmt::format("--memory {}", format_byte_size(total_)),
+  throw BudgetError(list, fmt::format("--memory {}", format_byte_size(total_)),
                     fmt::format("give --memory {}MiB or more", needed));
 }
 

@@ -193,11 +193,38 @@ class Import {
                       fmt::format("at most {} are possible", kMaxVertices));
     }
     writer_->set_vertices(findings_.vertices);
-    memory_.take(5 * findings_.vertices, "a label and a split for each vertex");
+    if (!remapped_) memory_.take(memory_parts(findings_.vertices));
+  }
+
+  // What lies in memory from now on.
+  std::vector<MemoryPart> memory_parts(std::int64_t vertices) const {
+    std::vector<MemoryPart> parts = {{5 * vertices, "labels and splits"},
+                                     {values_->names_bytes(), "the names of classes"}};
+    if (options_.order != VertexOrder::kNatural) {
+      parts.push_back({8 * vertices, "the new order of vertices"});
+    }
+    parts.push_back({ordering_bytes(vertices), "the graph while it is ordered"});
+    return parts;
+  }
+
+  // Degrees, or METIS's graph.
+  std::int64_t ordering_bytes(std::int64_t vertices) const {
+    if (options_.order == VertexOrder::kMetis) {
+      const auto known = edges_->known_edges();
+      return metis_memory(vertices, 2 * (known ? *known : table_edges_->count_edges(control_)));
+    }
+    const bool by_degree =
+        options_.order == VertexOrder::kDegree || options_.order == VertexOrder::kBalanced;
+    return by_degree ? static_cast<std::int64_t>(sizeof(Degrees)) * vertices : 0;
   }
 
   void remap(bool counted) {
-    remapped_->collect(*table_edges_, writer_->scratch_path(""), findings_);
+    remapped_->collect(*table_edges_, writer_->scratch_path(""));
+    std::vector<MemoryPart> parts =
+        remapped_->memory_parts(values_->row_tables() + (feature_table_ ? 1 : 0));
+    for (MemoryPart& part : memory_parts(remapped_->count())) parts.push_back(std::move(part));
+    memory_.take(std::move(parts));
+    remapped_->finish(*table_edges_, findings_);
     const std::int64_t ids = remapped_->size();
     if (counted && ids != findings_.vertices) {
       throw DataError(fmt::format("{} ids in the edges but the vertex count is {} ({})", ids,
@@ -218,7 +245,6 @@ class Import {
 
   void choose_order() {
     if (options_.order == VertexOrder::kNatural) return;
-    memory_.take(8 * findings_.vertices, "the new order of vertices");
     if (options_.order == VertexOrder::kRandom) {
       order_ = random_order(findings_.vertices, options_.seed);
     } else {
@@ -230,11 +256,6 @@ class Import {
   // Orders that depend on what edges will be stored: sorts and joins them as they are first.
   void order_by_edges() {
     const bool metis = options_.order == VertexOrder::kMetis;
-    const std::int64_t held =
-        metis ? metis_memory(findings_.vertices,
-                             (options_.edges.undirected ? 1 : 2) * expected_edges())
-              : static_cast<std::int64_t>(sizeof(Degrees)) * findings_.vertices;
-    memory_.take(held, metis ? "METIS" : "the degrees of all vertices");
     std::vector<Degrees> degrees;
     std::vector<Edge> pairs;
     JoinOptions join = join_options();
@@ -260,7 +281,7 @@ class Import {
              : options_.order == VertexOrder::kDegree
                  ? degree_order(degrees)
                  : balanced_order(degrees, options_.block_rows);
-    memory_.give_back(held);
+    memory_.give_back(ordering_bytes(findings_.vertices));
     edges_->rewind();
   }
 

@@ -116,7 +116,7 @@ bool RemappedVertices::may_lack_rows(const TableReader& rows) const {
   return !rows_.column.empty() && id_column(rows.name(), rows_.column) != list_->name();
 }
 
-void RemappedVertices::collect(TableEdgeSource& edges, std::string scratch, Findings& findings) {
+void RemappedVertices::collect(TableEdgeSource& edges, std::string scratch) {
   scratch_ = std::move(scratch);
   edges.free_ids();
   EdgeBlock block;
@@ -127,34 +127,48 @@ void RemappedVertices::collect(TableEdgeSource& edges, std::string scratch, Find
     return std::span(listed).first(static_cast<std::size_t>(list_->read(std::span(listed))));
   };
   if (names_) {
-    collect_names(ids, edges.name(), findings);
+    collect_names(ids);
   } else {
     ids_ = std::make_unique<OriginalIds>(
         files_, OriginalIds::Options{scratch_ + "ids", list_ ? list_->name() : "", memory_.free()},
         ids, list_ ? list_->known_rows().value_or(0) : 2 * edges.known_edges().value_or(0),
         control_);
-    memory_.take(OriginalIds::memory_for(ids_->size()), "the index of the ids");
-  }
-  if (list_) {
-    row_vertices(*list_);
-  } else {
-    edges.rewind();
   }
 }
 
-void RemappedVertices::collect_names(const IdStream& ids, const std::string& edges,
-                                     Findings& findings) {
+void RemappedVertices::collect_names(const IdStream& ids) {
   double read = 0;
   for (auto block = ids(); !block.empty(); block = ids()) {
     read += static_cast<double>(block.size());
     control_.step("collecting ids", read, 0);
   }
-  memory_.take(names_->memory_bytes(), "the table of the ids");
-  names_->finish();
+}
+
+std::vector<MemoryPart> RemappedVertices::memory_parts(std::int64_t tables) const {
+  std::vector<MemoryPart> parts = {
+      {names_ ? names_->memory_bytes() : OriginalIds::memory_for(ids_->size()), "the ids"}};
+  if (!list_) return parts;
+  const std::int64_t ids_of_rows = inputs_.ids.empty() ? std::max<std::int64_t>(1, tables) : 1;
+  constexpr std::int64_t kBits = 2;  // of each vertex: which ones have come, which ones have a row
+  parts.push_back({(ids_of_rows * std::int64_t{sizeof(VertexIndex)} * 8 + kBits) * count() / 8,
+                   "the vertices of rows"});
+  parts.push_back({tables * kLeastRowBytes, "rows on their way"});
+  return parts;
+}
+
+void RemappedVertices::finish(TableEdgeSource& edges, Findings& findings) {
+  if (names_) names_->finish();
+  if (list_) {
+    row_vertices(*list_);
+    return;
+  }
+  edges.rewind();
   // A header of unusual names looks like an edge.
-  if (list_ || names_->first_uses() != 2 || names_->size() == 2) return;
-  findings.warnings.emplace_back(fmt::format(
-      "the ids of the first edge in {} occur in no other: if it is a header, take it out", edges));
+  if (!names_ || names_->first_uses() != 2 || names_->size() == 2) return;
+  findings.warnings.emplace_back(
+      fmt::format("the ids of the first edge in {} occur in no other: if it is a header, take it "
+                  "out",
+                  edges.name()));
 }
 
 std::unique_ptr<EdgeSource> RemappedVertices::spool(TableEdgeSource& edges) {
@@ -184,10 +198,8 @@ std::shared_ptr<const RowVertices> RemappedVertices::row_vertices(const TableRea
   const auto table = open_ids(input);
   table->count_rows(control_);
   const std::int64_t count = table->rows();
-  memory_.take(static_cast<std::int64_t>(sizeof(VertexIndex)) * count, "the vertex of each row");
-  memory_.take(size() / 8, "a bit for each vertex");
   auto vertices = std::make_shared<RowVertices>();
-  vertices->reserve(static_cast<std::size_t>(count));
+  vertices->reserve(static_cast<std::size_t>(std::min(count, size())));
   std::vector<bool> seen(static_cast<std::size_t>(size()), false);
   const std::int64_t fitting = memory_.free() / (sizeof(std::int64_t) + OriginalIds::kReplaceBytes);
   std::vector<std::int64_t> block(static_cast<std::size_t>(std::clamp(count, kBlockIds, fitting)));
@@ -215,8 +227,9 @@ void RemappedVertices::sort_rows(std::unique_ptr<TableReader>& rows, const std::
   options.row_vertices = row_vertices(*rows);
   options.vertices = size();
   options.scratch = scratch_ + "rows-" + part;
-  options.memory_bytes = std::max(memory_.most() / 8, kLeastRowBytes);
-  memory_.take(options.memory_bytes, "rows on their way");
+  const std::int64_t more = memory_.most() / 8;  // than what memory_parts() has
+  memory_.take({{more, "rows on their way"}});
+  options.memory_bytes = kLeastRowBytes + more;
   rows = rows_by_vertex(files_, std::move(rows), options);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "storage/base/control.h"
 #include "storage/dataset/dataset_writer.h"
@@ -50,9 +51,15 @@ class RemappedVertices {
   // Whether vertices may have no row in this table.
   bool may_lack_rows(const TableReader& rows) const;
 
-  // Collects the ids, of `edges` where these list the vertices. `scratch` begins the names of
-  // scratch files. Throws DataError for an id that is listed twice, BudgetError.
-  void collect(TableEdgeSource& edges, std::string scratch, Findings& findings);
+  // Reads the ids, of `edges` where these list the vertices. `scratch` begins the names of scratch
+  // files.
+  void collect(TableEdgeSource& edges, std::string scratch);
+  // How many they are, estimated where they don't fit the memory: then memory_parts() don't either.
+  std::int64_t count() const { return names_ ? names_->count() : ids_->size(); }
+  // What is held from now on, to be taken of the memory, with so many tables for sort_rows().
+  std::vector<MemoryPart> memory_parts(std::int64_t tables) const;
+  // Numbers the ids. Throws DataError for one that is listed twice.
+  void finish(TableEdgeSource& edges, Findings& findings);
   std::int64_t size() const { return names_ ? names_->size() : ids_->size(); }
   // The edges with dense ids, in a scratch file. Throws DataError for ids that no vertex has.
   std::unique_ptr<EdgeSource> spool(TableEdgeSource& edges);

@@ -69,6 +69,11 @@ void TableEdgeSource::rewind() {
   weight_signs_ = {};
 }
 
+std::int64_t TableEdgeSource::count_edges(const Control& control) {
+  edges_->count_rows(control);
+  return edges_->rows();
+}
+
 bool TableEdgeSource::next(std::int64_t max_edges, EdgeBlock& block) {
   // One row is asked for after the last one, so that the reader looks for what shouldn't be there.
   if (const auto known = known_edges()) {

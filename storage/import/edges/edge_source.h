@@ -62,6 +62,8 @@ class TableEdgeSource final : public EdgeSource {
   const EdgeData& data() const { return data_; }
   const std::string& name() const { return edges_->name(); }
   std::optional<std::int64_t> known_edges() const override;
+  // Reads text through, the first time.
+  std::int64_t count_edges(const Control& control);
   bool next(std::int64_t max_edges, EdgeBlock& block) override;
   void rewind() override;
 

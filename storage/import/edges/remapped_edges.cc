@@ -8,8 +8,6 @@ namespace {
 
 constexpr std::int64_t kPieceEdges = 256 << 10;  // read at once
 constexpr std::int64_t kMostHeld = 64 << 20;     // sorted at once: seconds without interruption
-// Arrays that grow hold thrice their elements while they move.
-constexpr std::int64_t kGrowth = 3;
 
 }  // namespace
 
@@ -21,8 +19,9 @@ RemappedEdgeSource::RemappedEdgeSource(EdgeSource& source, std::string name, Ori
       ids_(ids),
       data_bytes_(data_bytes),
       control_(control) {
-  const std::int64_t bytes_each = static_cast<std::int64_t>(sizeof(Edge) + data_bytes_) * kGrowth +
-                                  2 * OriginalIds::kReplaceBytes;
+  const std::int64_t bytes_each =
+      static_cast<std::int64_t>(sizeof(Edge) + data_bytes_) * OriginalIds::kGrowth +
+      2 * OriginalIds::kReplaceBytes;
   most_edges_ =
       static_cast<std::size_t>(std::clamp(memory_bytes / bytes_each, kPieceEdges, kMostHeld));
 }

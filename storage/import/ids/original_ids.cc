@@ -17,8 +17,6 @@ constexpr std::int64_t kLeastSorted = 256 << 10;
 constexpr std::int64_t kMostSorted = 64 << 20;  // at once: seconds that cannot be interrupted
 constexpr std::size_t kPageIds = 512;
 constexpr std::int64_t kCopyIds = 64 << 10;
-// Arrays that grow hold thrice their elements while they move.
-constexpr std::int64_t kGrowth = 3;
 
 // Keys ascend as ids do, negative ones first.
 std::uint64_t key_of(std::int64_t id) {
@@ -54,7 +52,8 @@ std::uint64_t last_of_range(const SortedRuns& runs, std::uint64_t first, std::si
 // Runs of distinct ids.
 void sort_ids(const IdStream& ids, std::int64_t total, SortedRuns& runs, std::int64_t memory_bytes,
               const Control& control) {
-  const std::size_t most = 2 * fitting(memory_bytes, 2 * sizeof(std::uint64_t) * kGrowth);
+  const std::size_t most =
+      2 * fitting(memory_bytes, 2 * sizeof(std::uint64_t) * OriginalIds::kGrowth);
   std::uint64_t number = 0;
   std::int64_t read = 0;
   Records run;

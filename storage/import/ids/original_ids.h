@@ -39,6 +39,8 @@ class OriginalIds {
   static std::int64_t memory_for(std::int64_t ids);
   // What a vector of ids takes in replace(), beside the ids.
   static constexpr std::int64_t kReplaceBytes = 16;
+  // Arrays that grow hold so many times their elements while they move.
+  static constexpr std::int64_t kGrowth = 3;
 
   std::int64_t size() const { return size_; }
   const std::string& source() const { return source_; }

@@ -38,6 +38,8 @@ struct StringIds::Sample {
   std::unordered_map<std::uint64_t, std::size_t> bytes;  // by hash
   int level = 0;
 
+  // From the sample to all ids.
+  double scale() const { return std::ldexp(kSampleMargin, level); }
   bool takes(std::uint64_t hash) const { return (hash & ((std::uint64_t{1} << level) - 1)) == 0; }
   void add(std::uint64_t hash, std::size_t id_bytes) {
     if (!takes(hash)) return;
@@ -66,9 +68,13 @@ std::int64_t StringIds::memory_bytes() const {
   }
   double text_bytes = 0;
   for (const auto& [hash, bytes] : sample_->bytes) text_bytes += static_cast<double>(bytes);
-  const double scale = std::ldexp(kSampleMargin, sample_->level);
-  const auto sampled = static_cast<double>(sample_->bytes.size());
-  return std::max(memory_bytes_ + 1, memory_for(sampled * scale, text_bytes * scale));
+  return std::max(memory_bytes_ + 1,
+                  memory_for(static_cast<double>(count()), text_bytes * sample_->scale()));
+}
+
+std::int64_t StringIds::count() const {
+  if (complete()) return size();
+  return static_cast<std::int64_t>(static_cast<double>(sample_->bytes.size()) * sample_->scale());
 }
 
 // By its number in the order of appearance.

@@ -30,8 +30,9 @@ class StringIds {
 
   // Whether all of them fit.
   bool complete() const { return !sample_; }
-  // What all of them take, more than was given where they don't fit.
+  // What all of them take, more than was given where they don't fit; and how many they are.
   std::int64_t memory_bytes() const;
+  std::int64_t count() const;
 
   std::int64_t size() const { return static_cast<std::int64_t>(places_.size()); }
   std::int64_t text_bytes() const { return text_bytes_; }  // of all ids together

@@ -22,6 +22,7 @@ RowBuckets::RowBuckets(FileSystem& files, const Options& options)
       record_bytes_(row_bytes_ + sizeof(std::uint32_t)),
       writer_(files.create(path_)) {
   const auto half = static_cast<std::size_t>(options.memory_bytes / 2);
+  read_bytes_ = std::min(half, kMostBufferBytes);
   bucket_rows_ = static_cast<std::int64_t>(std::max<std::size_t>(1, half / record_bytes_));
   buckets_.resize(static_cast<std::size_t>((rows_ + bucket_rows_ - 1) / bucket_rows_));
   buffer_bytes_ = std::max<std::size_t>(
@@ -42,6 +43,7 @@ void RowBuckets::add(std::int64_t place, const std::byte* row) {
   Bucket& bucket = buckets_[static_cast<std::size_t>(index)];
   const auto within = static_cast<std::uint32_t>(place % bucket_rows_);
   const auto* const head = reinterpret_cast<const std::byte*>(&within);
+  bucket.buffer.reserve(std::max(buffer_bytes_, record_bytes_));
   bucket.buffer.insert(bucket.buffer.end(), head, head + sizeof(within));
   bucket.buffer.insert(bucket.buffer.end(), row, row + row_bytes_);
   if (bucket.buffer.size() + record_bytes_ > buffer_bytes_) flush(index);
@@ -54,7 +56,7 @@ void RowBuckets::finish() {
   }
   writer_->close();
   reader_ = files_.open(path_);
-  records_.resize(std::max<std::size_t>(1, kMostBufferBytes / record_bytes_) * record_bytes_);
+  records_.resize(std::max<std::size_t>(1, read_bytes_ / record_bytes_) * record_bytes_);
 }
 
 std::span<const std::byte> RowBuckets::next() {
@@ -80,6 +82,7 @@ void RowBuckets::flush(std::int64_t index) {
   writer_->write_at(begin + bucket.written, bucket.buffer);
   bucket.written += bucket.buffer.size();
   bucket.buffer.clear();
+  if (record_bytes_ > buffer_bytes_) bucket.buffer = {};  // all of them would not fit
 }
 
 void RowBuckets::put(std::span<const std::byte> records) {

@@ -14,7 +14,8 @@
 namespace ooc {
 
 // A record is the row's place within its bucket and the row. The file is removed by the destructor.
-// Memory: memory_bytes. One thread; the work runs on all of TBB's.
+// Memory: memory_bytes, or a few rows where these take more. One thread; the work runs on all of
+// TBB's.
 class RowBuckets {
  public:
   struct Options {
@@ -53,7 +54,8 @@ class RowBuckets {
   std::unique_ptr<WritableFile> writer_;
   std::unique_ptr<ReadableFile> reader_;
   std::int64_t bucket_rows_ = 0;
-  std::size_t buffer_bytes_ = 0;
+  std::size_t buffer_bytes_ = 0;  // of a bucket, before it is written
+  std::size_t read_bytes_ = 0;
   std::vector<Bucket> buckets_;
   std::int64_t next_place_ = 0;
   AlignedVector<std::byte> records_;  // as the file holds them

@@ -34,6 +34,13 @@ VertexValues::VertexValues(LabelTable labels, LabelChoice kind, SplitTables spli
                    "leave it out, or give --labels FILE");
 }
 
+std::int64_t VertexValues::row_tables() const {
+  const auto masks =
+      std::count_if(split_tables_.begin(), split_tables_.end(),
+                    [](const auto& table) { return table != nullptr && is_mask(*table); });
+  return masks + (table_ ? 1 : 0);
+}
+
 void VertexValues::adapt(const Adapt& adapt) {
   if (table_) adapt(table_, "labels", true);
   for (std::size_t i = 0; i < split_tables_.size(); ++i) {

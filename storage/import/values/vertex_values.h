@@ -32,6 +32,10 @@ class VertexValues {
   // Either may be without tables. UsageError where a kind is asked for and there are no labels.
   VertexValues(LabelTable labels, LabelChoice kind, SplitTables splits);
   TableReader* label_table() const { return table_.get(); }
+  // How many tables have vertices' rows: labels, masks.
+  std::int64_t row_tables() const;
+  // What the names of classes take.
+  std::int64_t names_bytes() const { return label_ids_ ? label_ids_->memory_bytes() : 0; }
   // Lets `adapt` replace tables: labels and masks, whose rows are vertices', and lists. `part`
   // names each for scratch files.
   using Adapt =
