@@ -94,14 +94,11 @@ class Import {
     TextColumns columns = columns_of(inputs.labels);
     columns.missing = unlabelled_words();
     if (!options_.unlabelled.empty()) columns.missing.push_back(options_.unlabelled);
-    if (!is_text_name(inputs.labels)) {
-      if (!options_.unlabelled.empty()) {
-        throw UsageError(fmt::format("--unlabelled, but {} is no text", inputs.labels),
-                         "command line", "write -1 or NaN where there is no label");
-      }
-      columns.missing.clear();
-    }
     LabelTable labels = open_labels(files_, inputs.labels, columns, inputs.class_names, control_);
+    if (!options_.unlabelled.empty() && !labels.ids && !is_text_name(inputs.labels)) {
+      throw UsageError(fmt::format("--unlabelled, but {} is no text", inputs.labels),
+                       "command line", "write -1 or NaN where there is no label");
+    }
     if (!labels.warning.empty()) findings_.warnings.push_back(labels.warning);
     return labels;
   }

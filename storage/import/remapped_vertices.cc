@@ -9,6 +9,7 @@
 #include "storage/base/errors.h"
 #include "storage/import/decode/text_layout.h"
 #include "storage/import/edges/remapped_edges.h"
+#include "storage/import/ids/id_array.h"
 #include "storage/import/ids/id_table.h"
 #include "storage/import/rows/row_placer.h"
 
@@ -93,10 +94,17 @@ TextInput RemappedVertices::text_of(const std::string& input) const {
   return text;
 }
 
+bool RemappedVertices::holds_strings(const std::string& input) const {
+  return open_edge_table(files_, input)->kind() == ElementKind::kString;
+}
+
 // Ids are strings as soon as one of them is no integer.
 std::optional<StringIdFound> RemappedVertices::find_string(const std::string& input) const {
   const TextInput text = text_of(input);
-  if (text.path.empty()) return std::nullopt;
+  if (text.path.empty()) {
+    const bool strings = !input.empty() && holds_strings(input);
+    return strings ? std::optional<StringIdFound>(StringIdFound{}) : std::nullopt;
+  }
   return find_string_id(open_byte_source(files_, text.path), text.columns, NumberKind::kIntegers,
                         control_);
 }
@@ -105,8 +113,9 @@ std::unique_ptr<TableReader> RemappedVertices::open_ids(const std::string& input
   if (!names_) return open_edge_table(files_, input);
   const TextInput text = text_of(input);
   if (text.path.empty()) {
+    if (holds_strings(input)) return open_id_array(open_array_source(files_, input), {}, *names_);
     throw DataError("numbers where other files' ids are strings", input,
-                    "write the ids into a text file");
+                    "write the ids into a text file, or as an array of strings, x.astype('str')");
   }
   return open_id_table(open_byte_source(files_, text.path), input, text.columns,
                        find_string(input) ? HeaderRule::kNames : HeaderRule::kNoNumbers, *names_);

@@ -76,8 +76,9 @@ class RemappedVertices {
   std::string list_input() const;
   std::unique_ptr<TableReader> open_ids(const std::string& input);
   TextInput text_of(const std::string& input) const;
+  bool holds_strings(const std::string& input) const;
   std::optional<StringIdFound> find_string(const std::string& input) const;
-  void collect_names(const IdStream& ids, const std::string& edges, Findings& findings);
+  void collect_names(const IdStream& ids);
   std::shared_ptr<const RowVertices> row_vertices(const TableReader& rows);
   std::string name_of(std::int64_t dense) const;
 

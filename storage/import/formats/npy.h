@@ -1,6 +1,6 @@
 // NumPy's .npy format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 // Versions 1 to 3, little-endian booleans, integers and floats of 2, 4 and 8 bytes, C and Fortran
-// order, one or two dimensions.
+// order, one or two dimensions; strings (ids/id_array.h).
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct NpyHeader {
 };
 
 // Reads the header and leaves the source at the payload. Throws DataError for what is not a .npy
-// file, big-endian data, Python objects and structures, a shape that overflows, and a payload whose
-// length is not what the header promises.
+// file, big-endian numbers, Python objects and structures, a shape that overflows, and a payload
+// whose length is not what the header promises.
 NpyHeader read_npy_header(ByteSource& source);
 
-// The array as a table; one dimension is one column. Takes numbers only (no strings).
+// The array as a table; one dimension is one column. Reads numbers only, no strings.
 std::unique_ptr<TableReader> open_npy_table(std::unique_ptr<ByteSource> source);
 
 // The same for an array whose header lies elsewhere.

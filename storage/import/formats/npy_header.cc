@@ -122,7 +122,8 @@ void parse_type(const ByteSource& source, NpyHeader& header) {
   header.kind = has_form ? descr[1] : '\0';
   if (header.kind == 'O') {
     throw DataError("the array holds Python objects", source.name(),
-                    "save it as an array of numbers, such as x.astype('float32')");
+                    "save it as an array of numbers, such as x.astype('float32'), or of strings, "
+                    "x.astype('str')");
   }
   if (!has_form || std::strchr("biufSU", header.kind) == nullptr) {
     throw DataError(fmt::format("the array's type '{}' is not supported", descr), source.name(),
@@ -133,11 +134,14 @@ void parse_type(const ByteSource& source, NpyHeader& header) {
   if (status != std::errc() || stop != end || header.item_bytes < 0) {
     refuse_header(source, fmt::format("the type '{}' has no size", descr));
   }
-  if (descr[0] == '>' && header.item_bytes > 1) {
+  const bool is_string = header.kind == 'S' || header.kind == 'U';
+  if (descr[0] == '>' && header.item_bytes > 1 && !is_string) {
     throw DataError(fmt::format("the array is big-endian (type '{}')", descr), source.name(),
                     fmt::format("save it as little-endian, x.astype('<{}')", descr.substr(1)));
   }
-  if (header.kind == 'U') header.item_bytes *= 4;
+  if (header.kind == 'U' && __builtin_mul_overflow(header.item_bytes, 4, &header.item_bytes)) {
+    refuse_header(source, fmt::format("the type '{}' is too long", descr));
+  }
 }
 
 void check_payload(const ByteSource& source, NpyHeader& header) {

@@ -66,10 +66,7 @@ std::string element_text(T value) {
 class NpyTable final : public TableReader {
  public:
   NpyTable(std::unique_ptr<ByteSource> source, NpyHeader header) : header_(std::move(header)) {
-    if (!is_number(header_)) {
-      throw DataError(fmt::format("the array's type '{}' is not supported", header_.descr),
-                      source->name(), "save it as integers, floats or booleans");
-    }
+    if (!is_number(header_) && !is_string()) refuse_type(source->name());
     if (header_.shape.empty() || header_.shape.size() > 2) {
       throw DataError(
           fmt::format("the array has {} dimensions where 1 or 2 are needed", header_.shape.size()),
@@ -88,6 +85,7 @@ class NpyTable final : public TableReader {
   std::int64_t cols() const override { return cols_; }
 
   ElementKind kind() const override {
+    if (is_string()) return ElementKind::kString;
     if (header_.kind == 'b') return ElementKind::kBool;
     return header_.kind == 'f' ? ElementKind::kFloat : ElementKind::kInteger;
   }
@@ -116,8 +114,17 @@ class NpyTable final : public TableReader {
   }
 
  private:
+  bool is_string() const { return header_.kind == 'S' || header_.kind == 'U'; }
+  [[noreturn]] void refuse_type(const std::string& name) const {
+    throw DataError(fmt::format("the array's type '{}' is not supported", header_.descr), name,
+                    is_string() ? "save it as integers, floats or booleans; strings may be names "
+                                  "of classes or, with --remap-ids, ids"
+                                : "save it as integers, floats or booleans");
+  }
+
   template <class Out>
   std::int64_t read_rows(std::span<Out> out) {
+    if (is_string()) refuse_type(name());
     if (cols_ == 0) return 0;
     const std::int64_t wanted =
         std::min(static_cast<std::int64_t>(out.size()) / cols_, rows_ - row_);

@@ -58,17 +58,22 @@ std::optional<std::string> sparse_prefix(const std::vector<std::string>& members
   return std::nullopt;
 }
 
-std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const InputName& input) {
+std::unique_ptr<ByteSource> open_npz_array(FileSystem& files, const InputName& input,
+                                           const std::vector<std::string>& members) {
   const auto& [path, member] = input;
-  const std::vector<std::string> members = npz_members(files, path);
-  if (const auto prefix = sparse_prefix(members, member)) {
-    return open_sparse_table(files, path, *prefix);
-  }
-  if (!member.empty()) return open_npy_table(open_npz_member(files, path, member));
-  if (members.size() == 1) return open_npy_table(open_npz_member(files, path, members[0]));
+  if (!member.empty()) return open_npz_member(files, path, member);
+  if (members.size() == 1) return open_npz_member(files, path, members[0]);
   throw DataError(
       fmt::format("the archive holds {} arrays ({})", members.size(), fmt::join(members, ", ")),
       path, "name one, FILE.npz:MEMBER");
+}
+
+std::unique_ptr<TableReader> open_npz_table(FileSystem& files, const InputName& input) {
+  const std::vector<std::string> members = npz_members(files, input.path);
+  if (const auto prefix = sparse_prefix(members, input.member)) {
+    return open_sparse_table(files, input.path, *prefix);
+  }
+  return open_npy_table(open_npz_array(files, input, members));
 }
 
 }  // namespace
@@ -114,6 +119,13 @@ std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& in
                   fmt::format("give one that ends in {}: .txt if it is text; of a headerless array "
                               "say --raw-dtype and --raw-columns",
                               fmt::join(kExtensions, ", ")));
+}
+
+std::unique_ptr<ByteSource> open_array_source(FileSystem& files, const std::string& input) {
+  if (input.ends_with(".npy")) return open_byte_source(files, input);
+  const InputName npz = split_member(input, {".npz"});
+  if (npz.path.empty()) return nullptr;
+  return open_npz_array(files, npz, npz_members(files, npz.path));
 }
 
 std::unique_ptr<TableReader> open_edge_table(FileSystem& files, const std::string& input) {

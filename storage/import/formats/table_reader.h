@@ -19,7 +19,7 @@
 
 namespace ooc {
 
-enum class ElementKind { kInteger, kFloat, kBool };
+enum class ElementKind { kInteger, kFloat, kBool, kString };
 
 class TableReader {
  public:
@@ -32,7 +32,8 @@ class TableReader {
   virtual std::optional<std::int64_t> known_rows() const = 0;
   virtual void count_rows(const Control&) {}
   virtual std::int64_t cols() const = 0;
-  // What the elements are stored as; text is judged by its first row.
+  // What the elements are stored as; text is judged by its first row. Strings are no numbers: they
+  // are refused when they are read (ids/ reads them).
   virtual ElementKind kind() const = 0;
 
   // The next rows, row-major, as many as fit `out` (a multiple of cols() elements). Returns how
@@ -70,6 +71,10 @@ std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& in
 // The same for edges: also the entries of a sparse matrix in an archive, and two vectors,
 // "path.npz:SOURCES,DESTINATIONS".
 std::unique_ptr<TableReader> open_edge_table(FileSystem& files, const std::string& input);
+
+// The bytes of an array, "path.npy" or "path.npz:member", from NumPy's header on; null for other
+// kinds of input.
+std::unique_ptr<ByteSource> open_array_source(FileSystem& files, const std::string& input);
 
 // Whether `name`, as TableReader::name() gives it, is that of a text file.
 bool is_text_name(std::string_view name);

@@ -16,6 +16,7 @@
 #include "storage/import/decode/byte_source.h"
 #include "storage/import/decode/text_layout.h"
 #include "storage/import/formats/table_reader.h"
+#include "storage/import/ids/id_numbers.h"
 #include "storage/import/ids/string_ids.h"
 
 namespace ooc {
@@ -40,8 +41,5 @@ std::optional<StringIdFound> find_string_id(std::unique_ptr<ByteSource> source,
 std::unique_ptr<TableReader> open_id_table(std::unique_ptr<ByteSource> source, std::string name,
                                            const TextColumns& columns, HeaderRule header,
                                            StringIds& ids);
-
-// "'alice'", shortened where it is long: for messages.
-std::string quoted_id(std::string_view id);
 
 }  // namespace ooc

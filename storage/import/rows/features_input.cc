@@ -41,6 +41,9 @@ void check_feature_cols(const TableReader& table) {
     throw DataError("a matrix of edges lies where features are needed", table.name(),
                     "write them as a dense matrix, or as a SciPy .npz in CSR");
   }
+  if (table.kind() == ElementKind::kString) {
+    throw DataError("strings lie where features are needed", table.name(), "save them as numbers");
+  }
   if (table.cols() == 0) {
     throw DataError("the features have no columns", table.name(),
                     "save them as [V, F], or leave them out");

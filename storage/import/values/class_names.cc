@@ -6,6 +6,7 @@
 
 #include "storage/base/errors.h"
 #include "storage/base/utf8.h"
+#include "storage/import/ids/id_array.h"
 #include "storage/import/ids/id_table.h"
 
 namespace ooc {
@@ -33,6 +34,13 @@ void read_names(LabelTable& labels, const std::string& input, const Control& con
   labels.table->rewind();
 }
 
+void open_name_array(FileSystem& files, const std::string& input, const TextColumns& columns,
+                     LabelTable& labels, const Control& control) {
+  labels.ids = std::make_unique<StringIds>(kNamesBytes, input);
+  labels.table = open_id_array(open_array_source(files, input), columns, *labels.ids);
+  read_names(labels, input, control);
+}
+
 // Opens a column of names. What looks like a header is one only if no other line says the same.
 void open_names(FileSystem& files, const std::string& input, const TextColumns& columns,
                 LabelTable& labels, const Control& control) {
@@ -46,7 +54,32 @@ void open_names(FileSystem& files, const std::string& input, const TextColumns& 
     read_names(labels, input, control);
     if (!layout.is_usual_header || !labels.ids->find(layout.first_name)) break;
   }
-  for (std::int64_t i = 0; i < labels.ids->size(); ++i) labels.names.emplace_back((*labels.ids)[i]);
+}
+
+// The names that are in one column of `input`. Returns what was probably not meant, or nothing.
+std::string find_names(FileSystem& files, const std::string& input, const TextColumns& columns,
+                       LabelTable& labels, const Control& control) {
+  if (labels.table->kind() == ElementKind::kString) {
+    open_name_array(files, input, columns, labels, control);
+    return {};
+  }
+  const TextInput text = parse_text_input(input);
+  if (text.path.empty()) return {};
+  TextColumns all = columns;
+  all.chosen = text.columns.chosen;
+  const auto word =
+      find_string_id(open_byte_source(files, text.path), all, NumberKind::kAny, control);
+  if (!word) return {};
+  open_names(files, input, all, labels, control);
+  if (word->after_integers) {
+    return fmt::format(
+        "{} in line {} of {} is no number, so all labels are taken as names of "
+        "classes: if it says that there is none, give it to --unlabelled",
+        quoted_id(word->field), word->line, input);
+  }
+  if (labels.ids->uses_of_first() > 1) return {};
+  return fmt::format("the first label in {} is in no other row: if it is a header, take it out",
+                     input);
 }
 
 std::vector<std::string> read_lines(FileSystem& files, const std::string& path) {
@@ -88,27 +121,14 @@ LabelTable open_labels(FileSystem& files, const std::string& input, const TextCo
                        const std::string& names, const Control& control) {
   LabelTable labels{open_table(files, input, columns), nullptr, {}, {}};
   if (!names.empty()) labels.names = read_lines(files, names);
-  const TextInput text = parse_text_input(input);
-  if (text.path.empty() || labels.table->cols() > 1) return labels;
-  TextColumns all = columns;
-  all.chosen = text.columns.chosen;
-  const auto word =
-      find_string_id(open_byte_source(files, text.path), all, NumberKind::kAny, control);
-  if (!word) return labels;
+  if (labels.table->cols() != 1) return labels;
+  labels.warning = find_names(files, input, columns, labels, control);
+  if (!labels.ids) return labels;
   if (!names.empty()) {
     throw UsageError(fmt::format("both {} and {} hold names of classes", input, names),
                      "command line", "let one of them be numbers, or be left out");
   }
-  open_names(files, input, all, labels, control);
-  if (word->after_integers) {
-    labels.warning = fmt::format(
-        "{} in line {} of {} is no number, so all labels are taken as names of "
-        "classes: if it says that there is none, give it to --unlabelled",
-        quoted_id(word->field), word->line, input);
-  } else if (labels.ids->uses_of_first() == 1) {
-    labels.warning = fmt::format(
-        "the first label in {} is in no other row: if it is a header, take it out", input);
-  }
+  for (std::int64_t i = 0; i < labels.ids->size(); ++i) labels.names.emplace_back((*labels.ids)[i]);
   return labels;
 }
 

@@ -1,4 +1,4 @@
-// Labels in text, where they may be names of classes.
+// Labels that may be names of classes: in text, and in arrays of strings.
 #pragma once
 
 #include <memory>
@@ -23,9 +23,10 @@ struct LabelTable {
   std::string warning;  // of what was probably not meant; empty: nothing
 };
 
-// Opens labels. In one column of text that isn't all numbers they are names; `columns.missing` says
-// that there is none. Of numbers the text `names` has the names, one in a line, if it is not empty.
-// Throws DataError for more than 65,536 names, UsageError for names from both.
+// Opens labels. In one column of text that isn't all numbers they are names, and in an array of
+// strings; `columns.missing` says that there is none. Of numbers the text `names` has the names,
+// one in a line, if it is not empty. Throws DataError for more than 65,536 names, UsageError for
+// names from both.
 LabelTable open_labels(FileSystem& files, const std::string& input, const TextColumns& columns,
                        const std::string& names, const Control& control);
 
