@@ -18,6 +18,7 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kMaxUnitRecords = 4 << 20;
+constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kGoodUnitRecords = 512 << 10;  // fewer units at once before smaller ones
 constexpr std::int64_t kKeyBytes = 8;
 constexpr std::int64_t kEncodedEdgeBytes = 6;          // of 2.2 to 3, and the growth of vectors
@@ -93,25 +94,37 @@ class Join {
     for (std::int64_t chunk = 0; chunk < layout_.chunk_count(); ++chunk) {
       largest_chunk = std::max(largest_chunk, records_of(chunk_range(chunk)));
     }
-    const std::int64_t chunk_bytes = largest_chunk * stored_bytes_;
-    const std::int64_t unit_bytes = options_.memory_bytes - chunk_bytes;
+    chunk_bytes_ = largest_chunk * stored_bytes_;
+    const std::int64_t unit_bytes = options_.memory_bytes - chunk_bytes_;
     if (unit_bytes < options_.memory_bytes / 2) {
-      refuse_memory("the edges of one source span into one panel", 2 * chunk_bytes);
+      refuse_memory("the edges of one source span into one panel");
     }
-    const std::int64_t threads = tbb::this_task_arena::max_concurrency();
     const std::int64_t tokens =
-        std::clamp<std::int64_t>(unit_bytes / (kGoodUnitRecords * record_bytes_), 2, threads + 1);
+        std::clamp<std::int64_t>(unit_bytes / (kGoodUnitRecords * record_bytes_), 2, most_tokens());
     tokens_ = static_cast<std::size_t>(tokens);
     share_records_ = std::max<std::int64_t>(1, unit_bytes / tokens / record_bytes_);
     unit_records_ = std::min(share_records_, kMaxUnitRecords);
   }
 
-  [[noreturn]] void refuse_memory(std::string_view what, std::int64_t needed) const {
+  static std::int64_t most_tokens() { return tbb::this_task_arena::max_concurrency() + 1; }
+
+  // What is named suffices for every chunk and every unit.
+  [[noreturn]] void refuse_memory(std::string_view what) const {
+    std::int64_t largest_unit = 0;  // that cannot be cut
+    for (std::int64_t chunk = 0; chunk < layout_.chunk_count(); ++chunk) {
+      const UnitRange whole = chunk_range(chunk);
+      for (std::int64_t block = whole.begin; block < whole.end; ++block) {
+        const UnitRange range{whole.span, whole.panel, block, block + 1};
+        largest_unit = std::max(largest_unit, records_of(range));
+      }
+    }
+    const std::int64_t unit_bytes = largest_unit * record_bytes_ * most_tokens();
+    const std::int64_t needed = chunk_bytes_ + std::max(chunk_bytes_, unit_bytes);
     throw BudgetError(
         fmt::format("{} do not fit the memory", what),
         fmt::format("{} are there, {} needed", format_byte_size(options_.memory_bytes),
                     format_byte_size(needed)),
-        "give more with --memory");
+        fmt::format("give --memory {}MiB or more", ceil_div(needed + options_.other_bytes, kMiB)));
   }
 
   bool adds_loops(const UnitRange& range) const {
@@ -142,9 +155,7 @@ class Join {
       if (records <= unit_records_) return range;
       if (range.end - range.begin == 1) {
         if (records > share_records_) {
-          refuse_memory("the edges of one source span into one block",
-                        options_.memory_bytes + (records - share_records_) * record_bytes_ *
-                                                    static_cast<std::int64_t>(tokens_));
+          refuse_memory("the edges of one source span into one block");
         }
         return range;
       }
@@ -222,6 +233,7 @@ class Join {
   const EdgeLayout& layout_;
   std::size_t tokens_ = 0;          // units at work at once
   std::int64_t stored_bytes_ = 0;   // of an encoded edge
+  std::int64_t chunk_bytes_ = 0;    // of the largest chunk
   std::int64_t record_bytes_ = 0;   // of an edge of one direction in a unit at work
   std::int64_t share_records_ = 0;  // that one unit has memory for
   std::int64_t unit_records_ = 0;   // of both directions

@@ -54,6 +54,7 @@ struct JoinOptions {
   bool encode = true;             // make tiles; else degrees and findings only
   bool pairs = false;             // list u -> v wherever u and v differ and an edge joins them
   std::int64_t memory_bytes = 0;  // for everything the join holds
+  std::int64_t other_bytes = 0;   // of --memory, for what others hold: a message names the sum
 };
 
 // Calls take() with every unit that has edges, in ascending order of span and chunk, one at a time.

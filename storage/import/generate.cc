@@ -138,24 +138,25 @@ void write_labels(const GenerateOptions& options, const std::vector<std::int32_t
 }
 
 EdgeCounts write_edges(FileSystem& files, const GenerateOptions& options,
-                       std::span<const VertexIndex> shuffled, std::int64_t memory_bytes,
+                       std::span<const VertexIndex> shuffled, const ImportMemory& memory,
                        DatasetWriter& writer, const Control& control) {
   JoinOptions join;
   join.layout = choose_edge_layout(options.vertices, 2 * options.edges, options.block_rows);
   join.transforms.undirected = true;
-  join.memory_bytes = memory_bytes;
+  join.memory_bytes = memory.free();
+  join.other_bytes = memory.taken();
   EdgeSorter sorter(files, writer.scratch_path("sorted"),
                     {join.layout.vertices, join.layout.span_rows}, {});
   {
     DistinctEdges edges(files, writer.scratch_path("drawn"), edge_draws(options), options.edges,
-                        kMaxDraws * options.edges + 1000, memory_bytes, control);
+                        kMaxDraws * options.edges + 1000, memory.free(), control);
     if (!edges.complete()) {
       throw UsageError(fmt::format("{} distinct edges do not fit such a graph of {} vertices",
                                    options.edges, options.vertices),
                        "", "give fewer --edges or more --vertices");
     }
-    sort_edges(edges, shuffled, 0, memory_bytes - DistinctEdges::reading_memory(memory_bytes),
-               sorter, control);
+    const std::int64_t reading = DistinctEdges::reading_memory(memory.free());
+    sort_edges(edges, shuffled, 0, memory.free() - reading, sorter, control);
   }
   EdgeCounts counts = writer.write_edges(sorter, join, control);
   // Both directions belong to the graph; one is drawn.
@@ -214,7 +215,7 @@ Findings generate_dataset(FileSystem& files, const GenerateOptions& options,
   ImportMemory memory(options.memory_bytes > 0 ? options.memory_bytes : default_import_memory());
   memory.take({{kVertexBytes * options.vertices, "orders, labels and splits"}});
   std::vector<VertexIndex> shuffled = random_order(options.vertices, options.seed);
-  const EdgeCounts edges = write_edges(files, options, shuffled, memory.free(), writer, control);
+  const EdgeCounts edges = write_edges(files, options, shuffled, memory, writer, control);
   const std::vector<std::int32_t> labels = label_vertices(options, shuffled);
   shuffled = {};
   const std::vector<std::uint8_t> splits = draw_splits(options);

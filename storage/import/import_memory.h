@@ -29,6 +29,8 @@ class ImportMemory {
   void give_back(std::int64_t bytes) { free_ += bytes; }
   // Before the first take() at least what buffers need, whatever the budget.
   std::int64_t free() const;
+  // What was taken so far.
+  std::int64_t taken() const { return total_ - free_; }
   // The most that take() would give.
   std::int64_t most() const;
 

@@ -296,6 +296,7 @@ class Import {
     join.layout.data = table_edges_->data();
     join.transforms = options_.edges;
     join.memory_bytes = memory_.free();
+    join.other_bytes = memory_.taken();
     return join;
   }
 

@@ -37,18 +37,28 @@ class BudgetTest(ProgramTest):
         return ends
 
     def test_dense_features_in_every_order(self):
-        vertices = 400_000
-        self.save_graph(vertices, 300_000)
+        vertices = 300_000
+        self.save_graph(vertices, 200_000)
         np.save(self.path / "x.npy", self.random.random((vertices, 16), dtype=np.float32))
         given = ("--edges", "e.npy", "--features", "x.npy", "--labels", "y.npy", "--split",
                  "60/20/20")  # fmt: skip
         for order in ("natural", "random", "degree", "balanced", "metis"):
             with self.subTest(order):
                 message = self.enough(*given, "--order", order)
-                self.assertEqual("the new order of vertices 3.1 MiB" in message,
+                self.assertEqual("the new order of vertices 2.3 MiB" in message,
                                  order != "natural")
         only_edges = self.enough("--edges", "e.npy")
-        self.assertIn("labels and splits 1.9 MiB", only_edges)
+        self.assertIn("labels and splits 1.4 MiB", only_edges)
+
+    def test_edges_that_crowd_in_one_block(self):
+        """Only sorted edges tell: the message names what suffices from there on."""
+        np.save(self.path / "e.npy", self.random.integers(0, 500, (3_200_000, 2), np.int32))
+        least, _ = self.named("--edges", "e.npy")
+        given = ("ooc-prep", "import", "--edges", "e.npy", "-o", "x.ooc", "--memory")
+        found = self.fail_with(4, r"edges of one source span .* needed; give --memory \d+MiB or",
+                               *given, f"{least}MiB")  # fmt: skip
+        enough = re.search(r"give --memory (\d+)MiB", found.stderr).group(1)
+        self.succeed(*given, f"{enough}MiB", "--quiet")
 
     def test_wide_sparse_features_take_what_their_blocks_do(self):
         """60 vertices with 200,060 sparse columns: 48 MB dense."""
@@ -67,7 +77,7 @@ class BudgetTest(ProgramTest):
         self.assertEqual(self.named("--edges", "e.npy", "--features", "z.npy")[0], least)
 
     def test_text_and_integer_ids(self):
-        count = 300_000
+        count = 150_000
         ids = self.random.choice(2**40, count, replace=False)
         ends = self.random.integers(0, count, (count, 2))
         np.savetxt(self.path / "e.csv", ids[ends], "%d", ",", header="a,b", comments="")
@@ -82,7 +92,7 @@ class BudgetTest(ProgramTest):
         self.enough("--edges", "e.csv", "--id", "id", "--labels", "t.csv:y", "--order", "metis")
 
     def test_ids_and_classes_that_are_strings(self):
-        count = 250_000
+        count = 120_000
         names = [f"account {n:06} of somebody" for n in self.random.permutation(count)]
         with open(self.path / "e.csv", "w") as file:
             file.writelines(f"{names[a]},{names[b]}\n"
@@ -94,7 +104,7 @@ class BudgetTest(ProgramTest):
                  "name")  # fmt: skip
         message = self.enough(*given, "--order", "random", exact=False)
         for part in ("the ids", "the vertices of rows", "the names of classes", "splits"):
-            self.assertRegex(message, f"{part} [0-9.]+ MiB")
+            self.assertRegex(message, f"{part} [0-9.]+ [KM]iB")
 
 
 if __name__ == "__main__":
