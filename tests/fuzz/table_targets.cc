@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "storage/import/formats/table_reader.h"
+#include "storage/import/ids/id_array.h"
 #include "storage/import/ids/id_table.h"
 #include "storage/import/rows/features_input.h"
 #include "storage/import/values/label_matrix_input.h"
@@ -64,6 +65,16 @@ void use_file(const std::string& name, Bytes data, const std::string& input) {
   use_table([&] { return open_table(files, input); });
 }
 
+// Collects the ids of a table, and then numbers them.
+void use_ids(TableReader& table, StringIds& ids) {
+  read_some<std::int64_t>(table);
+  if (!ids.complete()) return;
+  ids.finish();
+  table.rewind();
+  read_some<std::int64_t>(table);
+  OOC_CHECK(ids.size() == 0 || ids.find(ids[0]) == 0);
+}
+
 std::vector<std::pair<std::string, std::string>> sparse_members() {
   return {{"indices.npy", test::npy<std::int32_t>({4}, {1, 0, 2, 1})},
           {"indptr.npy", test::npy<std::int64_t>({4}, {0, 1, 3, 4})},
@@ -76,6 +87,12 @@ std::vector<std::pair<std::string, std::string>> sparse_members() {
 
 int fuzz_npy(Bytes data) {
   use_file("a.npy", data, "a.npy");
+  test::MemoryFileSystem files;
+  test::put_file(files, "a.npy", {reinterpret_cast<const char*>(data.data()), data.size()});
+  tolerate([&] {
+    StringIds ids(4 << 20);
+    use_ids(*open_id_array(open_byte_source(files, "a.npy"), {}, ids), ids);
+  });
   return 0;
 }
 
@@ -100,13 +117,7 @@ int fuzz_ids(Bytes data) {
   tolerate([&] {
     find_string_id(open(), {}, NumberKind::kIntegers, Control{});
     StringIds ids(4 << 20);
-    const auto table = open_id_table(open(), "ids.csv", {}, HeaderRule::kNames, ids);
-    read_some<std::int64_t>(*table);
-    if (!ids.complete()) return;
-    ids.finish();
-    table->rewind();
-    read_some<std::int64_t>(*table);
-    OOC_CHECK(table->rows() == 0 || ids.find(ids[0]) == 0);
+    use_ids(*open_id_table(open(), "ids.csv", {}, HeaderRule::kNames, ids), ids);
   });
   return 0;
 }
@@ -132,7 +143,10 @@ std::vector<std::string> npy_seeds() {
           test::npy<std::int64_t>({2, 3}, {0, 1, 2, 3, 4, 5}),
           test::npy<std::uint64_t>({3}, {0, 1, 2}),
           test::npy_file("<f2", {4}, std::string("\0\x3c\0\x40\0\x42\0\x7e", 8)),
-          test::npy_file("|b1", {5}, std::string("\1\0\0\1\0", 5), false, 2)};
+          test::npy_file("|b1", {5}, std::string("\1\0\0\1\0", 5), false, 2),
+          test::npy_file("|S2", {2, 2}, std::string("aabb\xc3\xa4z\0", 8)),
+          test::npy_file(">U1", {3}, std::string("\0\0\0a\0\1\xf6\0\0\0\0\xe4", 12)),
+          test::npy_file("<U2", {2}, std::string("a\0\0\0\xac\x20\0\0b\0\0\0\0\0\0\0", 16))};
 }
 
 std::vector<std::string> npz_seeds() {

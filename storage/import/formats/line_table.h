@@ -38,6 +38,8 @@ class LineTable : public TableReader {
   // The line of the next row. False at the end. Throws DataError for an empty line where each is a
   // value, and an empty one would say that there is none.
   bool next_row(std::string_view& line);
+  // How many rows next_row() gave since the start.
+  std::int64_t row() const { return row_; }
   // The fields of a line, which must be as many as the first one has; `remedy` says so.
   const TextFields& split(std::string_view line, std::string_view remedy);
   // The line of the last row, and with a field's number from 0.

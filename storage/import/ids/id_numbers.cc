@@ -34,10 +34,10 @@ void IdNumbers::note_unknown(std::string_view id, std::string place) {
   if (!again && unknown_.size() < kMostUnknownNamed) unknown_.push_back(std::move(quoted));
 }
 
-void IdNumbers::check_unknown() const {
+void IdNumbers::check_unknown(std::string_view hint) const {
   if (unknown_.empty()) return;
   throw DataError(unknown_ids(unknown_, ids_.source()), unknown_at_,
-                  unknown_ids_remedy(ids_.source()));
+                  fmt::format("{}{}", unknown_ids_remedy(ids_.source()), hint));
 }
 
 }  // namespace ooc

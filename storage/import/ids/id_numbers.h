@@ -34,8 +34,10 @@ class IdNumbers {
     if (!found) note_unknown(id, unknown_.empty() ? place() : std::string());
     return found.value_or(0);
   }
-  // Throws DataError for ids that no vertex has, and names a few: after a block of rows.
-  void check_unknown() const;
+  // Throws DataError for ids that no vertex has, and names a few: after a block of rows. `hint` is
+  // added to what to do.
+  void check_unknown(std::string_view hint = {}) const;
+  bool has_unknown() const { return !unknown_.empty(); }
 
  private:
   static bool is_id(std::string_view id);

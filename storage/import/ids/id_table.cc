@@ -20,6 +20,9 @@ LineReader::Comments comments_of(const TextColumns& columns) {
   return columns.whole_lines ? LineReader::Comments::kNone : LineReader::Comments::kWholeLines;
 }
 
+constexpr std::string_view kHeaderHint =
+    "; if the first line is a header, name its columns, FILE:COLUMN,COLUMN";
+
 class IdTable final : public LineTable {
  public:
   IdTable(std::unique_ptr<ByteSource> source, std::string name, const TextColumns& columns,
@@ -44,8 +47,9 @@ class IdTable final : public LineTable {
         if (targets[col] < 0) continue;
         out[count * cols() + targets[col]] = numbers_.of(fields[col], [&] { return place(col); });
       }
+      if (row() == 1) first_is_unknown_ = numbers_.has_unknown();
     }
-    numbers_.check_unknown();
+    numbers_.check_unknown(first_is_unknown_ ? kHeaderHint : "");
     return count;
   }
   std::int64_t read(std::span<float>) override {
@@ -54,6 +58,7 @@ class IdTable final : public LineTable {
 
  private:
   IdNumbers numbers_;
+  bool first_is_unknown_ = false;  // some id of the first row
 };
 
 bool is_number(std::string_view field, NumberKind kind) {

@@ -146,6 +146,11 @@ class NamesTest(ComparingTest):
         np.save(self.path / "y.npy", np.zeros(3, np.int64))
         self.fail_with(3, "vertex id 'eve' is in no edge, t.txt, line 2", *importing, "e.csv",
                        "--labels", "y.npy", "--train", "t.txt", "--rows-sorted")  # fmt: skip
+        (self.path / "p.csv").write_text("payer,payee\nalice,bob\n")
+        (self.path / "x.csv").write_text("name,x\nbob,1\nalice,2\n")
+        self.fail_with(3, "vertex ids 'payer', 'payee' are not in x.csv:name, p.csv, line 1, field "
+                       "1; .*; if the first line is a header, name its columns, FILE:COLUMN,COLUMN",
+                       *importing, "p.csv", "--features", "x.csv", "--id", "name")  # fmt: skip
         self.assertFalse((self.path / "no.ooc").exists())
         self.fail_with(3, "'bob' is not a number", "ooc-prep", "import", "--edges", "e.csv", "-o",
                        "no.ooc")  # fmt: skip
