@@ -48,6 +48,10 @@ class IdArray final : public TableReader {
     const auto& shape = header_.shape;
     const std::string where =
         fmt::format("{}, shape ({})", source_->name(), fmt::join(shape, ", "));
+    if (header_.kind != 'S' && header_.kind != 'U') {
+      throw DataError(fmt::format("strings are needed, not the type '{}'", header_.descr), where,
+                      "save them as an array of strings, x.astype('str')");
+    }
     if (shape.empty() || shape.size() > 2) {
       throw DataError(
           fmt::format("the array has {} dimensions where 1 or 2 are needed", shape.size()), where,

@@ -330,6 +330,16 @@ class DocumentTest(ComparingTest):
                 self.check(graph, expected)
                 self.path = path
 
+    def test_what_is_not_read_is_refused(self):
+        for name in ("g.graph", "g.parquet", "g.mat", "g.pkl", "g.pt", "g.json", "g.csv.zst",
+                     "g.npy.gz"):  # fmt: skip
+            (self.path / name).write_bytes(b"1 2\n2 3\n")
+            self.fail_with(3, f"the kind of file is not known from its name, {name}; give one that "
+                           "ends in .npy,", "ooc-prep", "import", "--edges", name, "-o", "x.ooc")
+        (self.path / "g.txt").write_text("3 2\n2 3\n1\n1\n")  # METIS's
+        self.fail_with(3, "1 fields where the first line has 2, g.txt, line 3", "ooc-prep",
+                       "import", "--edges", "g.txt", "-o", "x.ooc")  # fmt: skip
+
     def read(self, name):
         """An array, or lines of fields."""
         file = self.path / "out" / f"{name}.npy"
