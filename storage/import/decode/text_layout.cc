@@ -247,7 +247,10 @@ TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, Heade
     choose_columns(layout, columns, list);
     return list.by_name();
   };
-  layout.separator = columns.whole_lines ? kWholeLine : find_separator(line);
+  const auto separator = [&] {
+    return columns.whole_lines || columns.one_field ? kWholeLine : find_separator(line);
+  };
+  layout.separator = separator();
   split();
   std::vector<std::string> names(fields.begin(), fields.end());
   const bool words_only = has_words_only(fields, columns);
@@ -267,7 +270,7 @@ TextLayout read_text_layout(LineReader& lines, const TextColumns& columns, Heade
   }
   // A header may be written otherwise than the rows are.
   if (layout.has_header && columns.all() && lines.next(line)) {
-    layout.separator = find_separator(line);
+    layout.separator = separator();
     split();
     names.assign(fields.begin(), fields.end());
     take_line(names, false);

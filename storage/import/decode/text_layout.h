@@ -14,7 +14,8 @@ namespace ooc {
 struct TextColumns {
   std::string chosen;
   std::string left_out;      // where none are chosen
-  bool whole_lines = false;  // a line is one field, and none is a comment
+  bool whole_lines = false;  // a line is one field, and none is a header or comment
+  bool one_field = false;    // a line is one field
   // Fields that say that there is no value; an empty one says so, too, if there are any.
   std::vector<std::string> missing;
 

@@ -6,6 +6,8 @@
 
 #include "storage/base/errors.h"
 #include "storage/base/utf8.h"
+#include "storage/import/decode/number_text.h"
+#include "storage/import/decode/text_fields.h"
 #include "storage/import/ids/id_array.h"
 #include "storage/import/ids/id_table.h"
 
@@ -56,10 +58,29 @@ void open_names(FileSystem& files, const std::string& input, const TextColumns& 
   }
 }
 
+// Whether lines are names of one word or more, between which nothing but blanks would separate.
+bool holds_phrases(FileSystem& files, const std::string& path) {
+  LineReader lines(open_byte_source(files, path), LineReader::kBufferBytes,
+                   LineReader::Comments::kWholeLines);
+  TextFields fields;
+  std::string_view line;
+  bool any = false;
+  while (lines.next(line)) {
+    float number = 0;
+    if (find_separator(line) != kBlankRuns ||
+        fields.split(line, kBlankRuns) != TextFields::Status::kOk ||
+        parse_field(fields[0], number) == Parse::kOk) {
+      return false;
+    }
+    any = any || fields.size() > 1;
+  }
+  return any;
+}
+
 // The names that are in one column of `input`. Returns what was probably not meant, or nothing.
 std::string find_names(FileSystem& files, const std::string& input, const TextColumns& columns,
                        LabelTable& labels, const Control& control) {
-  if (labels.table->kind() == ElementKind::kString) {
+  if (labels.table->kind() == ElementKind::kString && labels.table->cols() == 1) {
     open_name_array(files, input, columns, labels, control);
     return {};
   }
@@ -67,6 +88,8 @@ std::string find_names(FileSystem& files, const std::string& input, const TextCo
   if (text.path.empty()) return {};
   TextColumns all = columns;
   all.chosen = text.columns.chosen;
+  all.one_field = all.all() && holds_phrases(files, text.path);
+  if (labels.table->cols() != 1 && !all.one_field) return {};
   const auto word =
       find_string_id(open_byte_source(files, text.path), all, NumberKind::kAny, control);
   if (!word) return {};
@@ -121,7 +144,6 @@ LabelTable open_labels(FileSystem& files, const std::string& input, const TextCo
                        const std::string& names, const Control& control) {
   LabelTable labels{open_table(files, input, columns), nullptr, {}, {}};
   if (!names.empty()) labels.names = read_lines(files, names);
-  if (labels.table->cols() != 1) return labels;
   labels.warning = find_names(files, input, columns, labels, control);
   if (!labels.ids) return labels;
   if (!names.empty()) {

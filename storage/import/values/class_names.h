@@ -23,8 +23,8 @@ struct LabelTable {
   std::string warning;  // of what was probably not meant; empty: nothing
 };
 
-// Opens labels. In one column of text that isn't all numbers they are names, and in an array of
-// strings; `columns.missing` says that there is none. Of numbers the text `names` has the names,
+// Opens labels. In one column of text that isn't all numbers they are names, blanks and all, and in
+// an array of strings; `columns.missing` says that there is none. Of numbers the text `names` has the names,
 // one in a line, if it is not empty. Throws DataError for more than 65,536 names, UsageError for
 // names from both.
 LabelTable open_labels(FileSystem& files, const std::string& input, const TextColumns& columns,

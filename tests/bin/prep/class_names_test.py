@@ -58,6 +58,23 @@ class ClassNamesTest(ProgramTest):
         facts, again, _ = self.imported(*self.edges, "--labels", "labels.txt")
         np.testing.assert_array_equal(again, labels)
 
+    def test_names_of_several_words(self):
+        names = ["Case Based", "Neural Nets", "Of Rules", "Theory"]
+        words = np.array(names, dtype=object)[self.labels]
+        words[[3, 9]] = "unknown"
+        for file, header in (("y.txt", None), ("y.csv", ["label"])):
+            for lines in (words, np.array(words)[::-1]):
+                self.write(file, lines, header=header)
+                facts, labels, _ = self.imported(*self.edges, "--labels", file)
+                self.assertEqual(facts["class_names"], names)
+                found = np.array([*facts["class_names"], "unknown"], dtype=object)[labels]
+                np.testing.assert_array_equal(found, lines)
+        (self.path / "y.txt").write_text("Case Based\n7 Theory\n" * 30)
+        self.refused(3, "rows but the vertex count is 60", *self.edges, "--labels", "y.txt")
+        np.savetxt(self.path / "m.txt", np.eye(4)[self.labels], "%d")
+        facts, labels, _ = self.imported(*self.edges, "--labels", "m.txt")
+        self.assertEqual(labels.shape, (60, 4))
+
     def test_numbers_with_words_for_no_label_stay_numbers(self):
         words = [str(label) for label in self.labels]
         expected = self.labels.copy()

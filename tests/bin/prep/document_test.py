@@ -241,10 +241,9 @@ def _(graph):
 
 @case("names of classes in lines")
 def _(graph):
-    words = np.char.replace(WORDS, " ", "_")
     graph.save(edges=graph.edges)
-    graph.write("labels.txt", words[graph.y])
-    return {"labels": graph.y, "class_names": words}
+    graph.write("labels.txt", WORDS[graph.y])
+    return {"labels": graph.y, "class_names": WORDS}
 
 
 @case("classes in numbers, and their names")
