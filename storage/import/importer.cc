@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -325,16 +324,14 @@ class Import {
   }
 
   void write_vertices() {
-    std::span<const VertexIndex> new_ids = new_ids_;
-    if (const auto& computed = options_.computed_features) {
-      if (computed->random_cols > 0) {
-        feature_table_ = random_features(findings_.vertices, computed->random_cols, options_.seed);
-      } else {
-        feature_table_ = degree_features(writer_->open_degrees());
-        new_ids = {};  // they are in the dataset's order
-      }
+    const auto& computed = options_.computed_features;
+    const bool by_degrees = computed && computed->random_cols == 0;  // in the dataset's order
+    if (by_degrees) {
+      feature_table_ = degree_features(writer_->open_degrees());
+    } else if (computed) {
+      feature_table_ = random_features(findings_.vertices, computed->random_cols, options_.seed);
     }
-    if (feature_table_) write_feature_table(new_ids);
+    if (feature_table_) write_feature_table(by_degrees ? std::span<const VertexIndex>() : new_ids_);
     values_->write(files_, *writer_, order_, new_ids_, memory_.free(), control_);
     writer_->write_ids(order_);
     if (remapped_) remapped_->write(*writer_, order_, new_ids_);
@@ -388,15 +385,6 @@ class Import {
 };
 
 }  // namespace
-
-void check_block_rows(std::int64_t block_rows) {
-  if (block_rows >= 1 && block_rows <= kMaxBlockRows &&
-      std::has_single_bit(static_cast<std::uint64_t>(block_rows))) {
-    return;
-  }
-  throw UsageError(fmt::format("--block-rows {} is not possible", block_rows), "command line",
-                   fmt::format("give a power of two up to {}", kMaxBlockRows));
-}
 
 Findings import_dataset(FileSystem& files, const ImportOptions& options, const std::string& output,
                         const Control& control) {

@@ -67,7 +67,4 @@ struct ImportOptions {
 Findings import_dataset(FileSystem& files, const ImportOptions& options, const std::string& output,
                         const Control& control);
 
-// Throws UsageError unless `block_rows` is a power of two within bounds.
-void check_block_rows(std::int64_t block_rows);
-
 }  // namespace ooc

@@ -6,6 +6,7 @@
 #include <tbb/parallel_sort.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -59,6 +60,15 @@ struct Adjacency {
 };
 
 }  // namespace
+
+void check_block_rows(std::int64_t block_rows) {
+  if (block_rows >= 1 && block_rows <= kMaxBlockRows &&
+      std::has_single_bit(static_cast<std::uint64_t>(block_rows))) {
+    return;
+  }
+  throw UsageError(fmt::format("--block-rows {} is not possible", block_rows), "command line",
+                   fmt::format("give a power of two up to {}", kMaxBlockRows));
+}
 
 std::vector<VertexIndex> random_order(std::int64_t vertices, std::uint64_t seed) {
   std::vector<VertexIndex> order = natural_order(static_cast<std::size_t>(vertices));

@@ -15,6 +15,9 @@ enum class VertexOrder { kNatural, kRandom, kDegree, kBalanced, kMetis };
 
 using VertexIndex = std::uint32_t;  // a vertex id; ids are below kMaxVertices
 
+// Throws UsageError unless `block_rows` is a power of two within bounds.
+void check_block_rows(std::int64_t block_rows);
+
 // Every vertex id once, shuffled; the same for the same seed everywhere.
 std::vector<VertexIndex> random_order(std::int64_t vertices, std::uint64_t seed);
 

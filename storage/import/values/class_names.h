@@ -24,9 +24,9 @@ struct LabelTable {
 };
 
 // Opens labels. In one column of text that isn't all numbers they are names, blanks and all, and in
-// an array of strings; `columns.missing` says that there is none. Of numbers the text `names` has the names,
-// one in a line, if it is not empty. Throws DataError for more than 65,536 names, UsageError for
-// names from both.
+// an array of strings; `columns.missing` says that there is none. Of numbers the text `names` has
+// the names, one in a line, if it is not empty. Throws DataError for more than 65,536 names,
+// UsageError for names from both.
 LabelTable open_labels(FileSystem& files, const std::string& input, const TextColumns& columns,
                        const std::string& names, const Control& control);
 

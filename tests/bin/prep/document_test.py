@@ -239,6 +239,16 @@ def _(graph):
     return {"ids": graph.names, "features": graph.x, "labels": graph.y, "class_names": WORDS}
 
 
+@case("several splits side by side")
+def _(graph):
+    masks = {}
+    for name, part in zip(("train_masks", "val_masks", "test_masks"), PARTS):
+        masks[name] = graph.random.random((60, 4)) < 0.2  # of other splits
+        masks[name][:, 2] = np.isin(np.arange(60), graph.splits[part])
+    np.savez(graph.path / "g.npz", edges=graph.edges, y=graph.y, **masks)
+    return {"labels": graph.y, "splits": graph.splits}
+
+
 @case("names of classes in lines")
 def _(graph):
     graph.save(edges=graph.edges)
