@@ -1,7 +1,5 @@
 #include "engine/train/epoch_choice.h"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "sched/plan/search/planner.h"
@@ -10,8 +8,7 @@ namespace ooc {
 namespace {
 
 // Predictions are no finer than some per cent: what takes hardly more may have other merits.
-// Those of shares of the same rows err alike.
-constexpr double kHardlyMore = 1.03, kHardlyMoreOfShares = 1.02;
+constexpr double kHardlyMore = 1.03;
 
 }  // namespace
 
@@ -35,19 +32,15 @@ std::optional<PlannedEpoch> plan_share(Candidate& candidate,
                                        const GraphCounts& counts, PlanOptions options) {
   const bool plain = options.strategy == Strategy::kNone || options.strategy == Strategy::kLru ||
                      candidate.training.program().rematerialized.empty();
-  std::vector<PlannedEpoch> shares;
-  double least = std::numeric_limits<double>::infinity();
+  std::optional<PlannedEpoch> best;
   for (std::int64_t quarters = 0; quarters < (plain ? 1 : 4); ++quarters) {
     options.kept_quarters = quarters;
     std::optional<Plan> plan = try_plan(programs, counts, options, Bounds::kLeftOut);
     if (!plan) continue;
-    shares.push_back({&candidate, quarters, std::move(*plan)});
-    least = std::min(least, shares.back().cost());
+    PlannedEpoch share{&candidate, quarters, std::move(*plan)};
+    if (!best || share.cost() < best->cost()) best = std::move(share);
   }
-  for (PlannedEpoch& share : shares) {
-    if (share.cost() <= kHardlyMoreOfShares * least) return std::move(share);
-  }
-  return std::nullopt;
+  return best;
 }
 
 PlannedEpoch* choose(std::vector<PlannedEpoch>& epochs) {

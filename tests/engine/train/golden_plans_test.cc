@@ -52,6 +52,11 @@ std::vector<Case> cases() {
         {fmt::format("{}-3 1024 MiB, lp", model), large, model, 3, 1024, 0, Strategy::kLp});
   }
   all.push_back({"50 M vertices 8 GiB", walk, "gcn", 2, 8192});
+  // Shares of training vertices where edges from outside are passed over, and where not.
+  for (const char* train : {"400K", "800K"}) {
+    all.push_back({fmt::format("gcn-2 512 MiB, train {}", train),
+                   fmt::format("{},train={}", large, train), "gcn", 2, 512});
+  }
   const std::size_t count = all.size();
   for (std::size_t i = 0; i < count; ++i) {
     Case fast = all[i];
