@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "kernels/device/queue.h"
+#include "kernels/spec/check_program.h"
 #include "kernels/spec/edge_program.h"
 #include "kernels/spec/optimizer.h"
 #include "kernels/spec/row_program.h"
@@ -64,13 +65,23 @@ class Backend {
   virtual std::int64_t memory_peak() const = 0;
   virtual Queue& queue(QueueKind kind) = 0;
 
-  // Made once per program, when its passes are built. An operator without a kernel is a
-  // programmer's mistake.
-  virtual std::unique_ptr<RowWork> row_work(const RowProgram& program) const = 0;
-  virtual std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const = 0;
+  // Made once per program, when its passes are built. An operator without a kernel, or operands
+  // that it doesn't take (kernels/spec/check_program.h), are a programmer's mistake.
+  std::unique_ptr<RowWork> row_work(const RowProgram& program) const {
+    check_program(program);
+    return make_row_work(program);
+  }
+  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const {
+    check_program(program);
+    return make_edge_work(program);
+  }
   virtual void optimize(const OptimizerStep& step) = 0;
   // to[i] += from[i] for `count` elements of fp32 or fp64: how partial reductions are merged.
   virtual void accumulate(DType dtype, std::int64_t count, void* to, const void* from) = 0;
+
+ protected:
+  virtual std::unique_ptr<RowWork> make_row_work(const RowProgram& program) const = 0;
+  virtual std::unique_ptr<EdgeWork> make_edge_work(const EdgeProgram& program) const = 0;
 };
 
 }  // namespace ooc

@@ -14,7 +14,6 @@
 #include "kernels/optimizer/optimizer_cpu.h"
 #include "kernels/rows/cpu_row_kernels.h"
 #include "kernels/rows/row_work_cpu.h"
-#include "kernels/spec/row_kernels.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
@@ -25,23 +24,11 @@ struct KernelPair {
   RowKernel fp64 = nullptr;
 };
 
-// A built-in kernel after the checks of its specification.
-template <class T, const char* Name, RowKernel Kernel>
-void checked(const OperatorCall& call) {
-  static const RowKernelSpec& spec = row_kernel_spec(Name);
-  if (check_call(spec, DTypeOf<T>::value, call) > 0) Kernel(call);
-}
-
 using KernelTable = std::map<std::string, KernelPair, std::less<>>;
 
 KernelTable built_in_kernels() {
   KernelTable table;
-#define OOC_KERNEL(name)                                                         \
-  {                                                                              \
-    static constexpr char kName[] = #name;                                       \
-    table.emplace(kName, KernelPair{checked<float, kName, cpu::name<float>>,     \
-                                    checked<double, kName, cpu::name<double>>}); \
-  }
+#define OOC_KERNEL(name) table.emplace(#name, KernelPair{cpu::name<float>, cpu::name<double>});
   OOC_CPU_ROW_KERNELS(OOC_KERNEL)
 #undef OOC_KERNEL
   return table;
@@ -92,12 +79,6 @@ class CpuBackend final : public Backend {
   std::int64_t memory_peak() const override { return 0; }
   Queue& queue(QueueKind) override { return queue_; }
 
-  std::unique_ptr<RowWork> row_work(const RowProgram& program) const override {
-    return cpu::make_row_work(program, kernels_of(program.steps, program.real));
-  }
-  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const override {
-    return cpu::make_edge_work(program, kernels_of(program.steps, program.real));
-  }
   void optimize(const OptimizerStep& step) override { cpu::optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
     OOC_CHECK(dtype == DType::kF32 || dtype == DType::kF64);
@@ -109,6 +90,13 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  std::unique_ptr<RowWork> make_row_work(const RowProgram& program) const override {
+    return cpu::make_row_work(program, kernels_of(program.steps, program.real));
+  }
+  std::unique_ptr<EdgeWork> make_edge_work(const EdgeProgram& program) const override {
+    return cpu::make_edge_work(program, kernels_of(program.steps, program.real));
+  }
+
   std::string name_ = "cpu";
   ComputeShape shape_;
   InlineQueue queue_;

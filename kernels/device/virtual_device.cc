@@ -1,7 +1,11 @@
 #include "kernels/device/virtual_device.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "kernels/device/async_queue.h"
@@ -72,10 +76,45 @@ class VirtualBuffer final : public DeviceBuffer {
   std::unique_ptr<HostBuffer> buffer_;
 };
 
+// One direction of a link: its copies take as long as its rate says.
+class LinkQueue final : public AsyncQueue {
+ public:
+  LinkQueue(std::uint32_t index, std::function<void(Ticket)> others, std::int64_t rate)
+      : AsyncQueue(index, std::move(others)), lane_(std::make_shared<Lane>()) {
+    lane_->rate = static_cast<double>(rate);
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (lane_->rate == 0 || bytes == 0) return AsyncQueue::copy(to, from, bytes);
+    push([lane = lane_, to, from, bytes] {
+      const std::chrono::duration<double> takes(static_cast<double>(bytes) / lane->rate);
+      lane->busy_until = std::max(lane->busy_until, Clock::now()) +
+                         std::chrono::duration_cast<Clock::duration>(takes);
+      std::memcpy(to, from, bytes);
+      std::this_thread::sleep_until(lane->busy_until);
+    });
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Work that is left when the queue goes has its part in it.
+  struct Lane {
+    double rate = 0;
+    Clock::time_point busy_until;  // the queue's thread
+  };
+  std::shared_ptr<Lane> lane_;
+};
+
 class VirtualDevice final : public Backend {
  public:
-  VirtualDevice(std::string name, std::int64_t memory_bytes)
-      : name_(std::move(name)), memory_(name_, memory_bytes), cpu_(make_cpu_backend()) {}
+  VirtualDevice(std::string name, std::int64_t memory_bytes, std::int64_t link_rate)
+      : name_(std::move(name)),
+        memory_(name_, memory_bytes),
+        cpu_(make_cpu_backend()),
+        in_(
+            kIn, [this](Ticket ticket) { wait_for(ticket); }, link_rate),
+        out_(
+            kOut, [this](Ticket ticket) { wait_for(ticket); }, link_rate) {}
 
   const std::string& name() const override { return name_; }
   const ComputeShape& shape() const override { return cpu_->shape(); }
@@ -94,18 +133,19 @@ class VirtualDevice final : public Backend {
     return kind == QueueKind::kIn ? in_ : out_;
   }
 
-  std::unique_ptr<RowWork> row_work(const RowProgram& program) const override {
-    return cpu_->row_work(program);
-  }
-  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const override {
-    return cpu_->edge_work(program);
-  }
   void optimize(const OptimizerStep& step) override { cpu_->optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
     cpu_->accumulate(dtype, count, to, from);
   }
 
  private:
+  std::unique_ptr<RowWork> make_row_work(const RowProgram& program) const override {
+    return cpu_->row_work(program);
+  }
+  std::unique_ptr<EdgeWork> make_edge_work(const EdgeProgram& program) const override {
+    return cpu_->edge_work(program);
+  }
+
   // What runs inline is done when it is asked for.
   void wait_for(Ticket ticket) {
     if (ticket.value > 0) (ticket.queue == kIn ? in_ : out_).wait(ticket);
@@ -116,14 +156,14 @@ class VirtualDevice final : public Backend {
   Memory memory_;
   std::unique_ptr<Backend> cpu_;
   InlineQueue compute_{[this](Ticket ticket) { wait_for(ticket); }};
-  AsyncQueue in_{kIn, [this](Ticket ticket) { wait_for(ticket); }};
-  AsyncQueue out_{kOut, [this](Ticket ticket) { wait_for(ticket); }};
+  LinkQueue in_, out_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_virtual_cpu_device(std::string name, std::int64_t memory_bytes) {
-  return std::make_unique<VirtualDevice>(std::move(name), memory_bytes);
+std::unique_ptr<Backend> make_virtual_cpu_device(std::string name, std::int64_t memory_bytes,
+                                                 std::int64_t link_rate) {
+  return std::make_unique<VirtualDevice>(std::move(name), memory_bytes, link_rate);
 }
 
 }  // namespace ooc

@@ -70,8 +70,9 @@ Dense run_kernel(std::string_view op, const std::vector<Dense>& inputs, const De
   std::vector<MatrixView> input_views;
   for (const AnyMatrix& matrix : matrices) input_views.push_back(view_of(matrix));
   const MatrixView output_view = view_of(result);
-  cpu_row_kernel(
-      op, DTypeOf<T>::value)({input_views, {&output_view, 1}, options.attributes, options.run});
+  const OperatorCall call{input_views, {&output_view, 1}, options.attributes, options.run};
+  check_call(spec, DTypeOf<T>::value, call);
+  cpu_row_kernel(op, DTypeOf<T>::value)(call);
   CHECK(std::visit([](const auto& matrix) { return matrix.guards_hold(); }, result));
   return std::visit([](const auto& matrix) { return matrix.dense(); }, result);
 }

@@ -222,12 +222,6 @@ class StrictDevice final : public Backend {
   std::int64_t memory_peak() const override { return memory_.peak(); }
   Queue& queue(QueueKind kind) override { return *queues_[static_cast<std::size_t>(kind)]; }
 
-  std::unique_ptr<RowWork> row_work(const RowProgram& program) const override {
-    return std::make_unique<StrictRowWork>(cpu_->row_work(program), memory_, compute());
-  }
-  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const override {
-    return std::make_unique<StrictEdgeWork>(cpu_->edge_work(program), memory_, compute());
-  }
   void optimize(const OptimizerStep& step) override {
     OptimizerStep there = step;
     there.parameter = memory_.translate(step.parameter);
@@ -242,6 +236,13 @@ class StrictDevice final : public Backend {
   }
 
  private:
+  std::unique_ptr<RowWork> make_row_work(const RowProgram& program) const override {
+    return std::make_unique<StrictRowWork>(cpu_->row_work(program), memory_, compute());
+  }
+  std::unique_ptr<EdgeWork> make_edge_work(const EdgeProgram& program) const override {
+    return std::make_unique<StrictEdgeWork>(cpu_->edge_work(program), memory_, compute());
+  }
+
   StrictQueue& compute() const { return *queues_[0]; }
 
   std::string name_ = "strict";

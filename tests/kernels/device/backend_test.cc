@@ -173,6 +173,23 @@ TEST_CASE("backend: the CPU's memory is the host's, a virtual device's is its ow
   CHECK(device->memory_peak() == 1 << 20);
 }
 
+TEST_CASE("backend: a link that is held to a rate takes its time, each way by itself") {
+  constexpr std::int64_t kRate = 64 << 20, kBytes = 2 << 20;
+  const auto device = make_virtual_cpu_device("cpu:1", 0, kRate);
+  const auto buffer = device->allocate(2 * kBytes);
+  std::vector<std::byte> to(kBytes, std::byte{3}), from(kBytes);
+  for (const QueueKind kind : {QueueKind::kIn, QueueKind::kOut}) {
+    const auto begin = std::chrono::steady_clock::now();
+    Queue& queue = device->queue(kind);
+    queue.copy(buffer->data(), to.data(), kBytes);
+    queue.copy(from.data(), buffer->data(), kBytes);
+    queue.wait(queue.record());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    CHECK(took.count() >= 2.0 * kBytes / kRate);
+    CHECK(from == to);
+  }
+}
+
 TEST_CASE("backend: every built-in operator has a kernel for both scalar types") {
   std::set<std::string_view> names;
   for (const RowKernelSpec& spec : row_kernel_specs()) {

@@ -37,18 +37,19 @@ class BrokenDevice final : public Backend {
   }
   std::int64_t memory_peak() const override { return base_->memory_peak(); }
   Queue& queue(QueueKind) override { return queue_; }
-  std::unique_ptr<RowWork> row_work(const RowProgram& program) const override {
-    return base_->row_work(program);
-  }
-  std::unique_ptr<EdgeWork> edge_work(const EdgeProgram& program) const override {
-    return base_->edge_work(program);
-  }
   void optimize(const OptimizerStep& step) override { base_->optimize(step); }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
     base_->accumulate(dtype, count, to, from);
   }
 
  private:
+  std::unique_ptr<RowWork> make_row_work(const RowProgram& program) const override {
+    return base_->row_work(program);
+  }
+  std::unique_ptr<EdgeWork> make_edge_work(const EdgeProgram& program) const override {
+    return base_->edge_work(program);
+  }
+
   std::unique_ptr<Backend> base_ = make_virtual_cpu_device("broken", 0);
   BrokenQueue queue_;
 };
