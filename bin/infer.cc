@@ -31,9 +31,7 @@ struct Options {
   std::optional<Output> what;
   std::optional<std::int64_t> layer;
   std::vector<Metric> metrics;
-  std::string devices = "auto";
-  std::string host_memory = "auto";
-  std::string device_memory = "auto";
+  MachineShare on;
   std::string scratch;
   DatasetIo io = DatasetIo::kAuto;
   std::optional<std::int64_t> threads;
@@ -69,10 +67,10 @@ void add_options(cli::Command& command, Options& options) {
   cli::add_metric_option(
       command, options.metrics,
       "Score each split by them, where the dataset has labels; the run's if absent");
-  cli::add_device_options(command, options.devices, options.device_memory);
+  cli::add_device_options(command, options.on);
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
-  command.size_or_auto("--host-memory", options.host_memory,
+  command.size_or_auto("--host-memory", options.on.host_memory,
                        "All the memory the process may take; auto: what the machine and its limits "
                        "leave it");
   command.directory("--scratch", options.scratch,
@@ -175,12 +173,11 @@ void infer(const Options& options) {
   inference.may_map = options.io == DatasetIo::kAuto;
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
   if (!options.scratch.empty()) files.create_directories(options.scratch);
-  inference.budget = measured_budget(*io, options.devices, options.host_memory,
-                                     options.device_memory, inference.scratch);
+  inference.budget = measured_budget(*io, options.on, inference.scratch);
   // A budget is of all that the process ever takes: a large model's file was in memory as well.
   inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
   inference.budget.resident_bytes += mapped_slack_bytes(options.io);
-  const std::unique_ptr<Backend> backend = make_backend(options.devices, inference.budget);
+  const std::unique_ptr<Backend> backend = make_backend(options.on.devices, inference.budget);
   log_kernels(blas_core());
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());

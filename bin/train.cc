@@ -48,8 +48,8 @@ void print_plan(const TrainingPlan& plan, bool json) {
 // What the run may take, and what the machine does in a second where its files lie.
 RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& directory,
                      const std::string& rates) {
-  RunBudget budget = measured_budget(io, config.devices, config.host_memory, config.device_memory,
-                                     config.scratch.empty() ? directory : config.scratch, rates);
+  RunBudget budget =
+      measured_budget(io, config.on, config.scratch.empty() ? directory : config.scratch, rates);
   budget.resident_bytes += mapped_slack_bytes(config.io);
   budget.plan.stop = &cli::stop_flag();
   return budget;
@@ -88,7 +88,7 @@ struct Machine {
   Machine(const RunConfig& config, const std::string& directory, const std::string& rates)
       : io(open_io(config.io)),
         budget(budget_for(*io, config, directory, rates)),
-        backend(make_backend(config.devices, budget)) {}
+        backend(make_backend(config.on.devices, budget)) {}
 
   std::unique_ptr<BlockIo> io;
   RunBudget budget;

@@ -130,10 +130,10 @@ void add_training_options(cli::Command& command, TrainOptions& options) {
 }
 
 void add_run_options(cli::Command& command, TrainOptions& options) {
-  cli::add_device_options(command, options.config.devices, options.config.device_memory);
+  cli::add_device_options(command, options.config.on);
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
-  command.size_or_auto("--host-memory", options.config.host_memory,
+  command.size_or_auto("--host-memory", options.config.on.host_memory,
                        "All the memory the process may take; auto: what the machine and its limits "
                        "leave it");
   command.choice("--cache-policy", options.config.cache_policy, choices(kStrategies),
@@ -200,9 +200,9 @@ void add_examples(cli::Command& command) {
 
 // What no result depends on, and the number of epochs.
 // The dataset's name may, its contents may not.
-const std::set<std::string> kMayChange{"dataset", "epochs",        "verify",
-                                       "scratch", "host-memory",   "cache-policy",
-                                       "devices", "device-memory", "io"};
+const std::set<std::string> kMayChange{
+    "dataset",      "epochs",  "verify",        "scratch",   "host-memory",
+    "cache-policy", "devices", "device-memory", "link-rate", "io"};
 
 // config.toml's lines by option name: what an option's value is, as text.
 std::map<std::string, std::string> values_of(const RunConfig& config) {
@@ -327,9 +327,10 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("dataset")) config.dataset = given.dataset;
   if (command.given("epochs")) config.epochs = given.epochs;
   if (command.given("verify")) config.verify = given.verify;
-  if (command.given("devices")) config.devices = given.devices;
-  if (command.given("host-memory")) config.host_memory = given.host_memory;
-  if (command.given("device-memory")) config.device_memory = given.device_memory;
+  if (command.given("devices")) config.on.devices = given.on.devices;
+  if (command.given("host-memory")) config.on.host_memory = given.on.host_memory;
+  if (command.given("device-memory")) config.on.device_memory = given.on.device_memory;
+  if (command.given("link-rate")) config.on.link_rate = given.on.link_rate;
   if (command.given("cache-policy")) config.cache_policy = given.cache_policy;
   if (command.given("scratch")) config.scratch = given.scratch;
   if (command.given("io")) config.io = given.io;

@@ -227,7 +227,7 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   const Task task = checkpoint.config.model.task;
   check_output(options.output, task);
   const std::vector<Metric> metrics = metrics_for(dataset, checkpoint, options);
-  InferenceResult result{choose_layers(model, options)};
+  InferenceResult result{.paths = choose_layers(model, options), .scores = {}};
   for (const std::string& path : result.paths) {
     check_result_is_free(files, path, dataset.manifest().remapped, options.force);
   }

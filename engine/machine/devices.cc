@@ -24,6 +24,13 @@ std::string existing(FileSystem& files, std::string path) {
   return path;
 }
 
+// Where the link is held to a rate, plans go by it.
+void hold_link(RunBudget& budget) {
+  if (budget.link_rate == 0) return;
+  budget.plan.rates.to_device = budget.plan.rates.from_device =
+      static_cast<double>(budget.link_rate);
+}
+
 }  // namespace
 
 bool has_own_memory(const std::string& devices) { return devices == "cpu:1"; }
@@ -32,36 +39,38 @@ bool is_device(const std::string& devices) {
   return devices == "auto" || devices == "cpu" || has_own_memory(devices);
 }
 
-RunBudget budget_of(const std::string& devices, const std::string& host_memory,
-                    const std::string& device_memory) {
+RunBudget budget_of(const MachineShare& share) {
   RunBudget budget;
-  budget.host_bytes = host_memory_of(host_memory);
+  budget.host_bytes = host_memory_of(share.host_memory);
   budget.resident_bytes = held_host_bytes();
-  budget.plan.device = has_own_memory(devices);
+  budget.plan.device = has_own_memory(share.devices);
   if (!budget.plan.device) return budget;
-  budget.device_bytes =
-      device_memory == "auto" ? host_memory_for_us() / 4 : parse_byte_size(device_memory).value();
-  if (host_memory == "auto") {
+  budget.device_bytes = share.device_memory == "auto"
+                            ? host_memory_for_us() / 4
+                            : parse_byte_size(share.device_memory).value();
+  if (share.link_rate != "auto") budget.link_rate = parse_byte_size(share.link_rate).value();
+  if (share.host_memory == "auto") {
     budget.host_bytes = std::max<std::int64_t>(budget.host_bytes - budget.device_bytes, 1);
   }
   return budget;
 }
 
-RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
-                          const std::string& device_memory, const std::string& scratch,
+RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::string& scratch,
                           const std::string& rates_file) {
   constexpr std::int64_t kMeasuring = 512 << 20;
   FileSystem& files = posix_file_system();
-  RunBudget budget = budget_of(devices, host_memory, device_memory);
+  RunBudget budget = budget_of(share);
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   if (!rates_file.empty()) {
     budget.plan.rates = read_rates(files, rates_file);
+    hold_link(budget);
     return budget;
   }
   const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - budget.resident_bytes, 0);
   const RateOptions rates{existing(files, scratch), budget.plan.workers,
                           std::min(kMeasuring, left / 2)};
   budget.plan.rates = machine_rates(files, io, rates, rates_cache());
+  hold_link(budget);
   return budget;
 }
 
@@ -88,7 +97,9 @@ void log_kernels(const BlasCore& core) {
 }
 
 std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget) {
-  if (has_own_memory(devices)) return make_virtual_cpu_device(devices, budget.device_bytes);
+  if (has_own_memory(devices)) {
+    return make_virtual_cpu_device(devices, budget.device_bytes, budget.link_rate);
+  }
   return make_cpu_backend();
 }
 

@@ -15,16 +15,22 @@ namespace ooc {
 // on memory of a device's own, of which there is as much as --device-memory says.
 bool has_own_memory(const std::string& devices);
 bool is_device(const std::string& devices);
-// What a run may take of the host's memory and the device's, as --host-memory and --device-memory
-// say: sizes (storage/base/byte_size.h) or auto. All of it is the host's where cpu:1 has it: then
-// auto is a quarter of what is free for the device, and the rest for the host.
-RunBudget budget_of(const std::string& devices, const std::string& host_memory,
-                    const std::string& device_memory);
+// What a run takes of the machine, in the words of its options: sizes (storage/base/byte_size.h) or
+// auto. All memory is the host's where cpu:1 has it: then auto is a quarter of what is free for the
+// device, and the rest for the host.
+struct MachineShare {
+  std::string devices = "auto";
+  std::string host_memory = "auto";
+  std::string device_memory = "auto";
+  std::string link_rate = "auto";  // of cpu:1, a second and each way
+
+  bool operator==(const MachineShare&) const = default;
+};
+RunBudget budget_of(const MachineShare& share);
 // The same for as many workers as the thread arena that calls has, with what the machine does in a
 // second (engine/machine/machine_rates.h) where `scratch` lies, or will: a directory; or what
 // `rates_file` says, where there is one.
-RunBudget measured_budget(BlockIo& io, const std::string& devices, const std::string& host_memory,
-                          const std::string& device_memory, const std::string& scratch,
+RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::string& scratch,
                           const std::string& rates_file = "");
 // Warns in the log where the kernels of products are below what the processor can do, or others
 // than the user asked for.

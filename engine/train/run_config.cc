@@ -47,10 +47,10 @@ std::string name_of(DatasetIo io) { return word_of(kDatasetIos, io); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
-const std::set<std::string> kLater{
-    "task",         "loss",      "metric",   "class-weights", "edge-weights",
-    "lr-schedule",  "optimizer", "momentum", "runs",          "host-memory",
-    "cache-policy", "scratch",   "devices",  "device-memory", "io"};
+const std::set<std::string> kLater{"task",         "loss",          "metric",       "class-weights",
+                                   "edge-weights", "lr-schedule",   "optimizer",    "momentum",
+                                   "runs",         "host-memory",   "cache-policy", "scratch",
+                                   "devices",      "device-memory", "link-rate",    "io"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -88,9 +88,10 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("checkpoint-every", config.checkpoint_every);
   visit("verify", config.verify);
   visit("rewrites", config.rewrites);
-  visit("devices", config.devices);
-  visit("host-memory", config.host_memory);
-  visit("device-memory", config.device_memory);
+  visit("devices", config.on.devices);
+  visit("host-memory", config.on.host_memory);
+  visit("device-memory", config.on.device_memory);
+  visit("link-rate", config.on.link_rate);
   visit("cache-policy", config.cache_policy);
   visit("scratch", config.scratch);
   visit("io", config.io);
@@ -232,9 +233,10 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
   const auto is_memory = [](const std::string& size) {
     return size == "auto" || parse_byte_size(size).value_or(0) > 0;
   };
-  if (!is_device(config.devices)) reader.wrong("devices");
-  if (!is_memory(config.host_memory)) reader.wrong("host-memory");
-  if (!is_memory(config.device_memory)) reader.wrong("device-memory");
+  if (!is_device(config.on.devices)) reader.wrong("devices");
+  if (!is_memory(config.on.host_memory)) reader.wrong("host-memory");
+  if (!is_memory(config.on.device_memory)) reader.wrong("device-memory");
+  if (!is_memory(config.on.link_rate)) reader.wrong("link-rate");
   const std::tuple<const char*, std::int64_t, std::int64_t> leasts[] = {
       {"epochs", config.epochs, 1},         {"runs", config.runs, 1},
       {"eval-every", config.eval_every, 1}, {"checkpoint-every", config.checkpoint_every, 1},

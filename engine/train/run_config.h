@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/machine/dataset_io.h"
+#include "engine/machine/devices.h"
 #include "engine/model/parts/model.h"
 #include "kernels/device/backend.h"
 #include "sched/plan/plan.h"
@@ -38,11 +39,9 @@ struct RunConfig {
   std::int64_t checkpoint_every = 10;
   VerifyPolicy verify = VerifyPolicy::kFirst;
   std::string rewrites;  // engine/rewrite/rewrites.h: which are not made
-  // How it runs, which changes no result: on what; sizes or auto; what stays in memory; where the
-  // rest goes, empty: in the run directory; how the dataset is read.
-  std::string devices = "auto";  // engine/machine/devices.h
-  std::string host_memory = "auto";
-  std::string device_memory = "auto";
+  // How it runs, which changes no result: on what; what stays in memory; where the rest goes,
+  // empty: in the run directory; how the dataset is read.
+  MachineShare on;
   Strategy cache_policy = Strategy::kDp;
   std::string scratch;
   DatasetIo io = DatasetIo::kAuto;

@@ -125,6 +125,13 @@ class DeviceTest(ProgramTest):
                     for key in LINK + STORAGE:
                         self.assertGreater(line[key], MIB)
 
+    def test_a_link_is_held_to_a_rate_that_the_plan_goes_by(self):
+        options = ("--device-memory", "26MiB", "--link-rate", "1GiB")
+        self.train("held", *options)
+        rates = read_json(self.path / "held/plan.json")["rates"]
+        self.assertEqual((rates["to_device"], rates["from_device"]), (2**30, 2**30))
+        self.fail_with(2, "link-rate", "ooc-train", *self.options("x", "--link-rate", "fast"))
+
     def test_more_host_memory_means_less_storage(self):
         options = ("--device-memory", "26MiB")
         least = self.least_of_training(*options, memory="host")
