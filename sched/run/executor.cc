@@ -260,6 +260,7 @@ void Executor::State::drain() {
 void Executor::State::reset() {
   drain();
   context.leaving.reset();
+  context.hazards.reset();
   residency.reset();
   if (host) host->reset();
   in.reset();

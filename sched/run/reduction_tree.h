@@ -36,7 +36,7 @@ class ReductionTree {
   // Adds leaf `leaf`, once each.
   void add(std::int64_t leaf, std::byte* partial);
   // The sum of all leaves, once each has been added; kept until the next round's.
-  const std::byte* result() const { return result_; }
+  std::byte* result() const { return result_; }
   // Forgets what an unfinished round left.
   void reset();
 

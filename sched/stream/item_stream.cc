@@ -20,7 +20,7 @@ bool ItemStream::advance() {
   if (next_ == loader_->count()) return false;
   std::byte* place = loader_->place(next_);
   const std::int64_t ahead = std::max(kAhead, slots_.count());
-  if (place != nullptr ? next_ > reached_ + ahead : !slots_.has(1)) return false;
+  if (place != nullptr ? next_ > reached_ + ahead : !slots_.has_one()) return false;
   if (loader_->must_wait(next_)) return false;
   Item& item = items_[next_];
   if (place == nullptr) item.slot = slots_.take();

@@ -10,7 +10,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "sched/stream/pending_writes.h"
+#include "sched/stream/slots.h"
 #include "sched/workers/driver.h"
 
 namespace ooc {

@@ -83,7 +83,7 @@ bool RowsLoader::must_wait(std::int64_t index) const {
         range >= 0 && access_.residency->state(range, io_chunk, slice) != Presence::kAbsent;
     if (here) return;
     wait |= access_.leaving->has({access_.index, io_chunk, slice});
-    wait |= placed && access_.leaving->lie_in(place.io_chunk(*access_.tensor, io_chunk, slice));
+    wait |= placed && access_.hazards->busy(place.io_chunk(*access_.tensor, io_chunk, slice));
   });
   return wait;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sched/plan/plan.h"
+#include "sched/stream/hazards.h"
 #include "sched/stream/item_stream.h"
 #include "sched/stream/pending_writes.h"
 #include "sched/tiers/residency.h"
@@ -52,6 +53,7 @@ struct TensorAccess {
   int pass = 0;  // counted over all sections
   MovedBytes* moved = nullptr;
   PendingWrites* leaving = nullptr;
+  Hazards* hazards = nullptr;
   // All rows of a store that is mapped: they are used there. Ranges and slots have as much of the
   // arena as others do, which then holds nothing, so that mapped rows are within the plan's memory.
   RowsPlace mapped = {};

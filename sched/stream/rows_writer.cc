@@ -15,15 +15,13 @@ RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access, Slots slots)
       end_slice_(access.tensor->layout.slice_count()),
       slots_(std::move(slots)) {}
 
-RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access)
-    : driver_(driver), access_(access) {}
-
-void RowsWriter::set_dst_range(const RowsPlace& dst_range, std::int64_t end_slice) {
-  OOC_CHECK(idle() && io_chunks_.empty());
-  dst_range_ = dst_range;
-  first_slice_ = dst_range.first_slice;
-  end_slice_ = end_slice;
-}
+RowsWriter::RowsWriter(Driver& driver, const TensorAccess& access, const RowsPlace& dst_range,
+                       std::int64_t end_slice)
+    : driver_(driver),
+      access_(access),
+      first_slice_(dst_range.first_slice),
+      end_slice_(end_slice),
+      dst_range_(dst_range) {}
 
 bool RowsWriter::ready(std::int64_t row, std::int64_t end) {
   for (std::int64_t io_chunk = row / io_chunk_rows(); io_chunk * io_chunk_rows() < end;
@@ -33,56 +31,52 @@ bool RowsWriter::ready(std::int64_t row, std::int64_t end) {
   return true;
 }
 
+// A place in the destination range's memory is in use from then on; one in a resident range is the
+// plan's to share.
 bool RowsWriter::open(std::int64_t index) {
   const TensorLayout& layout = access_.tensor->layout;
   const std::int64_t first = index * access_.tensor->io_chunk_blocks;
   const std::int64_t end = std::min(first + access_.tensor->io_chunk_blocks, layout.block_count());
   IoChunk io_chunk;  // of accumulators, destination ranges hold whole ones
   io_chunk.rows_left = std::min(end * layout.block_rows, layout.rows) - first * layout.block_rows;
-  const int range = access_.range(first);
-  if (range >= 0) {
-    io_chunk.place = access_.residency->place(range);
-    if (dst_range_.data == nullptr && is_taken(io_chunk.place, index)) return false;
-  } else if (dst_range_.data != nullptr) {
-    io_chunk.place = dst_range_;
-  } else {
-    if (!slots_.has(1)) return false;
+  if (range(index) < 0 && dst_range_.data == nullptr) {
+    if (!slots_.has_one()) return false;
     io_chunk.slot = slots_.take();
-    io_chunk.place = {io_chunk.slot, first, end, 0};
+  } else {
+    if (is_busy(index)) return false;
+    for (std::int64_t s = first_slice_; in_dst_range(index) && s < end_slice_; ++s) {
+      access_.hazards->begin(memory_of(index, s));
+    }
   }
-  for_each_slice_in_dst_range(index, [&](std::span<const std::byte> memory) {
-    held_[memory.data()] = memory.data() + memory.size();
-  });
-  io_chunks_.emplace(index, std::move(io_chunk));
+  io_chunks_.emplace(index, io_chunk);
   return true;
 }
 
-// Whether rows of an earlier pass still lie in the I/O chunk's place in a resident range.
-bool RowsWriter::is_taken(const RowsPlace& place, std::int64_t io_chunk) const {
+// Whether other rows lie in the I/O chunk's place: of an earlier pass, or of a destination range
+// before.
+bool RowsWriter::is_busy(std::int64_t io_chunk) const {
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    if (access_.leaving->lie_in(place.io_chunk(*access_.tensor, io_chunk, slice))) return true;
+    if (access_.hazards->busy(memory_of(io_chunk, slice))) return true;
   }
   return false;
 }
 
-// Calls visit(memory) for where the I/O chunk's slices lie in the destination range's memory, if
-// they do.
-template <class Visit>
-void RowsWriter::for_each_slice_in_dst_range(std::int64_t index, Visit&& visit) const {
-  const bool in_range = access_.range(index * access_.tensor->io_chunk_blocks) >= 0;
-  if (dst_range_.data == nullptr || in_range) return;
-  for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-    visit(dst_range_.io_chunk(*access_.tensor, index, slice));
-  }
+RowsPlace RowsWriter::place_of(std::int64_t io_chunk) const {
+  const int in = range(io_chunk);
+  if (in >= 0) return access_.residency->place(in);
+  if (dst_range_.data != nullptr) return dst_range_;
+  const std::int64_t first = io_chunk * access_.tensor->io_chunk_blocks;
+  return {io_chunks_.at(io_chunk).slot, first,
+          std::min(first + access_.tensor->io_chunk_blocks, access_.tensor->layout.block_count()),
+          0};
 }
 
-bool RowsWriter::contains(std::span<const std::byte> memory) const {
-  const auto after = held_.lower_bound(memory.data() + memory.size());
-  return after != held_.begin() && std::prev(after)->second > memory.data();
+std::span<std::byte> RowsWriter::memory_of(std::int64_t io_chunk, std::int64_t slice) const {
+  return place_of(io_chunk).io_chunk(*access_.tensor, io_chunk, slice);
 }
 
 std::byte* RowsWriter::at(std::int64_t row, std::int64_t slice) const {
-  return io_chunks_.at(row / io_chunk_rows()).place.at(*access_.tensor, row, slice);
+  return place_of(row / io_chunk_rows()).at(*access_.tensor, row, slice);
 }
 
 void RowsWriter::finish(std::int64_t row, std::int64_t end) {
@@ -95,14 +89,12 @@ void RowsWriter::finish(std::int64_t row, std::int64_t end) {
 }
 
 void RowsWriter::finish_io_chunk(std::int64_t index) {
-  const std::int64_t first = index * access_.tensor->io_chunk_blocks;
-  const int range = access_.range(first);
-  if (range >= 0) {
-    for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
-      access_.residency->set(range, index, slice, Presence::kThere);
-    }
+  const int in = range(index);
+  for (std::int64_t slice = first_slice_; in >= 0 && slice < end_slice_; ++slice) {
+    access_.residency->set(in, index, slice, Presence::kThere);
   }
-  const bool stored = access_.index >= 0 && first >= access_.tensor->stored_from_block;
+  const bool stored = access_.index >= 0 &&
+                      index * access_.tensor->io_chunk_blocks >= access_.tensor->stored_from_block;
   if (stored) {
     write(index);
   } else {
@@ -113,19 +105,17 @@ void RowsWriter::finish_io_chunk(std::int64_t index) {
 void RowsWriter::write(std::int64_t index) {
   OOC_CHECK(access_.store != nullptr);
   io_chunks_.at(index).writes = end_slice_ - first_slice_;
-  writes_ += end_slice_ - first_slice_;
   // What a resident range holds is used as it is.
-  const bool packs =
-      access_.store->packs() && access_.range(index * access_.tensor->io_chunk_blocks) < 0;
+  const bool packs = access_.store->packs() && range(index) < 0;
   for (std::int64_t slice = first_slice_; slice < end_slice_; ++slice) {
     access_.moved->out += io_chunk_payload(*access_.tensor, index, slice);
-    std::byte* const rows = at(index * io_chunk_rows(), slice);
-    const auto bytes = static_cast<std::size_t>(io_chunk_bytes(*access_.tensor, index, slice));
-    access_.leaving->add({access_.index, index, slice}, {rows, bytes});
+    const std::span<std::byte> rows = memory_of(index, slice);
+    access_.leaving->add({access_.index, index, slice});
+    if (!in_dst_range(index)) access_.hazards->begin(rows);
     if (packs) {
-      pack(index, slice, rows);
+      pack(index, slice, rows.data());
     } else {
-      submit(index, slice, rows, 0);
+      submit(index, slice, rows.data(), 0);
     }
   }
 }
@@ -150,8 +140,8 @@ void RowsWriter::submit(std::int64_t index, std::int64_t slice, std::byte* rows,
 }
 
 void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
-  --writes_;
   access_.leaving->remove({access_.index, index, slice});
+  if (!in_dst_range(index)) access_.hazards->end(memory_of(index, slice).data());
   if (--io_chunks_.at(index).writes == 0) close(index);
   driver_.wake();  // reads may wait for the memory, or for these rows
 }
@@ -159,8 +149,9 @@ void RowsWriter::wrote(std::int64_t index, std::int64_t slice) {
 void RowsWriter::close(std::int64_t index) {
   const IoChunk& io_chunk = io_chunks_.at(index);
   if (io_chunk.slot != nullptr) slots_.give_back(io_chunk.slot);
-  for_each_slice_in_dst_range(
-      index, [&](std::span<const std::byte> memory) { held_.erase(memory.data()); });
+  for (std::int64_t slice = first_slice_; in_dst_range(index) && slice < end_slice_; ++slice) {
+    access_.hazards->end(memory_of(index, slice).data());
+  }
   io_chunks_.erase(index);
 }
 

@@ -19,33 +19,33 @@ class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
  public:
   // I/O chunks that no resident range holds take a slot.
   RowsWriter(Driver& driver, const TensorAccess& access, Slots slots);
-  // They lie in `dst_range`, of these slices; the next destination range only when idle(). Whether
-  // the memory is free is the caller's to know.
-  RowsWriter(Driver& driver, const TensorAccess& access);
-  void set_dst_range(const RowsPlace& dst_range, std::int64_t end_slice);
+  // They lie in `dst_range`, of these slices.
+  RowsWriter(Driver& driver, const TensorAccess& access, const RowsPlace& dst_range,
+             std::int64_t end_slice);
 
   // Whether there is a place for the rows [row, end); it is theirs from then on.
   bool ready(std::int64_t row, std::int64_t end);
+  // Of rows that have it; of a destination range's, also before.
   std::byte* at(std::int64_t row, std::int64_t slice) const;
   // Each row once.
   void finish(std::int64_t row, std::int64_t end);
-  // Whether no write is under way.
-  bool idle() const { return writes_ == 0; }
-  // Whether some of the memory is still the place of rows of the destination range: not made, or on
-  // their way.
-  bool contains(std::span<const std::byte> memory) const;
 
  private:
   struct IoChunk {
-    RowsPlace place;
     std::byte* slot = nullptr;  // null: it has none
     std::int64_t rows_left = 0;
     std::int64_t writes = 0;
   };
   bool open(std::int64_t io_chunk);
-  bool is_taken(const RowsPlace& place, std::int64_t io_chunk) const;
-  template <class Visit>
-  void for_each_slice_in_dst_range(std::int64_t io_chunk, Visit&& visit) const;
+  int range(std::int64_t io_chunk) const {
+    return access_.range(io_chunk * access_.tensor->io_chunk_blocks);
+  }
+  bool in_dst_range(std::int64_t io_chunk) const {
+    return dst_range_.data != nullptr && range(io_chunk) < 0;
+  }
+  RowsPlace place_of(std::int64_t io_chunk) const;
+  std::span<std::byte> memory_of(std::int64_t io_chunk, std::int64_t slice) const;
+  bool is_busy(std::int64_t io_chunk) const;
   void finish_io_chunk(std::int64_t io_chunk);
   void write(std::int64_t io_chunk);
   void pack(std::int64_t index, std::int64_t slice, std::byte* rows);
@@ -62,9 +62,6 @@ class RowsWriter : public std::enable_shared_from_this<RowsWriter> {
   RowsPlace dst_range_;
   Slots slots_;
   std::map<std::int64_t, IoChunk> io_chunks_;  // that are open
-  std::map<const std::byte*, const std::byte*>
-      held_;  // of the destination range's memory, by open I/O chunks
-  std::int64_t writes_ = 0;
 };
 
 }  // namespace ooc

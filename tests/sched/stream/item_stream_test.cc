@@ -46,11 +46,11 @@ class TwoReads final : public ItemLoader {
 
 TEST_CASE("item stream: what has come is settled while the rest of its item is on its way") {
   Driver driver(1);
-  PendingWrites leaving;
+  Hazards hazards;
   std::vector<std::byte> memory(2);
   auto owned = std::make_unique<TwoReads>(driver);
   TwoReads& loader = *owned;
-  ItemStream stream(driver, std::move(owned), Slots(memory, 2, leaving));
+  ItemStream stream(driver, std::move(owned), Slots(memory, 2, hazards));
   const auto wait = [&](const std::function<bool()>& ready) {
     auto lock = driver.lock();
     return driver.wait(lock, WaitCause::kReads, idle, ready);
@@ -76,7 +76,7 @@ TEST_CASE("item stream: what has come is settled while the rest of its item is o
 
 TEST_CASE("item stream: an item whose rows can't be settled ends the wait") {
   Driver driver(1);
-  PendingWrites leaving;
+  Hazards hazards;
   std::vector<std::byte> memory(2);
 
   class Damaged final : public ItemLoader {
@@ -94,7 +94,7 @@ TEST_CASE("item stream: an item whose rows can't be settled ends the wait") {
   };
   auto owned = std::make_unique<Damaged>();
   const Damaged& loader = *owned;
-  ItemStream stream(driver, std::move(owned), Slots(memory, 2, leaving));
+  ItemStream stream(driver, std::move(owned), Slots(memory, 2, hazards));
   auto lock = driver.lock();
   CHECK(stream.advance());
   CHECK_THROWS_WITH(driver.wait(lock, WaitCause::kReads, idle, [&] { return stream.ready(0); }),

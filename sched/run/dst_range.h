@@ -1,0 +1,61 @@
+// A destination range of a pass: blocks, and slices of the slice-local tensors, that are folded and
+// then taken through the steps.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sched/plan/plan.h"
+#include "sched/stream/item_stream.h"
+#include "sched/stream/rows_writer.h"
+
+namespace ooc {
+
+// Shared by the driving thread and tasks; its members under the driver's lock unless said
+// otherwise.
+struct DstRange {
+  std::int64_t first_block = 0, end_block = 0;
+  std::int64_t first_slice = 0, end_slice = 0;
+  std::int64_t sweep = 0;        // destination ranges before it, in all groups of slices
+  std::int64_t begun_spans = 0;  // that some group of blocks has taken
+
+  // By use of the pass: of kResident and kAccumulator.
+  struct Rows {
+    RowsPlace place;
+    std::unique_ptr<ItemStream> stream;  // kResident
+    std::shared_ptr<RowsWriter> writer;  // kAccumulator
+  };
+  std::vector<Rows> rows;
+  // Items of the edges, by panel and span.
+  std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> chunks;
+  std::vector<std::int32_t> folded;  // spans, by block and slice
+  // By edge reduction and block: sums so far. Each by the task that folds its block.
+  std::vector<std::vector<std::byte*>> partials;
+  std::int64_t next_row = 0;   // of the steps, to be handed out
+  std::int64_t rows_left = 0;  // to be finished by them
+
+  std::int64_t blocks() const { return end_block - first_block; }
+};
+
+// Calls visit(first_slice, end_slice, first_block, end_block) for a pass's destination ranges in
+// order, while it returns true; returns whether it did to the end.
+template <class Visit>
+bool for_each_dst_range(const Pass& pass, std::int64_t blocks, Visit&& visit) {
+  if (pass.kind == PassKind::kRow) return visit(0, 1, 0, blocks);
+  const std::int64_t slices =
+      std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
+  const std::int64_t at_once = pass.slices_at_once > 0 ? pass.slices_at_once : slices;
+  for (std::int64_t slice = 0; slice < slices; slice += at_once) {
+    for (std::int64_t block = 0; block < blocks; block += pass.dst_range_blocks) {
+      const bool on = visit(slice, std::min(slice + at_once, slices), block,
+                            std::min(block + pass.dst_range_blocks, blocks));
+      if (!on) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace ooc

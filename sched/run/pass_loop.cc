@@ -1,0 +1,41 @@
+#include "sched/run/pass_loop.h"
+
+#include <utility>
+
+namespace ooc {
+
+PassLoop::PassLoop(const PassInfo& info, std::function<void()> advance,
+                   std::function<bool()> may_advance)
+    : info_(info), advance_(std::move(advance)), may_advance_(std::move(may_advance)) {}
+
+bool PassLoop::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
+                    const std::function<bool()>& ready) {
+  return info_.context.driver.wait(lock, cause, advance_, ready, may_advance_);
+}
+
+bool PassLoop::wait_for_room(std::unique_lock<std::mutex>& lock) {
+  return info_.context.driver.wait_for_room(lock, advance_);
+}
+
+void PassLoop::launch(std::function<void()> work, std::function<void()> then) {
+  PassContext& context = info_.context;
+  if (context.compute == nullptr) return context.driver.run(std::move(work), std::move(then));
+  work();
+  context.compute->after(context.backend.queue(QueueKind::kCompute).record(),
+                         context.driver.expect_task(std::move(then)));
+}
+
+std::byte* PassLoop::scratch() const {
+  const PassContext& context = info_.context;
+  const std::size_t lane = context.compute == nullptr ? context.driver.worker() : 0;
+  return context.arena + info_.pass.worker_scratch.offset +
+         static_cast<std::int64_t>(lane) * worker_scratch_bytes(info_.pass);
+}
+
+bool PassLoop::has_scratch() const {
+  const Region& scratch = info_.pass.worker_scratch;
+  return !info_.context.hazards.busy(
+      {info_.context.arena + scratch.offset, static_cast<std::size_t>(scratch.bytes)});
+}
+
+}  // namespace ooc

@@ -1,0 +1,90 @@
+// What a pass has in memory: its uses of tensors and edges, the streams that bring them, and where
+// rows lie.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/spec/matrix_view.h"
+#include "sched/plan/span_windows.h"
+#include "sched/run/dst_range.h"
+#include "sched/run/pass_context.h"
+
+namespace ooc {
+
+// One use of a tensor, by its role.
+struct PassUse {
+  const TensorUse* planned = nullptr;
+  PlannedTensor own;  // of a use without a tensor
+  TensorAccess access;
+  std::unique_ptr<ItemStream> stream;  // kStreamed, kRows
+  RowsLoader* loader = nullptr;        // the stream's
+  std::shared_ptr<RowsWriter> writer;  // kOutput
+  std::int64_t item_blocks = 0;        // kStreamed, kRows: of the tensor
+  // kRows: the first item of the destination range whose rows run, and of the next one.
+  std::int64_t dst_range_items = 0, next_dst_range_items = 0;
+
+  UseRole role() const { return planned->role; }
+  const PlannedTensor& tensor() const { return *access.tensor; }
+  std::int64_t item_rows() const { return item_blocks * tensor().layout.block_rows; }
+};
+
+// The driving thread; what reads or changes streams, under the driver's lock.
+class PassStreams {
+ public:
+  // Opens the streams. All that `info` refers to outlives it.
+  PassStreams(const PassInfo& info, const SpanWindows& windows);
+
+  std::vector<PassUse>& uses() { return uses_; }
+  const std::vector<PassUse>& uses() const { return uses_; }
+  const PassUse& use_of(ValueId value, UseRole role) const;
+  PassUse& use_of(ValueId value, UseRole role);
+  ItemStream& edges() const { return *edges_; }
+  const EdgeLoader& edge_loader() const { return *edge_loader_; }
+
+  // Asks for what there is room for.
+  void advance();
+
+  // Places for the rows of a destination range that its edges read or fold into.
+  void place_dst_range(DstRange& dst_range);
+  // Asks for those that edges read, of all kResident uses; their items are to be held.
+  void load_resident(DstRange& dst_range);
+  void resident_is_there() { loading_ = nullptr; }
+
+  // Slices of a use's rows that are at hand in a destination range.
+  bool is_sliced(const PassUse& use) const;
+  std::int64_t slice_begin(const DstRange& dst_range, const PassUse& use) const;
+  std::int64_t slice_end(const DstRange& dst_range, const PassUse& use) const;
+  // The item of a kRows use that has a row of the destination range whose rows run, which begins at
+  // `first_row`.
+  std::int64_t rows_item(const PassUse& use, std::int64_t first_row, std::int64_t row) const;
+  // The rows of a use from `row` on, which are there or have their place: of all slices, or those
+  // at hand.
+  SlicedRows rows_at(const DstRange& dst_range, std::size_t use, std::int64_t row) const;
+  // The same of a span's rows of a streamed tensor, in an item that is there.
+  SlicedRows span_rows(const DstRange& dst_range, const PassUse& use, std::int64_t item,
+                       std::int64_t span) const;
+  std::size_t index_of(const PassUse& use) const {
+    return static_cast<std::size_t>(&use - uses_.data());
+  }
+
+ private:
+  void open(PassUse& use);
+  void open_streamed(PassUse& use);
+  void open_rows(PassUse& use);
+  void open_edges(const SpanWindows& windows);
+  Slots slots(const Region& memory, std::int64_t count) const;
+  Slots row_slots(const PassUse& use) const;
+  RowsPlace dst_range_place(const DstRange& dst_range, const PassUse& use) const;
+  std::byte* row_address(const DstRange& dst_range, std::size_t use, std::int64_t row,
+                         std::int64_t slice) const;
+
+  const PassInfo& info_;
+  std::vector<PassUse> uses_;
+  std::unique_ptr<ItemStream> edges_;
+  EdgeLoader* edge_loader_ = nullptr;
+  DstRange* loading_ = nullptr;  // whose resident rows are being asked for
+};
+
+}  // namespace ooc
