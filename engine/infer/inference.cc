@@ -133,7 +133,9 @@ InferencePlan plan_inference(const ModelProgram& program, std::span<const Tensor
       budget.resident_bytes + own_bytes + kLeast + reserve +
       2 * stored_reserve(ids, DType::kI64) +  // ours, and the input's
       process_reserve(budget.plan.workers, parameter_bytes(program, Mode::kEvaluate), counts)};
-  if (budget.plan.device) reserved.device_bytes = device_reserve(program, Mode::kEvaluate);
+  if (budget.plan.device) {
+    reserved.device_bytes = device_reserve(program, Mode::kEvaluate, counts);
+  }
   const std::int64_t wanted =
       std::min(output_bytes, budget.host_bytes > 0 ? budget.host_bytes / 4 : kUnlimited);
   if (wanted > kLeast) {

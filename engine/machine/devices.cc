@@ -27,8 +27,9 @@ std::string existing(FileSystem& files, std::string path) {
 // Where the link is held to a rate, plans go by it.
 void hold_link(RunBudget& budget) {
   if (budget.link_rate == 0) return;
-  budget.plan.rates.to_device = budget.plan.rates.from_device =
-      static_cast<double>(budget.link_rate);
+  MachineRates& rates = budget.plan.rates;
+  rates.to_device = std::min(rates.to_device, static_cast<double>(budget.link_rate));
+  rates.from_device = std::min(rates.from_device, static_cast<double>(budget.link_rate));
 }
 
 }  // namespace

@@ -57,9 +57,10 @@ class ProgramRun {
   Backend& backend_;
   std::vector<const ModelProgram*> programs_;
   const Plan& plan_;
-  Executor executor_;
-  // By section and parameter, of those read more than once.
+  // By section and parameter, of those read more than once. They go after the executor, which waits
+  // for what the device still does with them.
   std::map<std::pair<int, TensorId>, std::unique_ptr<DeviceBuffer>> sums_;
+  Executor executor_;
 };
 
 // An fp64 reduction of an executor's last run, `count` numbers.

@@ -107,10 +107,11 @@ std::int64_t metric_reserve(const ModelProgram& program, std::span<const Metric>
          stored_reserve(files.splits, DType::kU8) + output_reserve(program, logits, counts);
 }
 
-std::int64_t device_reserve(const ModelProgram& program, Mode mode) {
+std::int64_t device_reserve(const ModelProgram& program, Mode mode, const GraphCounts& counts) {
   constexpr std::int64_t kPage = 4096;  // that a buffer may take beyond its bytes
-  const auto buffers = static_cast<std::int64_t>(4 * program.model().parameters.size());
-  return parameter_bytes(program, mode) + program.sum_bytes() + buffers * kPage;
+  const auto buffers = static_cast<std::int64_t>(4 * program.model().parameters.size()) + 1;
+  return parameter_bytes(program, mode) + program.sum_bytes() +
+         SelfLoops::bytes_of(counts.edges.vertices) + buffers * kPage;
 }
 
 namespace {
@@ -168,7 +169,9 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   const std::int64_t parameters = kCopies * parameter_bytes(training_, Mode::kTrain);
   reserved_.host_bytes = budget_.resident_bytes + training_.sum_bytes() + metric +
                          process_reserve(budget_.plan.workers, parameters, counts);
-  if (budget_.plan.device) reserved_.device_bytes = device_reserve(training_, Mode::kTrain);
+  if (budget_.plan.device) {
+    reserved_.device_bytes = device_reserve(training_, Mode::kTrain, counts);
+  }
   // Where neither fits, the budget is named that does for both.
   std::optional<BudgetError> too_small;
   try {

@@ -90,8 +90,8 @@ std::int64_t metric_reserve(const ModelProgram& program, std::span<const Metric>
 // What a ParameterStore takes: parameters, and for a training their moments.
 std::int64_t parameter_bytes(const ModelProgram& program, Mode mode);
 
-// Of a device's memory: the same and summed gradients, each in a buffer.
-std::int64_t device_reserve(const ModelProgram& program, Mode mode);
+// Of a device's memory: the same, summed gradients, each in a buffer, and a bit a vertex.
+std::int64_t device_reserve(const ModelProgram& program, Mode mode, const GraphCounts& counts);
 
 // try_plan() and make_plan() with what the budget leaves where so much of it is taken.
 std::optional<Plan> try_plan_in_budget(const std::vector<const Program*>& programs,

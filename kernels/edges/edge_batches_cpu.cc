@@ -7,7 +7,6 @@
 #include "kernels/edges/gather_cpu.h"
 #include "kernels/edges/tile_group.h"
 #include "kernels/rows/cpu_traversal.h"
-#include "storage/base/errors.h"
 
 namespace ooc::cpu {
 namespace {

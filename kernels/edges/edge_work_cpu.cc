@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,11 @@ class CpuEdgeWork final : public EdgeWork {
   CpuEdgeWork(const EdgeProgram& program, std::vector<RowKernel> kernels)
       : program_(program), kernels_(std::move(kernels)), loop_data_(data_of(program)) {
     OOC_CHECK(kernels_.size() == program.steps.size());
+    std::set<std::size_t> summed;
+    for (const EdgeProgram::Step& step : program.steps) {
+      if (step.output.is_matrix) summed.insert(static_cast<std::size_t>(step.output.index));
+    }
+    summed_.assign(summed.begin(), summed.end());
     OOC_CHECK((is_plain_sum(program) && program.splits < 0) || program.batch_edges > 0);
   }
 
@@ -157,13 +163,8 @@ class CpuEdgeWork final : public EdgeWork {
   // Those that are read, and the block's sums.
   std::vector<void*> matrices_of(const EdgeWindow& window, std::int64_t block) const {
     std::vector<void*> matrices = window.matrices;
-    const auto summed =
-        static_cast<std::size_t>(std::count(matrices.begin(), matrices.end(), nullptr));
-    auto partial = window.partials.begin() +
-                   static_cast<std::ptrdiff_t>(summed) * (block - window.first_block);
-    for (void*& matrix : matrices) {
-      if (matrix == nullptr) matrix = *partial++;
-    }
+    auto partial = window.partials.begin() + std::ssize(summed_) * (block - window.first_block);
+    for (const std::size_t at : summed_) matrices[at] = *partial++;
     return matrices;
   }
 
@@ -190,7 +191,8 @@ class CpuEdgeWork final : public EdgeWork {
   }
 
   EdgeProgram program_;
-  std::vector<RowKernel> kernels_;  // by step
+  std::vector<RowKernel> kernels_;   // by step
+  std::vector<std::size_t> summed_;  // matrices
   EdgeData loop_data_;
 };
 

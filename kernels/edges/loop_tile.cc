@@ -22,6 +22,9 @@ LoopTile make_loop_tile(const EdgeLayout& edges, const EdgeData& data, std::int6
   const std::int64_t begin = block * edges.block_rows;
   const std::int64_t count = std::min(edges.block_rows, edges.vertices - begin);
   LoopTile loops;
+  loops.rows.reserve(static_cast<std::size_t>(count));
+  loops.sources.reserve(static_cast<std::size_t>(count));
+  loops.ends.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     if ((there[(begin + i) / 64] >> ((begin + i) % 64) & 1) != 0) continue;
     loops.rows.push_back(static_cast<std::uint16_t>(i));

@@ -1,5 +1,5 @@
-// Whether programs call operators as kernels/spec/row_kernels.h says: checked once, when a program
-// is made ready, so that no kernel checks its calls.
+// Whether programs call operators as kernels/spec/row_kernels.h says: checked when a program is
+// made ready for a device, so that no kernel checks its calls.
 #pragma once
 
 #include "kernels/spec/edge_program.h"

@@ -103,8 +103,7 @@ std::int64_t edge_scratch_bytes(const EdgeProgram& program);
 
 // Edges to fold: those from some spans into some destination blocks of one panel, and where their
 // operands lie. An address is that of row 0 of a span or a block, or without data where the block
-// has none; of what is taken slice by slice it is first_slice's. On a device all of it is device
-// memory, and whatever it points to stays as it is until the work is done.
+// has none; of what is taken slice by slice it is first_slice's.
 struct EdgeWindow {
   struct Span {
     // The edge chunk as it lies: its headers are its directory. Empty: no edges.
@@ -121,7 +120,7 @@ struct EdgeWindow {
   std::int64_t first_slice = 0, end_slice = 1;
   std::vector<SlicedRows> streamed;                // span after span, operand after operand
   std::vector<SlicedRows> resident, accumulators;  // block after block, operand after operand
-  std::vector<void*> matrices;                     // those that are read, by matrix
+  std::vector<void*> matrices;                     // by matrix; null: it is summed
   std::vector<void*> partials;  // block after block, those that are summed, by matrix
   // A bit a vertex: those without one get an edge from themselves after their own span's. Null: no
   // edges are added.
@@ -141,7 +140,8 @@ struct EdgeCall {
 };
 
 // A program made ready for a device. Rows accumulate in (span, tile, edge) order, whatever the
-// windows and units.
+// windows and calls. run() takes what window and call hold before it returns; only device memory
+// stays as it is until the device has passed.
 // Threads: run() may be called from many at once, for different blocks or slices of a window.
 class EdgeWork {
  public:

@@ -65,7 +65,9 @@ struct RowCall {
   std::byte* scratch = nullptr;  // a lane's
 };
 
-// A program made ready for a device. Many threads, each with a lane's scratch of its own.
+// A program made ready for a device. run() takes what the call holds before it returns; only device
+// memory stays as it is until the device has passed. Many threads, each with a lane's scratch of
+// its own.
 class RowWork {
  public:
   virtual ~RowWork() = default;

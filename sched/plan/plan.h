@@ -130,12 +130,12 @@ struct TensorUse {
   ValueId value = -1;  // of the section's program
   int tensor = -1;     // of the plan; -1: of this destination range only, neither stored nor kept
                        // (accumulators)
-  // kStreamed, kRows, kOutput: slots, each of the largest item, `slots` of them: an item
-  // is a slice of an I/O chunk; of kStreamed streamed_blocks() of the slices at hand. kResident,
-  // kAccumulator: for each of Pass::dst_ranges_at_once the rows of a destination range from its
-  // first block on that is in no resident range (rounded down to an I/O chunk), of the slices at
-  // hand, laid out as a resident range is. Without a tensor: as one of I/O chunks of a block
-  // (dst_range_tensor()).
+  // kStreamed, kRows, kOutput: `slots` of the largest item. An item of kStreamed is
+  // streamed_blocks() of the slices at hand; of the others a slice of an I/O chunk, and those of
+  // all its slices are taken together. kResident, kAccumulator: for each of
+  // Pass::dst_ranges_at_once the rows of a destination range from its first block on that is in no
+  // resident range (rounded down to an I/O chunk), of the slices at hand, laid out as a resident
+  // range is. Without a tensor: as one of I/O chunks of a block (dst_range_tensor()).
   Region memory;
   std::int64_t slots = 0;  // where there are slots; 0: all of it is in resident ranges
 };

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/base/errors.h"
-
 namespace ooc {
 
 struct EdgePhase::Window : SpanWindow {
@@ -41,7 +39,7 @@ std::size_t EdgePhase::fold_index(const DstRange& dst_range, std::int64_t block,
 
 // While one destination range goes through the steps the next one may be folded: in memory of its
 // own (Pass::dst_ranges_at_once), or, where all that the one before leaves are sums, in that of the
-// one before, block after block (has_memory()).
+// one before, block after block (take_memory()).
 bool EdgePhase::may_begin() const {
   const std::vector<PassUse>& uses = streams_.uses();
   const bool follows = info_.bound.edges.reductions.empty() &&
@@ -95,7 +93,7 @@ bool EdgePhase::load_rows(Window& window) {
   window.edges.streamed.resize(spans * streamed.size());
   auto lock = info_.context.driver.lock();
   for (std::size_t i = 0; i < streamed.size(); ++i) {
-    PassUse& use = streams_.use_of(streamed[i], UseRole::kStreamed);
+    const PassUse& use = streams_.use_of(streamed[i], UseRole::kStreamed);
     for (std::int64_t span = window.first_span; span < window.end_span; ++span) {
       const auto at = static_cast<std::size_t>(span - window.first_span);
       SlicedRows& rows = window.edges.streamed[at * streamed.size() + i];
@@ -108,7 +106,7 @@ bool EdgePhase::load_rows(Window& window) {
 
 // The rows of one span of a streamed tensor. An item may hold several spans; every group of blocks
 // holds it for each of them.
-bool EdgePhase::load_span(std::unique_lock<std::mutex>& lock, PassUse& use, std::int64_t span,
+bool EdgePhase::load_span(std::unique_lock<std::mutex>& lock, const PassUse& use, std::int64_t span,
                           Window& window, SlicedRows& rows) {
   const EdgeLayout& edges = info_.context.edges;
   const DstRange& dst_range = *window.dst_range;
@@ -233,7 +231,7 @@ bool EdgePhase::hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& tas
   if (!loop_.wait_for_room(lock) || !loop_.wait(lock, WaitCause::kWorkers, in_turn)) return false;
   const auto has_place = [&] {
     return loop_.has_scratch() &&
-           of_all([&](std::int64_t block) { return has_memory(dst_range, block); });
+           of_all([&](std::int64_t block) { return take_memory(dst_range, block); });
   };
   const bool steps = rows_.under_way() > 0 && !rows_.is_first(&dst_range);
   const WaitCause cause = steps ? rows_.waits_for() : WaitCause::kWrites;
@@ -243,8 +241,8 @@ bool EdgePhase::hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& tas
 }
 
 // Whether a block's sums have their place: rows of the destination range before, and of an earlier
-// pass, have left it.
-bool EdgePhase::has_memory(const DstRange& dst_range, std::int64_t block) {
+// pass, have left it. It is theirs from then on.
+bool EdgePhase::take_memory(const DstRange& dst_range, std::int64_t block) {
   const std::int64_t row = block * info_.context.edges.block_rows;
   const std::int64_t end =
       std::min(row + info_.context.edges.block_rows, info_.context.edges.vertices);

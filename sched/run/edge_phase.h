@@ -33,13 +33,13 @@ class EdgePhase {
 
   bool load_resident(DstRange& dst_range);
   bool load_rows(Window& window);
-  bool load_span(std::unique_lock<std::mutex>& lock, PassUse& use, std::int64_t span,
+  bool load_span(std::unique_lock<std::mutex>& lock, const PassUse& use, std::int64_t span,
                  Window& window, SlicedRows& rows);
   bool load_edges(Window& window);
   bool fold_window(const std::shared_ptr<Window>& window);
   void bind(Window& window) const;
   std::int64_t blocks_a_task(const DstRange& dst_range) const;
-  bool has_memory(const DstRange& dst_range, std::int64_t block);
+  bool take_memory(const DstRange& dst_range, std::int64_t block);
   bool hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& task);
   void fold(const EdgeTask& task);
   void finish(const EdgeTask& task);

@@ -1,9 +1,9 @@
 // Runs a plan's sections, pass by pass. It decides nothing.
 //
-// Three kinds of threads: those of the BlockIo and of a device's link complete transfers; the
-// caller's thread drives, which means it waits for what the next step of a pass needs and hands the
-// step to the workers; the workers, threads of a TBB arena, check, compute and never wait for
-// transfers. Reads run ahead as far as a use's slots of buffers goes.
+// Three kinds of threads: those of the BlockIo and of a device's queues complete transfers and what
+// the device computes; the caller's thread drives, which means it waits for what the next step of a
+// pass needs and hands the step to the workers; the workers, threads of a TBB arena, check, compute
+// and never wait for transfers. Reads run ahead as far as a use's slots of buffers goes.
 //
 // Rows accumulate in (span, tile) order and reductions over a fixed tree, so results do not depend
 // on threads or on the plan.
@@ -34,7 +34,7 @@ struct RunCounters {
   std::int64_t zeros_written = 0;
   std::int64_t bytes_to_device = 0;  // over the link to a device with memory of its own
   std::int64_t bytes_from_device = 0;
-  double compute_seconds = 0;  // summed over workers
+  double compute_seconds = 0;  // summed over workers; 0 where a device doesn't compute inline
   // Of the driving thread, by cause: for reads, also those that wait for their rows to be written
   // or for others to leave their place; for writes to free other memory; for the workers.
   double read_wait_seconds = 0;

@@ -12,7 +12,7 @@ namespace ooc {
 class PassLoop {
  public:
   // `advance`: begins what can begin; `may_advance`: whether it would begin a step, which any
-  // thread may ask. Both under the driver's lock.
+  // thread may ask. Both under the driver's lock. `info` and all that it refers to outlive it.
   PassLoop(const PassInfo& info, std::function<void()> advance, std::function<bool()> may_advance);
 
   // The driving thread, with the driver's lock, as Driver::wait() and wait_for_room(). False:

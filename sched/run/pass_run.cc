@@ -1,15 +1,6 @@
 #include "sched/run/pass_run.h"
 
-#include "storage/base/errors.h"
-
 namespace ooc {
-
-std::byte* SectionState::matrix(ValueId id) const {
-  if (value(id).kind != ValueKind::kParameter) return reductions.at(id)->result();
-  std::byte* parameter = parameters[static_cast<std::size_t>(id)];
-  OOC_CHECK(parameter != nullptr);
-  return parameter;
-}
 
 PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
                  const StepSeed& state)

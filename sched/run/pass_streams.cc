@@ -129,10 +129,6 @@ const PassUse& PassStreams::use_of(ValueId value, UseRole role) const {
   return *use;
 }
 
-PassUse& PassStreams::use_of(ValueId value, UseRole role) {
-  return const_cast<PassUse&>(std::as_const(*this).use_of(value, role));
-}
-
 // Reads are asked for an item a stream at a time, and storage does them in turn: what is needed
 // together comes together. What edges read comes before what steps do.
 void PassStreams::advance() {

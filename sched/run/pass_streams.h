@@ -33,13 +33,12 @@ struct PassUse {
 // The driving thread; what reads or changes streams, under the driver's lock.
 class PassStreams {
  public:
-  // Opens the streams. All that `info` refers to outlives it.
+  // Opens the streams. `info` and all that it refers to outlive it.
   PassStreams(const PassInfo& info, const SpanWindows& windows);
 
   std::vector<PassUse>& uses() { return uses_; }
   const std::vector<PassUse>& uses() const { return uses_; }
   const PassUse& use_of(ValueId value, UseRole role) const;
-  PassUse& use_of(ValueId value, UseRole role);
   ItemStream& edges() const { return *edges_; }
   const EdgeLoader& edge_loader() const { return *edge_loader_; }
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/base/errors.h"
-
 namespace ooc {
 
-// With the operands' addresses at the first row.
+// Rows that are taken up at once. Operands' addresses are those of the first row.
 struct RowPhase::Step {
   std::shared_ptr<DstRange> dst_range;
   std::int64_t row = 0, end = 0;

@@ -24,7 +24,7 @@ class RowPhase {
   void take_up(const std::shared_ptr<DstRange>& dst_range);
   // Hands out the steps that can begin. Whether one did.
   bool advance();
-  // Whether advance() would begin a step.
+  // Whether advance() would begin a step; what it makes has its place from then on.
   bool may_step();
   // Destination ranges whose rows aren't all done.
   std::size_t under_way() const { return dst_ranges_.size(); }

@@ -54,7 +54,7 @@ struct EdgeItem {
 class EdgeLoader final : public ItemLoader {
  public:
   // Counts in `bytes_in` what comes into the arena. `host_tiles`: directories are read as chunks
-  // come.
+  // come; else the source has checked what it gives.
   EdgeLoader(EdgeStore& store, std::vector<EdgeItem> items, std::atomic<std::int64_t>& bytes_in,
              bool host_tiles);
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/base/errors.h"
-
 namespace ooc {
 namespace {
 

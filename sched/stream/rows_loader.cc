@@ -70,7 +70,8 @@ std::byte* RowsLoader::place(std::int64_t index) const {
   return rows(index, nullptr).at(*access_.tensor, row, item.first_slice);
 }
 
-// What another item brings is waited for I/O chunk by I/O chunk: complete().
+// What another item brings is waited for I/O chunk by I/O chunk: complete(). Without rows that are
+// leaving there is nothing to wait for: sums lie apart from what a pass reads.
 bool RowsLoader::must_wait(std::int64_t index) const {
   if (access_.leaving->count() == 0) return false;
   const RowsItem item = items_.at(index);

@@ -17,7 +17,7 @@ class Link {
  public:
   // The backend outlives it.
   explicit Link(Backend& backend);
-  ~Link() = default;  // when all copies are done
+  ~Link() = default;  // when all copies are done; their completions ask for no others then
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 

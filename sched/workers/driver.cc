@@ -100,16 +100,17 @@ void Driver::run_next() {
 }
 
 BlockCompletion Driver::expect(std::function<void()> then) {
-  ++transfers_;
-  return [this, then = std::move(then)](std::exception_ptr error) mutable {
-    finish(error, transfers_, then);
-  };
+  return count(transfers_, std::move(then));
 }
 
 BlockCompletion Driver::expect_task(std::function<void()> then) {
-  ++tasks_;
-  return [this, then = std::move(then)](std::exception_ptr error) mutable {
-    finish(error, tasks_, then);
+  return count(tasks_, std::move(then));
+}
+
+BlockCompletion Driver::count(std::atomic<std::int64_t>& pending, std::function<void()> then) {
+  ++pending;
+  return [this, &pending, then = std::move(then)](std::exception_ptr error) mutable {
+    finish(error, pending, then);
   };
 }
 

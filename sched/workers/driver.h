@@ -81,6 +81,7 @@ class Driver {
   };
 
   void run_next();
+  BlockCompletion count(std::atomic<std::int64_t>& pending, std::function<void()> then);
   bool should_wake() const;
   // What `then` holds is given back before the count goes down: after drain() nothing is left.
   void finish(std::exception_ptr error, std::atomic<std::int64_t>& pending,

@@ -75,8 +75,15 @@ class Memory {
     if (at < begin || at >= begin + kAddresses) return address;
     return reinterpret_cast<T*>(at + kAddresses);
   }
-  SlicedRows translate(const SlicedRows& rows) const {
-    return {translate(rows.first), rows.slice_stride, translate(rows.last)};
+  // The same of what a kernel is given, which has no host memory.
+  template <class T>
+  T* of_kernel(T* address) const {
+    T* const there = translate(address);
+    OOC_CHECK(address == nullptr || there != address);
+    return there;
+  }
+  SlicedRows of_kernel(const SlicedRows& rows) const {
+    return {of_kernel(rows.first), rows.slice_stride, of_kernel(rows.last)};
   }
 
  private:
@@ -142,11 +149,11 @@ class StrictRowWork final : public RowWork {
 
   void run(const RowCall& call) const override {
     std::vector<SlicedRows> operands;
-    for (const SlicedRows& rows : call.operands) operands.push_back(memory_.translate(rows));
+    for (const SlicedRows& rows : call.operands) operands.push_back(memory_.of_kernel(rows));
     std::vector<void*> partials;
-    for (void* partial : call.partials) partials.push_back(memory_.translate(partial));
+    for (void* partial : call.partials) partials.push_back(memory_.of_kernel(partial));
     RowCall there = call;
-    there.scratch = memory_.translate(call.scratch);
+    there.scratch = memory_.of_kernel(call.scratch);
     queue_.push(
         [this, there, operands = std::move(operands), partials = std::move(partials)]() mutable {
           there.operands = operands;
@@ -156,7 +163,7 @@ class StrictRowWork final : public RowWork {
   }
 
  private:
-  std::shared_ptr<RowWork> work_;
+  std::unique_ptr<RowWork> work_;
   const Memory& memory_;
   AsyncQueue& queue_;
 };
@@ -171,17 +178,19 @@ class StrictEdgeWork final : public EdgeWork {
     EdgeWindow there = window;
     for (EdgeWindow::Span& span : there.spans) {
       OOC_CHECK(span.tiles.empty());
-      span.chunk = {memory_.translate(span.chunk.data()), span.chunk.size()};
+      if (!span.chunk.empty()) {
+        span.chunk = {memory_.of_kernel(span.chunk.data()), span.chunk.size()};
+      }
     }
     for (auto* operands : {&there.streamed, &there.resident, &there.accumulators}) {
-      for (SlicedRows& rows : *operands) rows = memory_.translate(rows);
+      for (SlicedRows& rows : *operands) rows = memory_.of_kernel(rows);
     }
     for (auto* matrices : {&there.matrices, &there.partials}) {
-      for (void*& matrix : *matrices) matrix = memory_.translate(matrix);
+      for (void*& matrix : *matrices) matrix = memory_.of_kernel(matrix);
     }
-    there.self_loops = memory_.translate(there.self_loops);
+    there.self_loops = memory_.of_kernel(there.self_loops);
     EdgeCall its = call;
-    its.scratch = memory_.translate(call.scratch);
+    its.scratch = memory_.of_kernel(call.scratch);
     queue_.push([this, there = std::move(there), its]() mutable {
       const std::int64_t panel = there.first_block / there.layout->panel_blocks;
       std::vector<std::vector<PanelTile>> tiles;
@@ -224,15 +233,15 @@ class StrictDevice final : public Backend {
 
   void optimize(const OptimizerStep& step) override {
     OptimizerStep there = step;
-    there.parameter = memory_.translate(step.parameter);
-    there.gradient = memory_.translate(step.gradient);
-    there.m = memory_.translate(step.m);
-    there.v = memory_.translate(step.v);
+    there.parameter = memory_.of_kernel(step.parameter);
+    there.gradient = memory_.of_kernel(step.gradient);
+    there.m = memory_.of_kernel(step.m);
+    there.v = memory_.of_kernel(step.v);
     compute().push([this, there] { cpu_->optimize(there); });
   }
   void accumulate(DType dtype, std::int64_t count, void* to, const void* from) override {
-    compute().push([this, dtype, count, to = memory_.translate(to),
-                    from = memory_.translate(from)] { cpu_->accumulate(dtype, count, to, from); });
+    compute().push([this, dtype, count, to = memory_.of_kernel(to),
+                    from = memory_.of_kernel(from)] { cpu_->accumulate(dtype, count, to, from); });
   }
 
  private:

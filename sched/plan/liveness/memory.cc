@@ -114,7 +114,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
     item_blocks = streamed_blocks(edges, tensor);
   }
   item_blocks = std::min(item_blocks, blocks);
-  // The steps need all slices of an I/O chunk at once, but each moves by itself.
+  // The steps need all slices of an I/O chunk at once.
   const bool apart = use.role != UseRole::kStreamed;
   const std::int64_t at_once = apart ? slices : 1;
   const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, apart ? 1 : slices);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/spec/row_kernels.h"
+#include "kernels/spec/row_program.h"
 #include "sched/plan/passes/edge_binding.h"
 #include "storage/base/errors.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kMinGroupRows = 128;
 constexpr std::int64_t kGroupScratchBytes = 32 << 20;
-constexpr std::int64_t kSliceAlignment = 64;
 constexpr std::int64_t kTensorAlignment = 4096;
 // Where at most so many vertices are in the train split, choosing the edges that count takes less
 // than it saves, also in tiles that are dense (bench/gather_bench.cc).
@@ -25,16 +25,8 @@ const Value& value_of(const Program& program, ValueId id) {
   return program.values[static_cast<std::size_t>(id)];
 }
 
-// Rows of scratch: slice after slice.
 std::int64_t scratch_bytes(std::int64_t rows, const Value& value) {
-  const TensorLayout layout{rows, value.cols, rows};
-  std::int64_t bytes = 0;
-  for (std::int64_t slice = 0; slice < layout.slice_count(); ++slice) {
-    bytes += round_up(
-        rows * layout.slice_stride(slice) * static_cast<std::int64_t>(dtype_bytes(value.dtype)),
-        kSliceAlignment);
-  }
-  return bytes;
+  return scratch_slice_offset(rows, value.cols, value.dtype, ceil_div(value.cols, kSliceWidth));
 }
 
 // A batch's values fill a good part of a level-2 cache, or, unfused, lie in memory.

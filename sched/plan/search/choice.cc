@@ -43,7 +43,7 @@ double depth_of_all(const Plan& plan, int tensor, int pass, double slot_counts) 
 // spans.
 double folded_meanwhile(const EdgeLayout& edges, const Pass& pass) {
   if (pass.dst_ranges_at_once > 1) return 1;
-  const bool follows =  // PassRun::may_begin()
+  const bool follows =  // EdgePhase::may_begin()
       std::none_of(pass.uses.begin(), pass.uses.end(), [](const TensorUse& use) {
         return use.role == UseRole::kResident && use.memory.bytes > 0;
       });

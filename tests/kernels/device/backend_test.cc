@@ -11,6 +11,7 @@
 #include "kernels/device/virtual_device.h"
 #include "storage/base/errors.h"
 #include "tests/kernels/run_kernel.h"
+#include "tests/support/aligned_buffer.h"
 #include "tests/support/strict_device.h"
 
 namespace ooc::testing {
@@ -208,6 +209,47 @@ TEST_CASE("backend: a registered kernel is found by name") {
   cpu_row_kernel("test_twice",
                  DType::kF32)({{&x.view(), 1}, {&y.view(), 1}, Attributes{}, StepSeed{}});
   for (std::int64_t i = 0; i < 5; ++i) CHECK(y.dense()(i, 0) == 2 * x.dense()(i, 0));
+}
+
+TEST_CASE("backend: a row program runs group by group, through scratch, into a partial each") {
+  constexpr std::int64_t kCount = 10, kCols = 40;
+  const Dense x = random_dense(kCount, kCols, 7);
+  const auto from = SlicedMatrix<float>::vertex(x),
+             to = SlicedMatrix<float>::vertex(Dense(kCount, kCols));
+  RowProgram program;
+  program.group_rows = 4;
+  using Place = RowProgram::Place;
+  program.operands = {{.place = Place::kReduction, .rows = 1, .cols = kCols},
+                      {.place = Place::kTensor, .cols = kCols},
+                      {.place = Place::kScratch, .cols = kCols, .scratch = 64},
+                      {.place = Place::kTensor, .cols = kCols}};
+  program.steps = {{"relu", {1}, {2}, {}}, {"add", {1, 2}, {3}, {}}, {"column_sum", {2}, {0}, {}}};
+  const auto backend = make_cpu_backend();
+  const auto work = backend->row_work(program);
+  std::vector<std::vector<float>> sums(3, std::vector<float>(kCols));
+  std::vector<void*> partials;
+  for (auto& sum : sums) partials.push_back(sum.data());
+  const auto scratch_bytes =
+      static_cast<std::size_t>(scratch_slice_offset(4, kCols, DType::kF32, 2));
+  ooc::test::AlignedBuffer scratch(64 + scratch_bytes);
+  const std::vector<SlicedRows> operands{{}, from.view().slices, {}, to.view().slices};
+  RowCall call;
+  call.rows = kCount;
+  call.operands = operands;
+  call.partials = partials;
+  call.scratch = scratch.data();
+  work->run(call);
+  const Dense y = to.dense();
+  for (std::int64_t c = 0; c < kCols; ++c) {
+    std::vector<float> expected(3);
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      const auto value = static_cast<float>(x(i, c)), positive = std::max(value, 0.0f);
+      CHECK(y(i, c) == static_cast<double>(value + positive));
+      expected[static_cast<std::size_t>(i / 4)] += positive;
+    }
+    for (std::size_t g = 0; g < 3; ++g) CHECK(sums[g][static_cast<std::size_t>(c)] == expected[g]);
+  }
+  CHECK(to.guards_hold());
 }
 
 TEST_CASE("backend: programmers' mistakes stop with a message that names them") {

@@ -304,7 +304,15 @@ class EdgeTrial {
       }
       for (const Operand& operand : resident) window.resident.push_back(operand.at(0));
       for (const Operand& operand : to) window.accumulators.push_back(operand.at(0));
-      for (const Operand& operand : matrices) window.matrices.push_back(operand.address(0, 0));
+      // Those that are summed are partials of the block.
+      for (std::size_t i = 0; i < matrices.size(); ++i) {
+        const bool summed = std::any_of(
+            program.steps.begin(), program.steps.end(), [&](const EdgeProgram::Step& step) {
+              return step.output.is_matrix && step.output.index == static_cast<int>(i);
+            });
+        window.matrices.push_back(summed ? nullptr : matrices[i].address(0, 0));
+        if (summed) window.partials.push_back(matrices[i].address(0, 0));
+      }
       for (std::int64_t slice = 0; slice < window.end_slice; ++slice) {
         std::memset(scratch.get(), 0xff, bytes);
         work->run(window, {0, 1, slice, slice + 1, scratch.get()});

@@ -4,7 +4,9 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <stdexcept>
 
+#include "kernels/device/cpu_backend.h"
 #include "tests/sched/run/executor_harness.h"
 #include "tests/sched/run/host_plan.h"
 #include "tests/support/cases.h"
@@ -99,6 +101,22 @@ TEST_CASE("strict device: a run that is stopped leaves nothing behind it") {
     const auto session = harness.open(*device, planned, 2);
     for (const std::int64_t read : {3, 17, 30}) stops(*session, harness.io(), read);
     check_same(session->run(1), expected);
+  }
+}
+
+TEST_CASE("strict device: an operator that fails ends the run, and leaves nothing that fails") {
+  register_cpu_row_kernel(
+      "test_fails", [](const OperatorCall&) { throw std::runtime_error("no such number"); },
+      nullptr);
+  TwoHops hops;
+  hops.program.stages[0].steps[0].op = "test_fails";
+  Harness harness(small_blocks(), hops);
+  const Plan planned =
+      HostPlanner(harness.plan({.workers = 2}), counts_of(harness.dataset()), {.rows = 0.5}).make();
+  const auto device = make_strict_device(3, 0);
+  const auto session = harness.open(*device, planned, 2);
+  for (int turn = 0; turn < 2; ++turn) {
+    CHECK_THROWS_WITH(session->run(1), "no such number");
   }
 }
 
