@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+"""Leaves out one wait after the other, and says whether a test notices.
+
+    tests/mutations/waits.py COPY
+
+COPY: a clone of the repository that may be changed; what is built in it is built in
+COPY/build/release. Takes some minutes for each wait. Waits are found by what they look like: tickets of
+a device's queue that somebody waits for, and questions whether memory is still in use. Exit code 1
+where one is left out and nothing notices.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+SECONDS = 300  # a test that hangs has noticed
+TICKET = re.compile(r"[\w.]*queue_?(?:\(QueueKind::\w+\))?\.record\(\)")
+WATCHED = re.compile(r"queue_\.wait\(next->ticket\);")
+BUSY = re.compile(r"\bbusy(?=\()")
+# What would not compile, or asks nothing.
+ELSEWHERE = {"sched/stream/hazards.cc", "sched/stream/hazards.h"}
+TESTS = [
+    ("sched_tests", "strict*,device*,executor*,hazards*,slots*,rows writer*,wide*"),
+    ("engine_tests", "strict*,out of core: models*"),
+]  # fmt: skip
+
+
+def sites(root):
+    for path in sorted([*root.glob("sched/**/*.*"), *root.glob("engine/train/*.cc")]):
+        name = path.relative_to(root).as_posix()
+        if path.suffix not in {".cc", ".h"} or name in ELSEWHERE:
+            continue
+        text = path.read_text()
+        for pattern, instead in ((TICKET, "Ticket{}"), (WATCHED, ";"), (BUSY, "never_busy")):
+            for match in pattern.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                yield path, f"{name}:{line}: {match[0]}", (match.start(), match.end()), instead
+
+
+def build(root):
+    command = ["ninja", "-C", root / "build/release", *(f"bin/{name}" for name, _ in TESTS)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def noticed_by(root):
+    for program, tests in TESTS:
+        command = [root / "build/release/bin" / program, tests, "--abort"]
+        try:
+            result = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return f"{program} (it hangs)"
+        if result.returncode != 0:
+            return program
+    return None
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    hazards = root / "sched/stream/hazards.h"
+    original = hazards.read_text()
+    never = "  bool never_busy(std::span<const std::byte>) const { return false; }\n"
+    hazards.write_text(original.replace(" public:\n", " public:\n" + never, 1))
+    subprocess.run(["cmake", "--preset", "release"], cwd=root, check=True, capture_output=True)
+    missed = 0
+    try:
+        print(f"without a change: {build(root).returncode == 0 and noticed_by(root) is None}")
+        for path, what, (begin, end), instead in list(sites(root)):
+            text = path.read_text()
+            path.write_text(text[:begin] + instead + text[end:])
+            try:
+                built = build(root)
+                found = noticed_by(root) if built.returncode == 0 else "the compiler"
+            finally:
+                path.write_text(text)
+            missed += found is None
+            print(f"{what}: {found or 'NOTHING NOTICES'}", flush=True)
+    finally:
+        hazards.write_text(original)
+    return missed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
