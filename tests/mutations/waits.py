@@ -3,10 +3,10 @@
 
     tests/mutations/waits.py COPY
 
-COPY: a clone of the repository that may be changed; what is built in it is built in
-COPY/build/release. Takes some minutes for each wait. Waits are found by what they look like: tickets of
-a device's queue that somebody waits for, and questions whether memory is still in use. Exit code 1
-where one is left out and nothing notices.
+COPY: a clone of the repository that may be changed; it is built in COPY/build/release. Takes some
+minutes for each wait. Waits are found by what they look like: tickets of a device's queue that
+somebody waits for, and questions whether memory is still in use. Exit code 1 where one is left out
+and nothing notices.
 """
 
 import pathlib
