@@ -1,6 +1,7 @@
 #include "sched/workers/driver.h"
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #if defined(__SANITIZE_THREAD__)
@@ -72,11 +73,13 @@ void Driver::run(std::function<void()> work, std::function<void()> then, Turn tu
     (turn == Turn::kNext ? next_ : queue_).push_back({std::move(work), std::move(then)});
   }
   hand_over(&arena_);
+  ++handing_over_;
   arena_.enqueue([self = this] {
     Driver* const driver = read_capture(self);
     take_over(&driver->arena_);
     driver->run_next();
   });
+  --handing_over_;
 }
 
 void Driver::run_next() {
@@ -145,6 +148,8 @@ void Driver::drain() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return tasks_ == 0 && transfers_ == 0; });
   error_ = nullptr;
+  // A task may be done before the thread that handed it out has left the arena.
+  while (handing_over_ > 0) std::this_thread::yield();
 }
 
 double Driver::take_compute_seconds() {

@@ -97,6 +97,7 @@ class Driver {
   std::function<bool()> wakes_;  // in wait(): whether its thread has something to do; else empty
   std::atomic<std::int64_t> tasks_{0};  // counted up anywhere, down under the lock
   std::atomic<std::int64_t> transfers_{0};
+  std::atomic<std::int64_t> handing_over_{0};  // threads in the arena's enqueue()
   std::exception_ptr error_;
   const std::atomic<bool>* stop_ = nullptr;
   std::array<double, 3> wait_seconds_{};

@@ -121,7 +121,7 @@ std::int64_t most_of_dataset(const TrainingPlan& plan) {
 
 TEST_CASE("out of core: models train the same in any budget, by any policy") {
   TinyTraining training;
-  test::Cases cases(4);
+  test::Cases cases(8);
   for (const char* model : {"gcn", "sage", "gat", "ggcn", "ggnn"}) {
     check_budgets(training, config_of(model), cases);
   }
@@ -134,7 +134,7 @@ TEST_CASE("out of core: three layers with input dropout and norms train the same
   config.model.input_dropout = 0.3;
   config.model.norm = Norm::kBatch;
   config.model.residual = true;
-  test::Cases cases(4);
+  test::Cases cases(8);
   check_budgets(training, config, cases);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("out of core: a mapped dataset trains the same in any budget, used whe
 
 TEST_CASE("out of core: splits, spans and workers change nothing but the bytes") {
   TinyTraining training;
-  test::Cases cases(4);
+  test::Cases cases(8);
   for (const char* model : {"gcn", "ggcn"}) {
     RunConfig config = config_of(model);
     config.cache_policy = Strategy::kNone;
@@ -231,7 +231,7 @@ TEST_CASE("out of core: metrics that read logits give the same in any budget, an
   spec.multi_label = true;
   spec.classes = 5;
   TinyTraining training(spec);
-  test::Cases cases(4);
+  test::Cases cases(8);
   for (const Metric metric : {Metric::kMicroF1, Metric::kRocAuc}) {
     RunConfig config = config_of("sage");
     config.model.task = Task::kMultiLabel;
@@ -241,7 +241,7 @@ TEST_CASE("out of core: metrics that read logits give the same in any budget, an
 }
 
 TEST_CASE("out of core: values and weighted ones give the same in any budget, and count bytes") {
-  test::Cases cases(4);
+  test::Cases cases(8);
   TinyDataset values = test::graph_of_three_spans();
   values.classes = values.targets = 3;
   TinyTraining regression(values);
