@@ -94,7 +94,7 @@ TEST_CASE("strict device: the CPU's bits by every strategy, in any memory, by te
   }
 }
 
-TEST_CASE("strict device: a run that is stopped leaves nothing behind it") {
+TEST_CASE("strict device: a run that is stopped leaves nothing under way") {
   Harness harness;
   const Result expected = harness.run({.workers = 1});
   const PlanOptions options{.strategy = Strategy::kNone, .workers = 2, .dst_range_blocks = 4};
