@@ -75,8 +75,7 @@ std::unique_ptr<TableReader> RemappedVertices::open_edges(Findings& findings) {
   }
   if (!list.empty()) list_ = open_ids(list);
   if (list_ && list_->cols() > 1) {
-    throw DataError(fmt::format("ids need one column, not {}", list_->cols()), list,
-                    "name the column after the file, such as nodes.csv:1");
+    refuse_columns(*list_, "ids need", "save one id a row");
   }
   auto edges = open_ids(inputs_.edges);
   if (edges->stated_vertices()) {

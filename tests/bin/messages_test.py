@@ -29,6 +29,25 @@ class MessagesTest(ProgramTest):
         self.refused("line 1, field 1; the line has tabs as well as other separators", "--edges",
                      "raw/e.txt:1,2", "--features", "raw/x.txt")  # fmt: skip
 
+    def test_tables_with_columns_of_other_kinds_show_a_line_and_a_choice(self):
+        (self.raw / "t.csv").write_text("id,name,x\n0,ann,1\n1,bob,0\n2,cem,1\n")
+        (self.raw / "n.csv").write_text("7,4,1\n8,5,0\n9,6,1\n")
+        np.savetxt(self.path / "e.csv", [[0, 1], [1, 2]], "%d", ",")
+        given = ("--edges", "e.csv", "--vertices", 3)
+        for part in ("features", "labels"):
+            self.refused(r"'ann' is not a number, raw/t.csv, line 2, field 2: 0,ann,1; choose the "
+                         "columns to read, raw/t.csv:1,3; a column of ids is --id COLUMN, one of "
+                         "class names --labels raw/t.csv:2", *given, f"--{part}", "raw/t.csv")
+        for option, needed in (("--labels", "one class a vertex takes"),
+                               ("--edge-weights", "edge weights need")):
+            kind = ("--label-kind", "classes") if option == "--labels" else ()
+            self.refused(f"{needed} one column, not 3, raw/n.csv, line 1: 7,4,1; choose it by its "
+                         "name or number, such as raw/n.csv:3", *given, *kind, option, "raw/n.csv")
+        self.refused("7 in a matrix of labels, .* for one column of them raw/n.csv:COLUMN", *given,
+                     "--labels", "raw/n.csv")
+        self.succeed("ooc-prep", "import", *given, "--id", "id", "--features", "raw/t.csv:3",
+                     "--labels", "raw/t.csv:2", "-o", "y.ooc")  # fmt: skip
+
     def test_counts_that_differ_are_both_named(self):
         np.save(self.raw / "edge_weights.npy", np.ones(7, np.float32))
         edges = len(np.load(self.raw / "edges.npy"))

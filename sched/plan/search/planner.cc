@@ -234,6 +234,7 @@ class BudgetSearch {
     const bool device = bytes_ == &PlanOptions::device_memory_bytes;
     const std::int64_t reserved = options_.*reserved_;
     const std::int64_t given = (options_.*bytes_ + reserved) / kMiB;
+    const std::int64_t fixed = ceil_div(reserved, kMiB);
     std::int64_t works = ceil_div(least + reserved, kMiB);
     const std::int64_t host_bytes = options_.memory_bytes;
     if (device) options_.memory_bytes = 0;
@@ -243,8 +244,9 @@ class BudgetSearch {
     options_.*bytes_ = 0;
     const double unlimited = make(options_)->seconds;
     BudgetError error(
-        fmt::format("a {}memory budget of {} MiB is too small: the least that works is {} MiB",
-                    device ? "device " : "", given, works),
+        fmt::format("a {}memory budget of {} MiB is too small: the least that works is {} MiB ({} "
+                    "for parameters and the program, {} for data)",
+                    device ? "device " : "", given, works, fixed, works - fixed),
         device ? "--device-memory" : "--host-memory",
         fmt::format(
             "give {} MiB or more; with {} MiB {} is predicted to take at most twice as long "

@@ -17,10 +17,9 @@ std::unique_ptr<TableReader> open_column(FileSystem& files, const std::string& i
   if (input.empty()) return nullptr;
   auto table = open_table(files, input);
   if (table->cols() == 1 || (table->cols() == 0 && table->rows() == 0)) return table;
-  throw DataError(fmt::format("edge {} need one column, not {}", what, table->cols()),
-                  table->name(),
-                  table->stated_vertices() ? "the values of a matrix's entries are FILE.mtx:values"
-                                           : "save one value an edge");
+  refuse_columns(*table, fmt::format("edge {} need", what),
+                 table->stated_vertices() ? "the values of a matrix's entries are FILE.mtx:values"
+                                          : "save one value an edge");
 }
 
 }  // namespace

@@ -29,9 +29,7 @@ void orient(TableReader& table) {
           : "write a source and a destination in every line";
   throw DataError(
       fmt::format("edges need two columns, source and destination, not {}", table.cols()),
-      text ? fmt::format("{}: {}", table.where(0), table.row_text(0))
-           : fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
-      remedy);
+      first_look(table), remedy);
 }
 
 [[noreturn]] void refuse_rows(TableReader& table, TableReader& edges) {

@@ -52,6 +52,7 @@ class TextTable final : public LineTable {
   void judge_first_row(std::string_view line) {
     TextFields fields;
     fields.split(line, layout().separator);
+    has_text_.assign(layout().targets.size(), false);
     std::int64_t value = 0;
     bool words = true;
     bool integers = true;
@@ -59,7 +60,11 @@ class TextTable final : public LineTable {
       if (layout().targets[i] < 0) continue;
       const std::string_view field = fields[i];
       if (columns().is_missing(field)) continue;
-      words = words && parse_word(field);
+      const bool word = parse_word(field).has_value();
+      float number = 0;
+      has_text_[i] = columns().chosen.empty() && cols() > 1 && !word &&
+                     parse_field(field, number) == Parse::kNotNumber;
+      words = words && word;
       integers = integers && parse_field(field, value) == Parse::kOk &&
                  field.find_first_of(".eE") == std::string_view::npos;
     }
@@ -117,7 +122,8 @@ class TextTable final : public LineTable {
         continue;
       }
       const Parse status = parse_field(field, value);
-      if (status != Parse::kOk && !replace_nan(field, value)) refuse_field(status, field, col);
+      if (status != Parse::kOk && !replace_nan(field, value))
+        refuse_field(status, field, col, line);
     }
   }
 
@@ -150,15 +156,41 @@ class TextTable final : public LineTable {
     return false;
   }
 
-  [[noreturn]] void refuse_field(Parse status, std::string_view field, std::size_t index) const {
+  // `line` is the field's.
+  [[noreturn]] void refuse_field(Parse status, std::string_view field, std::size_t index,
+                                 std::string_view line) const {
     const bool tabs = field.find('\t') != std::string_view::npos;
+    if (!tabs && has_text_[index]) {
+      throw DataError(describe(status, field), fmt::format("{}: {}", place(index), shortened(line)),
+                      choice(index));
+    }
     throw DataError(describe(status, field), place(index),
                     status == Parse::kNotInteger ? "whole numbers are needed here"
                     : tabs ? "the line has tabs as well as other separators: write one kind"
                            : "correct the value");
   }
 
+  // What to do with a table that has columns of text, of which `index` is one.
+  std::string choice(std::size_t index) const {
+    std::string numbers;
+    for (std::size_t i = 0; i < has_text_.size(); ++i) {
+      if (has_text_[i] || layout().targets[i] < 0) continue;
+      numbers += fmt::format("{}{}", numbers.empty() ? "" : ",", i + 1);
+    }
+    const std::string file = parse_text_input(name()).path;
+    const std::string classes = fmt::format("one of class names --labels {}:{}", file, index + 1);
+    return numbers.empty() ? fmt::format(
+                                 "a column of ids is --id COLUMN, {}; edges between names "
+                                 "need --remap-ids",
+                                 classes)
+                           : fmt::format(
+                                 "choose the columns to read, {}:{}; a column of ids is "
+                                 "--id COLUMN, {}",
+                                 file, numbers, classes);
+  }
+
   ElementKind kind_ = ElementKind::kFloat;
+  std::vector<bool> has_text_;  // where several columns are read unchosen: in the first row
   std::optional<std::int64_t> nan_value_;
   bool numbers_are_missing_;  // some number says that there is no value
 };

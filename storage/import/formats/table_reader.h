@@ -79,6 +79,14 @@ std::unique_ptr<ByteSource> open_array_source(FileSystem& files, const std::stri
 // Whether `name`, as TableReader::name() gives it, is that of a text file.
 bool is_text_name(std::string_view name);
 
+// What a table of other columns than are needed looks like: "x.csv, line 1: 5,a,1" or
+// "x.npy, shape (3, 2)".
+std::string first_look(TableReader& table);
+// Throws DataError for a table that isn't one column; `needed` is such as "a split needs", and
+// `remedy` is for what is no text.
+[[noreturn]] void refuse_columns(TableReader& table, std::string_view needed,
+                                 std::string_view remedy);
+
 // Whether open_table() knows the kind of file from the input's name.
 bool is_known_kind(const std::string& input);
 

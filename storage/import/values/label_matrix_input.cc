@@ -47,9 +47,12 @@ void for_each_block(TableReader& table, std::string_view phase, const Control& c
 std::uint8_t stored_bit(TableReader& table, std::int64_t row, std::int64_t col, float value) {
   if (is_missing_bit(value)) return kUnlabelled;
   if (value == 0 || value == 1) return static_cast<std::uint8_t>(value);
-  refuse(table, row, col, fmt::format("{} in a matrix of labels", value),
-         "entries are 0 and 1, NaN or -1 where there is none; for numbers to predict give "
-         "--label-kind values");
+  const bool text = is_text_name(table.name()) && table.has_all_columns();
+  refuse(
+      table, row, col, fmt::format("{} in a matrix of labels", value),
+      fmt::format("entries are 0 and 1, NaN or -1 where there is none; for numbers to predict "
+                  "give --label-kind values{}",
+                  text ? fmt::format(", and for one column of them {}:COLUMN", table.name()) : ""));
 }
 
 float stored_value(TableReader& table, std::int64_t row, std::int64_t col, float value) {

@@ -42,8 +42,8 @@ class SplitReader {
   void read(const Control& control) {
     const bool empty_text = table_.cols() == 0 && table_.rows() == 0;
     if (table_.cols() != 1 && !empty_text) {
-      throw DataError(fmt::format("a split needs one column, not {}", table_.cols()), table_.name(),
-                      "save one vector of vertex ids, or name it *_mask if it holds masks");
+      refuse_columns(table_, "a split needs",
+                     "save one vector of vertex ids, or name it *_mask if it holds masks");
     }
     const std::string phase = fmt::format("reading the {} split", name_of(split_));
     if (is_mask(table_)) {
@@ -164,9 +164,8 @@ std::vector<std::int32_t> read_labels(TableReader& table, const Control& control
                     "write them as a vector; a .mtx in array format is one");
   }
   if (table.cols() > 1) {
-    throw DataError("a matrix where one class a vertex is needed",
-                    fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols()),
-                    "give one class index a vertex, or say --label-kind one-hot, multi or values");
+    refuse_columns(table, "one class a vertex takes",
+                   "give one class index a vertex, or say --label-kind one-hot, multi or values");
   }
   table.read_nan_as(-1);
   std::vector<std::int32_t> labels;

@@ -65,7 +65,7 @@ class FormatsTest(ProgramTest):
                              *graph, *given)
                 self.refused(2, "--split-index 10, but there are 10 splits, .*from 0 to 9",
                              *graph, *given, "--split-index", 10)
-        self.refused(3, "needs one column, not 60, numbers.npy; .*name it [*]_mask",
+        self.refused(3, "needs one column, not 60, numbers.npy, shape .10, 60.; .*name it [*]_mask",
                      *graph, "--train=numbers.npy")
         self.refused(2, "--split-index, but no mask holds several", "raw", "--split-index", 0)
         self.refused(3, "a square mask", *graph, "--train=square_mask.npy", "--split-index", 0)

@@ -176,8 +176,9 @@ TEST_CASE("labels: values and shapes that are none are refused") {
              Contains("label 3000000000 is not a class index, y.csv, line 2;"));
   CHECK_THAT(labels_error("y.npy", npy<float>({3}, {0, 0.5f, 1})),
              Contains("0.5 is not an integer, y.npy, row 1;"));
-  CHECK_THAT(labels_error("y.npy", npy<float>({2, 3}, {0, 1, 1, 0, 0, 1})),
-             Contains("a matrix where one class") && Contains("y.npy, shape (2, 3)"));
+  CHECK_THAT(
+      labels_error("y.npy", npy<float>({2, 3}, {0, 1, 1, 0, 0, 1})),
+      Contains("one class a vertex takes one column, not 3") && Contains("y.npy, shape (2, 3)"));
 }
 
 // Reads splits given as (file name, bytes); an empty name is no split.
