@@ -133,7 +133,7 @@ OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
     for (std::int64_t slice = 0; slice < tensor.layout.slice_count(); ++slice) {
       bytes += io_chunk_payload(tensor, io_chunk, slice);
     }
-    if (is_held(plan, plan.ranges, tensor, block, pass)) {
+    if (is_held(plan, plan.devices[0].ranges, tensor, block, pass)) {
       if (plan.host) traffic.from_device += bytes;
     } else if (!plan.host || !is_held(plan, plan.host->ranges, tensor, block, pass)) {
       traffic.read += bytes;

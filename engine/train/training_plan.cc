@@ -294,7 +294,11 @@ void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts
 }
 
 std::int64_t TrainingPlan::arena_bytes() const {
-  return std::max(epoch_.arena_bytes, precompute_plan_.arena_bytes);
+  std::int64_t bytes = 0;
+  for (const Plan* plan : {&epoch_, &precompute_plan_}) {
+    for (const DevicePlan& device : plan->devices) bytes = std::max(bytes, device.arena_bytes);
+  }
+  return bytes;
 }
 
 Json TrainingPlan::json() const {
@@ -340,7 +344,9 @@ std::string TrainingPlan::text() const {
   };
   std::int64_t computing = 0, below = 0;  // memory of the larger plan
   for (const Plan* plan : {&epoch_, &precompute_plan_}) {
-    computing = std::max(computing, plan->arena_bytes + plan->reduction_bytes);
+    for (const DevicePlan& device : plan->devices) {
+      computing = std::max(computing, device.arena_bytes + device.reduction_bytes);
+    }
     if (plan->host) below = std::max(below, plan->host->arena_bytes);
   }
   if (budget_.plan.device) {

@@ -124,20 +124,12 @@ enum class UseRole {
   kOutput,       // written by the row-wise steps
 };
 
-// One use of a vertex tensor by a pass. Its memory holds the rows that no resident range holds.
+// One use of a vertex tensor by a pass.
 struct TensorUse {
   UseRole role = UseRole::kRows;
   ValueId value = -1;  // of the section's program
   int tensor = -1;     // of the plan; -1: of this destination range only, neither stored nor kept
                        // (accumulators)
-  // kStreamed, kRows, kOutput: `slots` of the largest item. An item of kStreamed is
-  // streamed_blocks() of the slices at hand; of the others a slice of an I/O chunk, and those of
-  // all its slices are taken together. kResident, kAccumulator: for each of
-  // Pass::dst_ranges_at_once the rows of a destination range from its first block on that is in no
-  // resident range (rounded down to an I/O chunk), of the slices at hand, laid out as a resident
-  // range is. Without a tensor: as one of I/O chunks of a block (dst_range_tensor()).
-  Region memory;
-  std::int64_t slots = 0;  // where there are slots; 0: all of it is in resident ranges
 };
 
 enum class PassKind { kRow, kPropagate };
@@ -166,8 +158,6 @@ struct Pass {
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
   std::int64_t span_group = 1;      // spans whose tiles a block takes at once (SpanWindows)
   std::int64_t group_blocks = 0;    // blocks that take the same ones, of one panel
-  Region edge_slot_memory;          // of edge chunks, in slots of the largest
-  std::int64_t edge_slots = 0;      // 0: all of them are in memory
   std::int64_t batch_edges = 0;     // edges whose values are in a worker's scratch at once
   std::int64_t slice_local_cols = 0;    // > 0: the propagation runs a slice at a time
   std::int64_t edge_scratch_bytes = 0;  // per worker, for the edges
@@ -184,7 +174,6 @@ struct Pass {
   // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
   std::int64_t step_rows = 0;
   std::int64_t scratch_bytes = 0;  // per worker
-  Region worker_scratch;           // of all workers, of rows or edges, one after the other
 
   // Of an epoch after the first.
   std::int64_t bytes_read = 0;  // from storage
@@ -208,16 +197,42 @@ struct Section {
   int first_pass = 0;        // its first pass, counted over all sections
 };
 
+// Memory that a device gives to a use of a pass, or to its edge chunks.
+struct UseMemory : Region {
+  std::int64_t slots = 0;  // where there are slots; 0: all of it is in resident ranges
+};
+
+// A pass's memory on a device, beside what ranges hold.
+struct PassMemory {
+  // By Pass::uses, for the rows that no resident range holds. kStreamed, kRows, kOutput: slots of
+  // the largest item. An item of kStreamed is streamed_blocks() of the slices at hand; of the
+  // others a slice of an I/O chunk, and those of all its slices are taken together. kResident,
+  // kAccumulator: for each of Pass::dst_ranges_at_once the rows of a destination range from its
+  // first block on that is in no resident range (rounded down to an I/O chunk), of the slices at
+  // hand, laid out as a resident range is. Without a tensor: as one of I/O chunks of a block
+  // (dst_range_tensor()).
+  std::vector<UseMemory> uses;
+  UseMemory edges;        // of edge chunks that no edge range holds: slots of the largest
+  Region worker_scratch;  // of all workers, of rows or edges, one after the other
+};
+
+// What is a device's own: its arena, and what lies there when.
+struct DevicePlan {
+  std::vector<ResidentRange> ranges;
+  std::vector<EdgeRange> edge_ranges;
+  std::vector<PassMemory> passes;  // counted over all sections
+  std::int64_t arena_bytes = 0;
+  std::int64_t reduction_bytes = 0;  // beside the arena, for partial sums
+};
+
+// Passes, their splits and groups of slices are common to all devices.
 struct Plan {
   Strategy strategy = Strategy::kLp;
   std::vector<PlannedTensor> tensors;
-  std::vector<Section> sections;  // in the order in which an epoch runs them
-  std::vector<ResidentRange> ranges;
-  std::vector<EdgeRange> edge_ranges;
-  std::int64_t arena_bytes = 0;
-  std::optional<HostTier> host;      // below a device with memory of its own
-  std::int64_t reduction_bytes = 0;  // beside the arena, for partial sums
-  std::int64_t stored_bytes = 0;     // of files for produced tensors
+  std::vector<Section> sections;    // in the order in which an epoch runs them
+  std::vector<DevicePlan> devices;  // one: of the CPU, or of a virtual device
+  std::optional<HostTier> host;     // below a device with memory of its own
+  std::int64_t stored_bytes = 0;    // of files for produced tensors
 
   // Of an epoch after the first that runs every section.
   std::int64_t bytes_read = 0;

@@ -48,10 +48,11 @@ std::int64_t tensor_bytes(const PlannedTensor& tensor) {
   return rows_bytes(tensor, 0, tensor.layout.block_count(), 0, tensor.layout.slice_count());
 }
 
-std::int64_t memory_of(const Plan& plan, int index, const Pass& pass) {
-  std::int64_t bytes = pass.edge_slot_memory.bytes + pass.worker_scratch.bytes +
-                       ranges_bytes(plan.ranges, plan.edge_ranges, index);
-  for (const TensorUse& use : pass.uses) bytes += use.memory.bytes;
+std::int64_t memory_of(const DevicePlan& device, int index) {
+  const PassMemory& memory = device.passes[static_cast<std::size_t>(index)];
+  std::int64_t bytes = memory.edges.bytes + memory.worker_scratch.bytes +
+                       ranges_bytes(device.ranges, device.edge_ranges, index);
+  for (const UseMemory& use : memory.uses) bytes += use.bytes;
   return bytes;
 }
 

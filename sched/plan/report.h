@@ -22,8 +22,8 @@ const char* direction_name(Direction direction);
 const std::string& value_name(const Program& program, ValueId id);
 
 std::int64_t tensor_bytes(const PlannedTensor& tensor);
-// What of the arena a pass uses, counted over all sections; and of the host's, below a device.
-std::int64_t memory_of(const Plan& plan, int index, const Pass& pass);
+// What of a device's arena a pass uses, counted over all sections; and of the host's, below it.
+std::int64_t memory_of(const DevicePlan& device, int index);
 std::int64_t host_memory_of(const Plan& plan, int index);
 
 }  // namespace ooc

@@ -54,7 +54,7 @@ constexpr const char* fold_name(Fold fold) {
   return "";
 }
 
-Json edges_to_json(const Program& program, const Pass& pass) {
+Json edges_to_json(const Program& program, const Pass& pass, const UseMemory& chunks) {
   const Propagation& work = pass.propagation;
   Json entry;
   entry["direction"] = direction_name(work.direction);
@@ -64,8 +64,8 @@ Json edges_to_json(const Program& program, const Pass& pass) {
   entry["slices_at_once"] = pass.slices_at_once;
   entry["span_group"] = pass.span_group;
   entry["group_blocks"] = pass.group_blocks;
-  entry["edge_slots"] = pass.edge_slots;
-  entry["edge_ring_bytes"] = pass.edge_slot_memory.bytes;
+  entry["edge_slots"] = chunks.slots;
+  entry["edge_ring_bytes"] = chunks.bytes;
   entry["batch_edges"] = pass.batch_edges;
   entry["edge_scratch_bytes"] = pass.edge_scratch_bytes;
   entry["slice_local"] = pass.slice_local_cols > 0;
@@ -88,26 +88,29 @@ Json edges_to_json(const Program& program, const Pass& pass) {
 }
 
 Json pass_to_json(const Program& program, const Plan& plan, int index, const Pass& pass) {
+  const DevicePlan& device = plan.devices[0];
+  const PassMemory& memory = device.passes[static_cast<std::size_t>(index)];
   Json entry;
   entry["name"] = pass.name;
   entry["kind"] = pass.kind == PassKind::kRow ? "row" : "propagate";
-  if (pass.kind == PassKind::kPropagate) entry["edges"] = edges_to_json(program, pass);
+  if (pass.kind == PassKind::kPropagate)
+    entry["edges"] = edges_to_json(program, pass, memory.edges);
   entry["steps"] = Json::array();
   for (const RowStep& step : pass.steps) entry["steps"].push_back(step.op);
   if (!pass.skipped.empty()) entry["spared"] = pass.skipped;
   entry["uses"] = Json::array();
-  for (const TensorUse& use : pass.uses) {
-    entry["uses"].push_back({{"role", role_name(use.role)},
-                             {"value", value_name(program, use.value)},
-                             {"offset", use.memory.offset},
-                             {"bytes", use.memory.bytes},
-                             {"slots", use.slots}});
+  for (std::size_t i = 0; i < pass.uses.size(); ++i) {
+    entry["uses"].push_back({{"role", role_name(pass.uses[i].role)},
+                             {"value", value_name(program, pass.uses[i].value)},
+                             {"offset", memory.uses[i].offset},
+                             {"bytes", memory.uses[i].bytes},
+                             {"slots", memory.uses[i].slots}});
   }
   entry["group_rows"] = pass.group_rows;
   entry["step_rows"] = pass.step_rows;
   entry["scratch_bytes"] = pass.scratch_bytes;
-  entry["worker_scratch_bytes"] = pass.worker_scratch.bytes;
-  entry["memory_bytes"] = memory_of(plan, index, pass);
+  entry["worker_scratch_bytes"] = memory.worker_scratch.bytes;
+  entry["memory_bytes"] = memory_of(device, index);
   if (plan.host) {
     entry["host_memory_bytes"] = host_memory_of(plan, index);
     entry["bytes_to_device"] = pass.bytes_to_device;
@@ -150,7 +153,7 @@ Json tensors_to_json(const Plan& plan) {
                {"block_rows", tensor.layout.block_rows},
                {"unit_blocks", tensor.io_chunk_blocks},
                {"stored_from_block", tensor.stored_from_block},
-               {"in_memory", ranges_to_json(plan.ranges, static_cast<int>(t))}};
+               {"in_memory", ranges_to_json(plan.devices[0].ranges, static_cast<int>(t))}};
     if (!tensor.kept.all()) entry["kept_quarters"] = tensor.kept.quarters;
     if (plan.host) {
       entry["host_stored_from_block"] = plan.host->stored_from_block[t];
@@ -188,8 +191,8 @@ Json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan)
   Json json;
   json["strategy"] = strategy_name(plan.strategy);
   if (!plan.remark.empty()) json["remark"] = plan.remark;
-  json["arena_bytes"] = plan.arena_bytes;
-  json["reduction_bytes"] = plan.reduction_bytes;
+  json["arena_bytes"] = plan.devices[0].arena_bytes;
+  json["reduction_bytes"] = plan.devices[0].reduction_bytes;
   json["stored_bytes"] = plan.stored_bytes;
   if (plan.host) {
     json["bytes_to_device"] = plan.bytes_to_device;
@@ -211,7 +214,7 @@ Json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan)
     json["sections"].push_back(std::move(section));
   }
   json["tensors"] = tensors_to_json(plan);
-  json["edges"] = edge_ranges_to_json(plan.edge_ranges, false);
+  json["edges"] = edge_ranges_to_json(plan.devices[0].edge_ranges, false);
   if (plan.host) json["host"] = host_to_json(*plan.host);
   return json;
 }

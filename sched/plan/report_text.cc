@@ -116,7 +116,7 @@ bool crosses(const Plan& plan, std::size_t index) {
   const std::int64_t blocks = tensor.layout.block_count();
   if (!tensor.input) return tensor.stored_from_block < blocks;
   std::int64_t kept = 0;
-  for (const ResidentRange& range : plan.ranges) {
+  for (const ResidentRange& range : plan.devices[0].ranges) {
     if (range.tensor != static_cast<int>(index)) continue;
     if (!is_for_good(plan, range.first_pass, range.last_pass)) continue;
     kept += range.end_block - range.first_block;
@@ -148,14 +148,14 @@ std::string passes_text(const std::vector<const Program*>& programs, const Plan&
     for (const Pass& pass : plan.sections[s].passes) {
       const std::int64_t host = plan.host ? host_memory_of(plan, index) : 0;
       text += row(index + 1, describe(*programs[s], pass), split_text(pass),
-                  bytes(memory_of(plan, index, pass)),
+                  bytes(memory_of(plan.devices[0], index)),
                   {bytes(pass.bytes_to_device), bytes(pass.bytes_from_device), bytes(host)},
                   bytes(pass.bytes_read), bytes(pass.bytes_written), seconds(pass.seconds));
       ++index;
     }
   }
   const std::int64_t host = plan.host ? plan.host->arena_bytes : 0;
-  return text + row("", "all", "", bytes(plan.arena_bytes),
+  return text + row("", "all", "", bytes(plan.devices[0].arena_bytes),
                     {bytes(plan.bytes_to_device), bytes(plan.bytes_from_device), bytes(host)},
                     bytes(plan.bytes_read), bytes(plan.bytes_written), seconds(plan.seconds));
 }
@@ -168,7 +168,7 @@ struct Subject {
 // What is in the device's memory, what in the host's, and how good that is.
 std::string tiers_text(const Plan& plan, const Subject& subject) {
   const HostTier& host = *plan.host;
-  const TierView device{plan.ranges, plan.edge_ranges, "to host"};
+  const TierView device{plan.devices[0].ranges, plan.devices[0].edge_ranges, "to host"};
   const TierView below{host.ranges, host.edge_ranges, "stored"};
   std::string text = "what stays in the device's memory\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
@@ -181,7 +181,7 @@ std::string tiers_text(const Plan& plan, const Subject& subject) {
   }
   text += edges_text(below);
   text += fmt::format("on the device, besides the {} of its arena: {} for sums\n",
-                      bytes(plan.arena_bytes), bytes(plan.reduction_bytes));
+                      bytes(plan.devices[0].arena_bytes), bytes(plan.devices[0].reduction_bytes));
   text += fmt::format(
       "in the host's arena of {}: {} slots of {} for what passes through; {} of files in scratch\n",
       bytes(host.arena_bytes), host.staging_slots, bytes(host.staging.bytes / host.staging_slots),
@@ -196,15 +196,15 @@ std::string tiers_text(const Plan& plan, const Subject& subject) {
 }
 
 std::string memory_text(const Plan& plan, const Subject& subject) {
-  const TierView tier{plan.ranges, plan.edge_ranges, "stored"};
+  const TierView tier{plan.devices[0].ranges, plan.devices[0].edge_ranges, "stored"};
   std::string text = "what stays in memory\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
     text += tensor_text(plan, tier, t, plan.tensors[t].stored_from_block);
   }
   text += edges_text(tier);
-  text +=
-      fmt::format("besides the {} of the arena: {} for sums; {} of files in scratch\n",
-                  bytes(plan.arena_bytes), bytes(plan.reduction_bytes), bytes(plan.stored_bytes));
+  text += fmt::format("besides the {} of the arena: {} for sums; {} of files in scratch\n",
+                      bytes(plan.devices[0].arena_bytes), bytes(plan.devices[0].reduction_bytes),
+                      bytes(plan.stored_bytes));
   return text +
          fmt::format("{} moves {}; with these passes {} moves less than {} or takes less than {}\n",
                      subject.this_one, bytes(plan.bytes_read + plan.bytes_written),

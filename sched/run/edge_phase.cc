@@ -44,7 +44,7 @@ bool EdgePhase::may_begin() const {
   const std::vector<PassUse>& uses = streams_.uses();
   const bool follows = info_.bound.edges.reductions.empty() &&
                        std::none_of(uses.begin(), uses.end(), [](const PassUse& use) {
-                         return use.role() == UseRole::kResident && use.planned->memory.bytes > 0;
+                         return use.role() == UseRole::kResident && use.memory->bytes > 0;
                        });
   const std::size_t beside = info_.pass.dst_ranges_at_once > 1 || follows ? 1 : 0;
   return rows_.under_way() <= beside;

@@ -90,6 +90,7 @@ struct Executor::State {
 
   Backend& backend;
   const Plan& plan;
+  const DevicePlan& device;
   std::unique_ptr<DeviceBuffer> arena;
   Driver driver;
   Residency residency;
@@ -113,20 +114,22 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
                        const Plan& planned, const std::map<std::string, TensorStore*>& inputs)
     : backend(resources.backend),
       plan(planned),
-      arena(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
+      device(plan.devices.at(0)),
+      arena(backend.allocate(static_cast<std::size_t>(device.arena_bytes))),
       driver(resources.workers),
-      residency(plan, plan.ranges, arena->data()),
+      residency(plan, device.ranges, arena->data()),
       host(make_cache(backend, driver, plan)),
       in(open_edges(host.get(), resources.io, resources.dataset, Direction::kIn)),
       own_out(open_out(host.get(), resources.io, resources.dataset)),
       self_loops(backend, degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
-      partials(backend.allocate(static_cast<std::size_t>(plan.reduction_bytes))),
+      partials(backend.allocate(static_cast<std::size_t>(device.reduction_bytes))),
       compute(backend.shape().runs_inline
                   ? nullptr
                   : std::make_unique<QueueWatcher>(backend.queue(QueueKind::kCompute))),
       context{backend,
               resources.dataset.manifest().edges,
               plan,
+              device,
               arena->data(),
               driver,
               residency,
@@ -138,11 +141,12 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
   for (const Section& section : plan.sections) {
-    for (const Pass& pass : section.passes) {
-      OOC_CHECK(pass.worker_scratch.bytes >= resources.workers * worker_scratch_bytes(pass));
+    for (std::size_t i = 0; i < section.passes.size(); ++i) {
+      const Region& scratch = device.passes[at(section.first_pass) + i].worker_scratch;
+      OOC_CHECK(scratch.bytes >= resources.workers * worker_scratch_bytes(section.passes[i]));
     }
   }
-  for (const EdgeRange& range : plan.edge_ranges) {
+  for (const EdgeRange& range : device.edge_ranges) {
     EdgeStore& store = range.direction == Direction::kIn ? in : context.out;
     store.keep(range.end_chunk, arena->data() + range.memory.offset);
   }
@@ -158,7 +162,7 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
   for (std::size_t i = 0; i < programs.size(); ++i) {
     bind_section(*programs[i], plan.sections[i], slab);
   }
-  OOC_CHECK(slab == partials->data() + plan.reduction_bytes);
+  OOC_CHECK(slab == partials->data() + device.reduction_bytes);
 }
 
 void Executor::State::open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
@@ -193,12 +197,12 @@ void Executor::State::leave_mapped_empty() const {
   const auto leave = [&](const Region& memory) {
     leave_empty({arena->data() + memory.offset, static_cast<std::size_t>(memory.bytes)});
   };
-  for (const ResidentRange& range : plan.ranges) {
+  for (const ResidentRange& range : device.ranges) {
     const TensorStore* store = context.stores[at(range.tensor)];
     const bool mapped = store != nullptr && store->mapped() != nullptr;
     if (mapped && residency.is_permanent(range)) leave(range.memory);
   }
-  for (const EdgeRange& range : plan.edge_ranges) {
+  for (const EdgeRange& range : device.edge_ranges) {
     const EdgeStore& store = range.direction == Direction::kIn ? in : context.out;
     if (store.is_mapped()) leave(range.memory);
   }

@@ -24,6 +24,7 @@ struct PassContext {
   Backend& backend;
   const EdgeLayout& edges;
   const Plan& plan;
+  const DevicePlan& device;  // the plan's
   std::byte* arena = nullptr;
   Driver& driver;
   Residency& residency;
@@ -56,6 +57,7 @@ struct PassInfo {
   SectionState& section;
   const BoundPass& bound;
   const Pass& pass;
+  const PassMemory& memory;
   int index = 0;  // over all sections
   StepSeed state;
 };

@@ -28,12 +28,12 @@ void PassLoop::launch(std::function<void()> work, std::function<void()> then) {
 std::byte* PassLoop::scratch() const {
   const PassContext& context = info_.context;
   const std::size_t lane = context.compute == nullptr ? context.driver.worker() : 0;
-  return context.arena + info_.pass.worker_scratch.offset +
+  return context.arena + info_.memory.worker_scratch.offset +
          static_cast<std::int64_t>(lane) * worker_scratch_bytes(info_.pass);
 }
 
 bool PassLoop::has_scratch() const {
-  const Region& scratch = info_.pass.worker_scratch;
+  const Region& scratch = info_.memory.worker_scratch;
   return !info_.context.hazards.busy(
       {info_.context.arena + scratch.offset, static_cast<std::size_t>(scratch.bytes)});
 }

@@ -15,6 +15,7 @@ PassStreams::PassStreams(const PassInfo& info, const SpanWindows& windows) : inf
     const TensorUse& planned = info.pass.uses[i];
     PassContext& context = info.context;
     use.planned = &planned;
+    use.memory = &info.memory.uses[i];
     use.access = {nullptr,    planned.tensor, nullptr,          &context.residency,
                   info.index, &context.moved, &context.leaving, &context.hazards};
     if (planned.tensor >= 0) {
@@ -61,8 +62,8 @@ void PassStreams::open_streamed(PassUse& use) {
                      });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
-  use.stream = std::make_unique<ItemStream>(info_.context.driver, std::move(loader),
-                                            slots(use.planned->memory, use.planned->slots));
+  use.stream =
+      std::make_unique<ItemStream>(info_.context.driver, std::move(loader), slots(*use.memory));
 }
 
 void PassStreams::open_rows(PassUse& use) {
@@ -104,21 +105,23 @@ void PassStreams::open_edges(const SpanWindows& windows) {
   auto loader = std::make_unique<EdgeLoader>(store, std::move(items), context.moved.in,
                                              context.backend.shape().host_tiles);
   edge_loader_ = loader.get();
-  edges_ = std::make_unique<ItemStream>(context.driver, std::move(loader),
-                                        slots(info_.pass.edge_slot_memory, info_.pass.edge_slots));
+  edges_ =
+      std::make_unique<ItemStream>(context.driver, std::move(loader), slots(info_.memory.edges));
 }
 
-Slots PassStreams::slots(const Region& memory, std::int64_t count) const {
+Slots PassStreams::slots(const UseMemory& memory) const {
   return {{info_.context.arena + memory.offset, static_cast<std::size_t>(memory.bytes)},
-          count,
+          memory.slots,
           info_.context.hazards};
 }
 
 // Of kRows and kOutput: the plan counts one a slice, and an item takes those of all.
 Slots PassStreams::row_slots(const PassUse& use) const {
   const std::int64_t slices = use.tensor().layout.slice_count();
-  OOC_CHECK(use.planned->slots % slices == 0);
-  return slots(use.planned->memory, use.planned->slots / slices);
+  OOC_CHECK(use.memory->slots % slices == 0);
+  UseMemory memory = *use.memory;
+  memory.slots /= slices;
+  return slots(memory);
 }
 
 const PassUse& PassStreams::use_of(ValueId value, UseRole role) const {
@@ -187,7 +190,7 @@ RowsPlace PassStreams::dst_range_place(const DstRange& dst_range, const PassUse&
   const std::int64_t end = std::min(round_up(dst_range.end_block * a_block, io_chunk), blocks);
   std::int64_t first = dst_range.first_block * a_block / io_chunk * io_chunk;
   while (first < end && use.access.range(first) >= 0) first += io_chunk;
-  const Region& memory = use.planned->memory;
+  const UseMemory& memory = *use.memory;
   const std::int64_t at_once = info_.pass.dst_ranges_at_once;
   const std::int64_t place = dst_range.sweep % at_once;
   return {info_.context.arena + memory.offset + place * (memory.bytes / at_once), first,

@@ -16,6 +16,7 @@ namespace ooc {
 // One use of a tensor, by its role.
 struct PassUse {
   const TensorUse* planned = nullptr;
+  const UseMemory* memory = nullptr;
   PlannedTensor own;  // of a use without a tensor
   TensorAccess access;
   std::unique_ptr<ItemStream> stream;  // kStreamed, kRows
@@ -73,7 +74,7 @@ class PassStreams {
   void open_streamed(PassUse& use);
   void open_rows(PassUse& use);
   void open_edges(const SpanWindows& windows);
-  Slots slots(const Region& memory, std::int64_t count) const;
+  Slots slots(const UseMemory& memory) const;
   Slots row_slots(const PassUse& use) const;
   RowsPlace dst_range_place(const DstRange& dst_range, const PassUse& use) const;
   std::byte* row_address(const DstRange& dst_range, std::size_t use, std::int64_t row,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sched/plan/io_chunks.h"
+#include "tests/support/device_memory.h"
 #include "tests/support/plan_parts.h"
 #include "tests/support/shared_places.h"
 
@@ -77,7 +78,7 @@ class Walker {
       : plan_(plan),
         graph_(graph),
         passes_(passes_of(plan)),
-        arena_(plan, plan.ranges),
+        arena_(plan, plan.devices[0].ranges),
         host_(plan, plan.host ? plan.host->ranges : kNoRanges) {}
 
   Counted run() {
@@ -193,7 +194,7 @@ class Walker {
     const Direction direction = graph_.symmetric ? Direction::kIn : pass.propagation.direction;
     const EdgeBytes& counts = direction == Direction::kIn ? graph_.in : graph_.out;
     const auto at = static_cast<std::size_t>(index);
-    const std::int64_t kept = kept_chunks(plan_.edge_ranges, direction, 0);
+    const std::int64_t kept = kept_chunks(plan_.devices[0].edge_ranges, direction, 0);
     std::int64_t in_host = kept;
     if (plan_.host) in_host = kept_chunks(plan_.host->edge_ranges, direction, kept);
     const std::int64_t chunks = graph_.edges.chunk_count();
@@ -247,13 +248,13 @@ std::vector<Held> held_in(const Plan& plan, const std::vector<ResidentRange>& ra
 
 void check_regions(const Plan& plan, const PlanOptions& options, int index, const Pass& pass) {
   INFO("pass " << index << " " << pass.name);
-  std::vector<Held> held =
-      held_in(plan, plan.ranges, plan.edge_ranges, index, in_place_of_others(plan, index, pass));
-  for (const TensorUse& use : pass.uses) held.push_back({use.memory, "use"});
-  held.push_back({pass.edge_slot_memory, "edge ring"});
-  held.push_back({pass.worker_scratch, "scratch"});
-  check_regions(std::move(held), plan.arena_bytes);
-  REQUIRE(pass.worker_scratch.bytes ==
+  std::vector<Held> held = held_in(plan, plan.devices[0].ranges, plan.devices[0].edge_ranges, index,
+                                   in_place_of_others(plan, index, pass));
+  for (const TensorUse& use : pass.uses) held.push_back({memory_of(plan, pass, use), "use"});
+  held.push_back({memory_of(plan, pass).edges, "edge ring"});
+  held.push_back({memory_of(plan, pass).worker_scratch, "scratch"});
+  check_regions(std::move(held), plan.devices[0].arena_bytes);
+  REQUIRE(memory_of(plan, pass).worker_scratch.bytes ==
           options.workers *
               round_up(std::max(pass.scratch_bytes, pass.edge_scratch_bytes), std::int64_t{4096}));
   if (!plan.host) return;
@@ -267,7 +268,7 @@ void check_edge_ranges(const Plan& plan, const GraphCounts& graph) {
   for (const Located& at : passes_of(plan)) {
     for (const TensorUse& use : at.pass->uses) {
       if (use.tensor < 0 || use.role == UseRole::kRows || use.role == UseRole::kOutput) continue;
-      for (const ResidentRange& range : plan.ranges) {
+      for (const ResidentRange& range : plan.devices[0].ranges) {
         if (range.tensor != use.tensor || !is_alive(range, at.index)) continue;
         const TensorLayout& layout = plan.tensors[static_cast<std::size_t>(use.tensor)].layout;
         const std::int64_t rows =
@@ -286,13 +287,14 @@ void check_windows(const Plan& plan, const GraphCounts& graph, const Pass& pass)
   if (pass.kind != PassKind::kPropagate) return;
   REQUIRE((pass.group_blocks >= 1 && pass.group_blocks <= graph.edges.panel_blocks));
   if (pass.span_group == 1) return;
-  REQUIRE((pass.edge_slots == 0 || pass.edge_slots >= 2 * pass.span_group));
+  REQUIRE((memory_of(plan, pass).edges.slots == 0 ||
+           memory_of(plan, pass).edges.slots >= 2 * pass.span_group));
   for (const TensorUse& use : pass.uses) {
-    if (use.role != UseRole::kStreamed || use.slots == 0) continue;
+    if (use.role != UseRole::kStreamed || memory_of(plan, pass, use).slots == 0) continue;
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
     const std::int64_t item_spans =
         streamed_blocks(graph.edges, tensor) * tensor.layout.block_rows / graph.edges.span_rows;
-    REQUIRE(use.slots >= 1 + ceil_div(pass.span_group - 1, item_spans));
+    REQUIRE(memory_of(plan, pass, use).slots >= 1 + ceil_div(pass.span_group - 1, item_spans));
   }
 }
 
@@ -340,7 +342,7 @@ void check_staging(const Plan& plan, const GraphCounts& graph) {
 }
 
 void check_budgets(const Plan& plan, const PlanOptions& options) {
-  const std::int64_t working = plan.arena_bytes + plan.reduction_bytes;
+  const std::int64_t working = plan.devices[0].arena_bytes + plan.devices[0].reduction_bytes;
   const std::int64_t limit = options.device ? options.device_memory_bytes : options.memory_bytes;
   if (limit > 0) CHECK(working <= limit);
   if (plan.host && options.memory_bytes > 0) CHECK(plan.host->arena_bytes <= options.memory_bytes);
@@ -367,7 +369,7 @@ void check_plan(const std::vector<const Program*>& programs, const Plan& plan,
       check_dst_ranges(*programs[section], plan, graph.edges, index++, pass);
     }
   }
-  check_ranges(plan, plan.ranges, static_cast<int>(passes.size()));
+  check_ranges(plan, plan.devices[0].ranges, static_cast<int>(passes.size()));
   check_edge_ranges(plan, graph);
   if (plan.host) check_ranges(plan, plan.host->ranges, static_cast<int>(passes.size()));
   if (plan.host) check_staging(plan, graph);

@@ -5,6 +5,7 @@
 
 #include "sched/plan/io_chunks.h"
 #include "storage/format/tensor_layout.h"
+#include "tests/support/device_memory.h"
 
 namespace ooc::test {
 namespace {
@@ -38,9 +39,9 @@ void check_dst_ranges(const Program& program, const Plan& plan, const EdgeLayout
     const bool sliced = tensor.layout.cols == pass.slice_local_cols;
     const std::int64_t slices = sliced ? pass.slices_at_once : tensor.layout.slice_count();
     const auto kept = [&](std::int64_t block) {
-      return std::any_of(plan.ranges.begin(), plan.ranges.end(), [&](const ResidentRange& range) {
-        return pins(range, use.tensor, block, index);
-      });
+      return std::any_of(
+          plan.devices[0].ranges.begin(), plan.devices[0].ranges.end(),
+          [&](const ResidentRange& range) { return pins(range, use.tensor, block, index); });
     };
     const std::int64_t io_chunk = tensor.io_chunk_blocks;
     const std::int64_t times = edges.block_rows / tensor.layout.block_rows;
@@ -51,7 +52,7 @@ void check_dst_ranges(const Program& program, const Plan& plan, const EdgeLayout
       while (use.tensor >= 0 && first < end && kept(first)) first += io_chunk;
       const std::int64_t bytes = first < end ? rows_bytes(tensor, first, end, 0, slices) : 0;
       INFO(tensor.name << " from block " << dst_range << " in pass " << index << " " << pass.name);
-      REQUIRE(pass.dst_ranges_at_once * bytes <= use.memory.bytes);
+      REQUIRE(pass.dst_ranges_at_once * bytes <= memory_of(plan, pass, use).bytes);
     }
   }
 }

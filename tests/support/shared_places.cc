@@ -52,12 +52,13 @@ bool takes_place(const Plan& plan, const Pass& pass, int index, const ResidentRa
 
 std::set<const ResidentRange*> in_place_of_others(const Plan& plan, int index, const Pass& pass) {
   std::set<const ResidentRange*> found;
-  for (const ResidentRange& next : plan.ranges) {
-    const auto first =
-        std::find_if(plan.ranges.begin(), plan.ranges.end(), [&](const ResidentRange& range) {
-          return range.tensor != next.tensor && takes_place(plan, pass, index, range, next);
-        });
-    if (first != plan.ranges.end()) found.insert(&next);
+  for (const ResidentRange& next : plan.devices[0].ranges) {
+    const auto first = std::find_if(plan.devices[0].ranges.begin(), plan.devices[0].ranges.end(),
+                                    [&](const ResidentRange& range) {
+                                      return range.tensor != next.tensor &&
+                                             takes_place(plan, pass, index, range, next);
+                                    });
+    if (first != plan.devices[0].ranges.end()) found.insert(&next);
   }
   return found;
 }

@@ -107,7 +107,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
       const std::int64_t end = std::min((dst_range + 1) * dst_range_blocks, blocks);
       bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
     }
-    return {pass.dst_ranges_at_once * bytes, 0};
+    return {{0, pass.dst_ranges_at_once * bytes}, 0};
   }
   std::int64_t item_blocks = tensor.io_chunk_blocks;
   if (use.role == UseRole::kStreamed) {
@@ -123,7 +123,7 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
       apart ? grains_[static_cast<std::size_t>(pass_index)].io_chunks(tensor, slot_counts)
             : std::max(slot_counts.spans, ceil_div(slot_counts.bytes, item));
   const std::int64_t slots = std::min(items, at_once * times);
-  return {slots * item, slots};
+  return {{0, slots * item}, slots};
 }
 
 UseMemory MemoryModel::edge_slot_memory(int pass_index, std::int64_t end_chunk,
@@ -135,7 +135,7 @@ UseMemory MemoryModel::edge_slot_memory(int pass_index, std::int64_t end_chunk,
   const EdgeSlots edge_slot_memory(builder_.graph().edges, pass.dst_range_blocks, item);
   const std::int64_t slots =
       std::min(edges_.chunk_count() - end_chunk, edge_slot_memory.slots(slot_counts));
-  return {slots * item, slots};
+  return {{0, slots * item}, slots};
 }
 
 std::int64_t MemoryModel::worker_scratch(int pass) const {

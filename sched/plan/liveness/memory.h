@@ -54,12 +54,6 @@ class RowGrain {
 // Rows that so many workers have in work: whole steps, whose groups are theirs.
 std::int64_t rows_in_work(std::int64_t workers, std::int64_t step_rows, std::int64_t group_rows);
 
-// The memory of one use of a pass.
-struct UseMemory {
-  std::int64_t bytes = 0;
-  std::int64_t slots = 0;
-};
-
 // Slots of edge chunks, the largest of so many bytes. Of a span that a destination range folds it
 // holds all of them, or, of many, those that are as long on their way as a span's rows.
 struct EdgeSlots {
@@ -116,11 +110,12 @@ std::vector<ResidentRange> make_ranges(const Draft& draft, const std::vector<Tim
                                        const std::vector<InPlaceAlias>& aliases,
                                        const ResidentSet& residency);
 
-// Gives every region of the plan its place in the arena of `limit` bytes (0: no limit); `plan` has
-// the sizes and lifetimes. Ranges may come out cut. Returns the ranges, or rests of them, that
-// found no place; the rest of the plan must fit.
-std::vector<ResidentRange> place(const std::vector<Timeline>& timelines,
+// Gives every region of a device's plan its place in the arena of `limit` bytes (0: no limit);
+// `device` has the sizes and lifetimes. Ranges may come out cut. Returns the ranges, or rests of
+// them, that found no place; the rest of the plan must fit.
+std::vector<ResidentRange> place(const std::vector<PlannedTensor>& tensors,
+                                 const std::vector<Timeline>& timelines,
                                  const std::vector<InPlaceAlias>& aliases, std::int64_t limit,
-                                 Plan& plan);
+                                 DevicePlan& device);
 
 }  // namespace ooc

@@ -41,16 +41,17 @@ struct Places {
 
 class Placer {
  public:
-  Placer(const std::vector<Timeline>& timelines, const std::vector<Bundle>& bundles,
-         std::int64_t limit, const Plan& plan)
-      : timelines_(timelines), bundles_(bundles), limit_(limit), plan_(plan) {
-    for (const Section& section : plan.sections) {
-      passes_ += static_cast<int>(section.passes.size());
-    }
-  }
+  Placer(const std::vector<PlannedTensor>& tensors, const std::vector<Timeline>& timelines,
+         const std::vector<Bundle>& bundles, std::int64_t limit, const DevicePlan& device)
+      : tensors_(tensors),
+        timelines_(timelines),
+        bundles_(bundles),
+        limit_(limit),
+        device_(device),
+        passes_(static_cast<int>(device.passes.size())) {}
 
   Places run(const Choice& choice) {
-    for (const EdgeRange& range : plan_.edge_ranges) {
+    for (const EdgeRange& range : device_.edge_ranges) {
       out_.offsets.push_back(put(range.memory.bytes, 0, passes_ - 1, false));
     }
     for (const Bundle& bundle : bundles_) {
@@ -83,18 +84,15 @@ class Placer {
   }
 
   void put_uses(const std::vector<bool>& top) {
-    int index = 0;
-    for (const Section& section : plan_.sections) {
-      for (const Pass& pass : section.passes) {
-        const bool at_top = limit_ > 0 && top[static_cast<std::size_t>(index)];
-        for (const TensorUse& use : pass.uses) {
-          out_.offsets.push_back(put(use.memory.bytes, index, index, at_top));
-        }
-        for (const Region* memory : {&pass.edge_slot_memory, &pass.worker_scratch}) {
-          out_.offsets.push_back(put(memory->bytes, index, index, at_top));
-        }
-        ++index;
-      }
+    for (int pass = 0; pass < passes_; ++pass) {
+      const PassMemory& memory = device_.passes[static_cast<std::size_t>(pass)];
+      const bool at_top = limit_ > 0 && top[static_cast<std::size_t>(pass)];
+      const auto put_region = [&](const Region& region) {
+        out_.offsets.push_back(put(region.bytes, pass, pass, at_top));
+      };
+      for (const UseMemory& use : memory.uses) put_region(use);
+      put_region(memory.edges);
+      put_region(memory.worker_scratch);
     }
   }
 
@@ -170,7 +168,7 @@ class Placer {
   }
 
   std::int64_t bytes_to(const ResidentRange& range, std::int64_t end_block) const {
-    const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(range.tensor)];
+    const PlannedTensor& tensor = tensors_[static_cast<std::size_t>(range.tensor)];
     return rows_bytes(tensor, range.first_block, end_block, 0, tensor.layout.slice_count());
   }
 
@@ -186,11 +184,12 @@ class Placer {
     occupy({offset, bytes}, bundle.first_pass(), bundle.last_pass());
   }
 
+  const std::vector<PlannedTensor>& tensors_;
   const std::vector<Timeline>& timelines_;
   const std::vector<Bundle>& bundles_;
   std::int64_t limit_;
-  const Plan& plan_;
-  int passes_ = 0;
+  const DevicePlan& device_;
+  int passes_;
   std::vector<Placed> placed_;  // by offset
   Places out_;
 };
@@ -229,28 +228,27 @@ void change(const std::vector<std::pair<std::size_t, Bundle>>& left, const Place
   }
 }
 
-void apply(const Places& places, Plan& plan) {
+void apply(const Places& places, DevicePlan& device) {
   auto offset = places.offsets.begin();
-  for (EdgeRange& range : plan.edge_ranges) range.memory.offset = *offset++;
-  for (Section& section : plan.sections) {
-    for (Pass& pass : section.passes) {
-      for (TensorUse& use : pass.uses) use.memory.offset = *offset++;
-      pass.edge_slot_memory.offset = *offset++;
-      pass.worker_scratch.offset = *offset++;
-    }
+  for (EdgeRange& range : device.edge_ranges) range.memory.offset = *offset++;
+  for (PassMemory& memory : device.passes) {
+    for (UseMemory& use : memory.uses) use.offset = *offset++;
+    memory.edges.offset = *offset++;
+    memory.worker_scratch.offset = *offset++;
   }
-  plan.ranges = places.ranges;
-  plan.arena_bytes = places.end;
+  device.ranges = places.ranges;
+  device.arena_bytes = places.end;
 }
 
 }  // namespace
 
-std::vector<ResidentRange> place(const std::vector<Timeline>& timelines,
+std::vector<ResidentRange> place(const std::vector<PlannedTensor>& tensors,
+                                 const std::vector<Timeline>& timelines,
                                  const std::vector<InPlaceAlias>& aliases, std::int64_t limit,
-                                 Plan& plan) {
+                                 DevicePlan& device) {
   constexpr int kChanges = 60;
-  const std::vector<Bundle> bundles = make_bundles(aliases, plan.ranges);
-  const Placer probe(timelines, bundles, limit, plan);
+  const std::vector<Bundle> bundles = make_bundles(aliases, device.ranges);
+  const Placer probe(tensors, timelines, bundles, limit, device);
   const int orders = 2 * probe.passes();
   std::minstd_rand random(1);
   Choice choice, best_choice;
@@ -258,7 +256,7 @@ std::vector<ResidentRange> place(const std::vector<Timeline>& timelines,
   for (int i = 0; i < orders + kChanges; ++i) {
     if (i < orders) choice = choice_from(i / 2, i % 2 == 0, probe, bundles);
     if (i == orders) choice = best_choice;
-    Places places = Placer(timelines, bundles, limit, plan).run(choice);
+    Places places = Placer(tensors, timelines, bundles, limit, device).run(choice);
     const Choice tried = choice;
     if (i >= orders) change(places.left, probe, random, choice);
     if (limit > 0 && places.end > limit) continue;
@@ -268,7 +266,7 @@ std::vector<ResidentRange> place(const std::vector<Timeline>& timelines,
     if (best->left.empty()) break;
   }
   OOC_CHECK(best.has_value());
-  apply(*best, plan);
+  apply(*best, device);
   std::vector<ResidentRange> left;
   for (const auto& [number, bundle] : best->left) {
     left.insert(left.end(), bundle.ranges.begin(), bundle.ranges.end());

@@ -10,7 +10,7 @@ namespace ooc {
 
 // What there is of an arena for the passes of a problem.
 struct ArenaLimit {
-  std::int64_t bytes = 0;  // 0: no limit
+  std::int64_t bytes = 0;            // 0: no limit
   std::int64_t reduction_bytes = 0;  // beside the arena: of partial sums
 };
 

@@ -286,7 +286,7 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
     if (from.rows) pass.row_partials = row_partials(draft, from);
     if (from.edges) pass.edge_partials = edge_partials(from);
     for (const UseDraft& use : from.uses) {
-      pass.uses.push_back({use.role, use.value, use.tensor, {}, 0});
+      pass.uses.push_back({use.role, use.value, use.tensor});
     }
     sections[static_cast<std::size_t>(stage.section)].passes.push_back(std::move(pass));
   }

@@ -78,7 +78,8 @@ class TierPlanner {
   }
 
   std::vector<ResidentRange> find_places(Plan& plan) const {
-    return place(problem_.timelines(), problem_.aliases(), problem_.arena().bytes, plan);
+    return place(plan.tensors, problem_.timelines(), problem_.aliases(), problem_.arena().bytes,
+                 plan.devices[0]);
   }
 
   // Gives up what finds no place.
@@ -163,10 +164,11 @@ class TierPlanner {
   Plan lay_out(const ResidentSet& residency) const {
     Plan plan;
     plan.strategy = options_.strategy;
-    plan.reduction_bytes = problem_.arena().reduction_bytes;
+    DevicePlan device;
+    device.reduction_bytes = problem_.arena().reduction_bytes;
     plan.tensors = problem_.draft().tensors;
     plan.sections = builder_.sections(problem_.draft());
-    plan.ranges =
+    device.ranges =
         make_ranges(problem_.draft(), problem_.timelines(), problem_.aliases(), residency);
     const std::vector<std::int64_t> stored =
         stored_from(problem_.draft(), problem_.timelines(), residency);
@@ -182,44 +184,46 @@ class TierPlanner {
       const std::int64_t chunks = residency.edge_chunks[static_cast<std::size_t>(direction)];
       const std::int64_t bytes = problem_.memory().edge_range(direction, chunks);
       if (bytes == 0) continue;
-      plan.edge_ranges.push_back({direction, chunks, {0, bytes}, problem_.first_chunk(direction)});
+      device.edge_ranges.push_back(
+          {direction, chunks, {0, bytes}, problem_.first_chunk(direction)});
     }
     int index = 0;
     for (Section& section : plan.sections) {
-      for (Pass& pass : section.passes) lay_out_pass(residency, index++, pass);
+      for (Pass& pass : section.passes) {
+        device.passes.push_back(lay_out_pass(residency, index++, pass));
+      }
     }
+    plan.devices.push_back(std::move(device));
     return plan;
   }
 
-  void lay_out_pass(const ResidentSet& residency, int index, Pass& pass) const {
+  // Also chooses the pass's windows.
+  PassMemory lay_out_pass(const ResidentSet& residency, int index, Pass& pass) const {
     const PassDraft& draft = problem_.draft().passes[static_cast<std::size_t>(index)];
     const SlotCounts& slot_counts = problem_.slot_counts(index);
     const EdgeLayout& edges = builder_.graph().edges;
+    PassMemory memory;
     std::int64_t row_spans = 0;  // in slots; 0: all are in memory
-    for (std::size_t i = 0; i < pass.uses.size(); ++i) {
-      const UseDraft& use = draft.uses[i];
+    for (const UseDraft& use : draft.uses) {
       const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
-      const UseMemory memory = problem_.memory().use(index, use, during, slot_counts);
-      pass.uses[i].memory.bytes = memory.bytes;
-      pass.uses[i].slots = memory.slots;
-      if (use.role != UseRole::kStreamed || memory.slots == 0) continue;
+      memory.uses.push_back(problem_.memory().use(index, use, during, slot_counts));
+      const std::int64_t slots = memory.uses.back().slots;
+      if (use.role != UseRole::kStreamed || slots == 0) continue;
       const std::int64_t spans =  // of an item
           streamed_blocks(edges, tensor_of(use)) * tensor_of(use).layout.block_rows /
           edges.span_rows;
       // Windows may begin and end within an item.
-      const std::int64_t held =
-          std::max<std::int64_t>(1, memory.slots - (spans > 1 ? 1 : 0)) * spans;
+      const std::int64_t held = std::max<std::int64_t>(1, slots - (spans > 1 ? 1 : 0)) * spans;
       row_spans = row_spans == 0 ? held : std::min(row_spans, held);
     }
-    pass.worker_scratch.bytes = problem_.memory().worker_scratch(index);
-    if (!draft.edges) return;
+    memory.worker_scratch.bytes = problem_.memory().worker_scratch(index);
+    if (!draft.edges) return memory;
     const auto direction = static_cast<std::size_t>(
         builder_.stages()[static_cast<std::size_t>(draft.stage)].edge_file);
-    const UseMemory memory =
+    memory.edges =
         problem_.memory().edge_slot_memory(index, residency.edge_chunks[direction], slot_counts);
-    pass.edge_slot_memory.bytes = memory.bytes;
-    pass.edge_slots = memory.slots;
-    choose_windows(draft, row_spans, memory.slots, pass);
+    choose_windows(draft, row_spans, memory.edges.slots, pass);
+    return memory;
   }
 
   // Of a pass whose slots hold rows of so many spans and so many chunks; 0: all of them are in

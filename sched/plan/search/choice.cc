@@ -29,7 +29,7 @@ constexpr double kMostSeconds = 1.01;   // that smaller slots may take, of those
 double depth_of_all(const Plan& plan, int tensor, int pass, double slot_counts) {
   if (slot_counts >= 1) return slot_counts;
   std::int64_t held = 0;
-  for (const ResidentRange& range : plan.ranges) {
+  for (const ResidentRange& range : plan.devices[0].ranges) {
     if (range.tensor == tensor && is_alive(range, pass))
       held += range.end_block - range.first_block;
   }
@@ -41,12 +41,12 @@ double depth_of_all(const Plan& plan, int tensor, int pass, double slot_counts) 
 
 // What is folded of the next destination range while the sums of one leave, as a share of its
 // spans.
-double folded_meanwhile(const EdgeLayout& edges, const Pass& pass) {
+double folded_meanwhile(const EdgeLayout& edges, const Pass& pass, const PassMemory& memory) {
   if (pass.dst_ranges_at_once > 1) return 1;
-  const bool follows =  // EdgePhase::may_begin()
-      std::none_of(pass.uses.begin(), pass.uses.end(), [](const TensorUse& use) {
-        return use.role == UseRole::kResident && use.memory.bytes > 0;
-      });
+  bool follows = true;  // EdgePhase::may_begin()
+  for (std::size_t i = 0; i < pass.uses.size(); ++i) {
+    if (pass.uses[i].role == UseRole::kResident && memory.uses[i].bytes > 0) follows = false;
+  }
   return follows ? static_cast<double>(pass.span_group) /
                        static_cast<double>(std::max(pass.span_group, edges.span_count()))
                  : 0;
@@ -316,12 +316,13 @@ class WorkingTierChoice {
   SlotDepth least_depth(const PlanProblem& problem, const Plan& plan, int index,
                         const Pass& pass) const {
     const PassDraft& draft = problem.draft().passes[static_cast<std::size_t>(index)];
-    SlotDepth depth{kNever, kNever, folded_meanwhile(builder_.graph().edges, pass)};
+    const PassMemory& memory = plan.devices[0].passes[static_cast<std::size_t>(index)];
+    SlotDepth depth{kNever, kNever, folded_meanwhile(builder_.graph().edges, pass, memory)};
     const RowGrain grain(pass.step_rows, pass.uses, problem.draft().tensors);
     const std::int64_t in_work =
         rows_in_work(builder_.options().workers, pass.step_rows, pass.group_rows);
     for (std::size_t i = 0; i < pass.uses.size(); ++i) {
-      if (pass.uses[i].slots == 0) continue;
+      if (memory.uses[i].slots == 0) continue;
       const UseDraft& use = draft.uses[i];
       const std::int64_t slots =
           problem.memory().use(index, use, 0, problem.slot_counts(index)).slots;
@@ -334,7 +335,7 @@ class WorkingTierChoice {
         depth.rows = std::min(depth.rows, depth_of_all(plan, use.tensor, index, slot_counts));
       }
     }
-    if (pass.edge_slots == 0) return depth;
+    if (memory.edges.slots == 0) return depth;
     const UseMemory slot_counts =
         problem.memory().edge_slot_memory(index, 0, problem.slot_counts(index));
     const EdgeSlots chunks(builder_.graph().edges, pass.dst_range_blocks,
@@ -357,28 +358,30 @@ std::optional<WorkingTier> choose_working_tier(const PassBuilder& builder, const
 
 SlotDepth slot_depth(const Plan& plan, const EdgeLayout& edges, std::int64_t workers, int index,
                      const Pass& pass) {
-  SlotDepth depth{kNever, kNever, folded_meanwhile(edges, pass)};
+  const PassMemory& memory = plan.devices[0].passes[static_cast<std::size_t>(index)];
+  SlotDepth depth{kNever, kNever, folded_meanwhile(edges, pass, memory)};
   const RowGrain grain(pass.step_rows, pass.uses, plan.tensors);
   const std::int64_t in_work = rows_in_work(workers, pass.step_rows, pass.group_rows);
-  for (const TensorUse& use : pass.uses) {
-    if (use.slots == 0) continue;
+  for (std::size_t i = 0; i < pass.uses.size(); ++i) {
+    const TensorUse& use = pass.uses[i];
+    const std::int64_t slots = memory.uses[i].slots;
+    if (slots == 0) continue;
     const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
     if (use.role == UseRole::kStreamed) {
       const std::int64_t item_rows = streamed_blocks(edges, tensor) * tensor.layout.block_rows;
       const std::int64_t at_once = ceil_div(pass.span_group * edges.span_rows, item_rows);
       const std::int64_t groups = ceil_div(pass.dst_range_blocks, pass.group_blocks);
       const auto step = static_cast<double>(SpanWindows::step(at_once, groups));
-      depth.edges = std::min(depth.edges, 1 + static_cast<double>(use.slots - at_once) / step);
+      depth.edges = std::min(depth.edges, 1 + static_cast<double>(slots - at_once) / step);
     } else {
-      const double slot_counts =
-          grain.depth(tensor, use.slots / tensor.layout.slice_count(), in_work);
+      const double slot_counts = grain.depth(tensor, slots / tensor.layout.slice_count(), in_work);
       depth.rows = std::min(depth.rows, depth_of_all(plan, use.tensor, index, slot_counts));
     }
   }
-  if (pass.edge_slots == 0) return depth;
+  if (memory.edges.slots == 0) return depth;
   // A panel's chunks of a window are in use at once.
   const double windows =
-      static_cast<double>(pass.edge_slots) / static_cast<double>(pass.span_group);
+      static_cast<double>(memory.edges.slots) / static_cast<double>(pass.span_group);
   depth.edges = std::min(depth.edges, std::max(1.0, windows));
   return depth;
 }

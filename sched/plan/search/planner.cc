@@ -73,12 +73,13 @@ class Planner {
     }
     PlanProblem below(problem, kept, limit);
     TierPlan tier = plan_tier(below);
-    host.ranges = std::move(tier.plan.ranges);
-    host.edge_ranges = std::move(tier.plan.edge_ranges);
+    DevicePlan& kept_below = tier.plan.devices[0];
+    host.ranges = std::move(kept_below.ranges);
+    host.edge_ranges = std::move(kept_below.edge_ranges);
     for (const PlannedTensor& tensor : tier.plan.tensors) {
       host.stored_from_block.push_back(tensor.stored_from_block);
     }
-    host.staging.offset = tier.plan.arena_bytes;
+    host.staging.offset = kept_below.arena_bytes;
     host.arena_bytes = host.staging.offset + host.staging.bytes;
     plan.host = std::move(host);
     plan.stored_bytes = tier.plan.stored_bytes;

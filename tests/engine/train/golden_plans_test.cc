@@ -12,6 +12,7 @@
 #include "engine/train/absent_graph.h"
 #include "engine/train/training_plan.h"
 #include "tests/support/cases.h"
+#include "tests/support/device_memory.h"
 
 using namespace ooc;
 using Json = nlohmann::ordered_json;
@@ -114,14 +115,16 @@ Json digest(const Plan& plan) {
   out["seconds"] = fmt::format("{:.4g}", plan.seconds);
   out["bytes"] = {plan.bytes_read, plan.bytes_written};
   if (plan.host) out["link_bytes"] = {plan.bytes_to_device, plan.bytes_from_device};
-  out["arena"] = plan.arena_bytes;
+  out["arena"] = plan.devices[0].arena_bytes;
   for (const Section& section : plan.sections) {
     for (const Pass& pass : section.passes) {
       std::string line = fmt::format(
           "{}: {} x {} blocks, {} at once, slices {}, window {} of {} blocks, edge slots {}, slots",
           pass.name, pass.dst_ranges, pass.dst_range_blocks, pass.dst_ranges_at_once,
-          pass.slices_at_once, pass.span_group, pass.group_blocks, pass.edge_slots);
-      for (const TensorUse& use : pass.uses) line += fmt::format(" {}", use.slots);
+          pass.slices_at_once, pass.span_group, pass.group_blocks,
+          test::memory_of(plan, pass).edges.slots);
+      for (const TensorUse& use : pass.uses)
+        line += fmt::format(" {}", test::memory_of(plan, pass, use).slots);
       out["passes"].push_back(line);
     }
   }
@@ -142,7 +145,7 @@ Json digest(const Plan& plan) {
       out[tier].push_back(fmt::format("edges {} to {}", range.first_chunk, range.end_chunk));
     }
   };
-  add("resident", plan.ranges, plan.edge_ranges);
+  add("resident", plan.devices[0].ranges, plan.devices[0].edge_ranges);
   if (plan.host) add("host", plan.host->ranges, plan.host->edge_ranges);
   return out;
 }

@@ -10,6 +10,7 @@
 #include "storage/base/errors.h"
 #include "tests/engine/tiny_training.h"
 #include "tests/support/cases.h"
+#include "tests/support/device_memory.h"
 
 using namespace ooc;
 using Catch::Matchers::Contains;
@@ -97,13 +98,14 @@ std::int64_t most_of(const Plan& plan) {
     return tensor >= 0 && plan.tensors[static_cast<std::size_t>(tensor)].input;
   };
   std::int64_t edges = 0, most = 0;
-  for (const EdgeRange& range : plan.edge_ranges) edges += range.memory.bytes;
+  for (const EdgeRange& range : plan.devices[0].edge_ranges) edges += range.memory.bytes;
   for (const Section& section : plan.sections) {
     int index = section.first_pass;
     for (const Pass& pass : section.passes) {
-      std::int64_t bytes = edges + pass.edge_slot_memory.bytes;
-      for (const TensorUse& use : pass.uses) bytes += is_input(use.tensor) ? use.memory.bytes : 0;
-      for (const ResidentRange& range : plan.ranges) {
+      std::int64_t bytes = edges + test::memory_of(plan, pass).edges.bytes;
+      for (const TensorUse& use : pass.uses)
+        bytes += is_input(use.tensor) ? test::memory_of(plan, pass, use).bytes : 0;
+      for (const ResidentRange& range : plan.devices[0].ranges) {
         if (is_input(range.tensor) && is_alive(range, index)) bytes += range.memory.bytes;
       }
       most = std::max(most, bytes);

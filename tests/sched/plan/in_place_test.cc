@@ -119,7 +119,7 @@ TEST_CASE("reuse: what lies in one place counts once, and leaves memory to other
     shared += shared_ranges(plan);
     const auto json = plan_to_json({&program}, plan);
     for (const auto& pass : json["sections"][0]["passes"]) {
-      CHECK(pass["memory_bytes"] <= plan.arena_bytes);
+      CHECK(pass["memory_bytes"] <= plan.devices[0].arena_bytes);
     }
   }
   CHECK(shared > 0);

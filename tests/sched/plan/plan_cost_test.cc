@@ -8,6 +8,7 @@
 #include "sched/plan/io_chunks.h"
 #include "sched/plan/search/choice.h"
 #include "sched/plan/search/planner.h"
+#include "tests/support/device_memory.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/plan_levels.h"
 
@@ -273,10 +274,11 @@ TEST_CASE("cost: rings of the steps hold the same rows, to a unit") {
       std::int64_t most = -1, least = graph.edges.vertices, most_io_chunks = 0,
                    least_io_chunks = 1 << 20;
       for (const TensorUse& use : pass.uses) {
-        if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
+        if (memory_of(plan, pass, use).slots == 0 || use.role == UseRole::kStreamed) continue;
         const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
         const std::int64_t io_chunk = tensor.io_chunk_blocks * tensor.layout.block_rows;
-        const std::int64_t io_chunks = use.slots / tensor.layout.slice_count();
+        const std::int64_t io_chunks =
+            memory_of(plan, pass, use).slots / tensor.layout.slice_count();
         if (io_chunks == io_chunk_count(tensor)) continue;  // there are no more
         most = std::max(most, (io_chunks - 2) * io_chunk);
         least = std::min(least, (io_chunks - 1) * io_chunk);
@@ -300,8 +302,8 @@ TEST_CASE("cost: a ring is as deep as the rows it holds, in units of the widest 
   const std::vector<PlannedTensor> tensors = {tensor(128, 16384, 1), tensor(128, 8192, 1),
                                               tensor(1, 16384, 5)};
   const auto grain = [&](std::vector<int> used) {
-    std::vector<TensorUse> uses{{UseRole::kStreamed, 0, 2, {}, 0}};
-    for (const int at : used) uses.push_back({UseRole::kRows, 0, at, {}, 0});
+    std::vector<TensorUse> uses{{UseRole::kStreamed, 0, 2}};
+    for (const int at : used) uses.push_back({UseRole::kRows, 0, at});
     return RowGrain(8192, uses, tensors);
   };
   const RowGrain alike = grain({1, 2}), longer = grain({0, 1, 2});
@@ -357,10 +359,10 @@ TEST_CASE("cost: where memory is left rings hold steps for all workers, twice") 
   int all_slot_counts = 0;
   for (const Pass& pass : plan.sections[0].passes) {
     for (const TensorUse& use : pass.uses) {
-      if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
+      if (memory_of(plan, pass, use).slots == 0 || use.role == UseRole::kStreamed) continue;
       const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
-      const std::int64_t rows = use.slots / tensor.layout.slice_count() * tensor.io_chunk_blocks *
-                                tensor.layout.block_rows;
+      const std::int64_t rows = memory_of(plan, pass, use).slots / tensor.layout.slice_count() *
+                                tensor.io_chunk_blocks * tensor.layout.block_rows;
       INFO(pass.name << ", " << tensor.name << ": " << rows << " of " << pass.group_rows);
       CHECK(rows >= 2 * workers * pass.group_rows);
       ++all_slot_counts;
@@ -385,9 +387,9 @@ TEST_CASE("cost: rings hold whole steps") {
       CHECK(many.rows <= two.rows);
       shallow += many.rows < 1 ? 1 : 0;
       for (const TensorUse& use : pass.uses) {
-        if (use.slots == 0 || use.role == UseRole::kStreamed) continue;
+        if (memory_of(plan, pass, use).slots == 0 || use.role == UseRole::kStreamed) continue;
         const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(use.tensor)];
-        CHECK(use.slots % tensor.layout.slice_count() == 0);
+        CHECK(memory_of(plan, pass, use).slots % tensor.layout.slice_count() == 0);
         all_slot_counts += tensor.layout.slice_count() > 1 ? 1 : 0;
       }
     }

@@ -122,19 +122,19 @@ TEST_CASE("plan: what the device keeps is what it would keep above storage") {
       options.memory_bytes = options.device_memory_bytes;
       // A device's plan has more memory for partial sums.
       const Plan first = make_plan({&program}, graph, options);
-      options.memory_bytes -= plan.reduction_bytes - first.reduction_bytes;
+      options.memory_bytes -= plan.devices[0].reduction_bytes - first.devices[0].reduction_bytes;
       const Plan apart = make_plan({&program}, graph, options);
       CHECK(plan.bytes_to_device == apart.bytes_read);
       CHECK(plan.bytes_from_device == apart.bytes_written);
       CHECK(plan.bound_link_bytes == apart.bound_bytes);
-      CHECK(plan.arena_bytes == apart.arena_bytes);
-      REQUIRE(plan.ranges.size() == apart.ranges.size());
-      for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
-        CHECK(plan.ranges[i].tensor == apart.ranges[i].tensor);
-        CHECK(plan.ranges[i].end_block == apart.ranges[i].end_block);
-        CHECK(plan.ranges[i].memory.offset == apart.ranges[i].memory.offset);
-        CHECK(plan.ranges[i].first_pass == apart.ranges[i].first_pass);
-        CHECK(plan.ranges[i].last_pass == apart.ranges[i].last_pass);
+      CHECK(plan.devices[0].arena_bytes == apart.devices[0].arena_bytes);
+      REQUIRE(plan.devices[0].ranges.size() == apart.devices[0].ranges.size());
+      for (std::size_t i = 0; i < plan.devices[0].ranges.size(); ++i) {
+        CHECK(plan.devices[0].ranges[i].tensor == apart.devices[0].ranges[i].tensor);
+        CHECK(plan.devices[0].ranges[i].end_block == apart.devices[0].ranges[i].end_block);
+        CHECK(plan.devices[0].ranges[i].memory.offset == apart.devices[0].ranges[i].memory.offset);
+        CHECK(plan.devices[0].ranges[i].first_pass == apart.devices[0].ranges[i].first_pass);
+        CHECK(plan.devices[0].ranges[i].last_pass == apart.devices[0].ranges[i].last_pass);
       }
     }
   }

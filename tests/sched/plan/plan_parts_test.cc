@@ -6,6 +6,7 @@
 #include "sched/plan/residency/tier.h"
 #include "sched/plan/search/choice.h"
 #include "sched/plan/search/planner.h"
+#include "tests/support/device_memory.h"
 #include "tests/support/plan_checks.h"
 
 using namespace ooc;
@@ -111,7 +112,8 @@ TEST_CASE("plan: rings as wide as a split asks for, whatever then stays less") {
     if (wide.draft().passes[static_cast<std::size_t>(index)].edges) {
       CHECK(wide.slot_counts(index).spans == 6);
       for (const TensorUse& use : pass.uses) {
-        if (use.role == UseRole::kStreamed && use.slots > 0) CHECK(use.slots >= 6);
+        if (use.role == UseRole::kStreamed && memory_of(plan, pass, use).slots > 0)
+          CHECK(memory_of(plan, pass, use).slots >= 6);
       }
       widened += as_left.slot_counts(index).spans < 6 ? 1 : 0;
     }
@@ -210,7 +212,8 @@ TEST_CASE("plan: two parts at once where the disk waits for edges, then compute 
     // They lie beside each other.
     for (const TensorUse& use : pass.uses) {
       const bool dst_range = use.role == UseRole::kAccumulator || use.role == UseRole::kResident;
-      if (dst_range) CHECK(use.memory.bytes % (4096 * pass.dst_ranges_at_once) == 0);
+      if (dst_range)
+        CHECK(memory_of(plan, pass, use).bytes % (4096 * pass.dst_ranges_at_once) == 0);
     }
   }
   CHECK(pipelined > 0);

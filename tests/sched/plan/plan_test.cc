@@ -8,6 +8,7 @@
 #include "sched/plan/search/planner.h"
 #include "storage/base/errors.h"
 #include "tests/support/cases.h"
+#include "tests/support/device_memory.h"
 #include "tests/support/plan_checks.h"
 
 using namespace ooc;
@@ -59,7 +60,7 @@ TEST_CASE("plan: without a limit an epoch behind the first moves nothing") {
     CHECK(moved(plan) == 0);
     CHECK(plan.stored_bytes == 0);
     for (const Pass& pass : plan.sections[0].passes) {
-      for (const TensorUse& use : pass.uses) CHECK(use.memory.bytes == 0);
+      for (const TensorUse& use : pass.uses) CHECK(memory_of(plan, pass, use).bytes == 0);
     }
   }
 }
@@ -68,7 +69,8 @@ TEST_CASE("plan: a budget that holds everything is as good as none") {
   const Program program = train_program(2, 100, 64, 40);
   const GraphCounts graph = small_graph();
   const Plan all = make_plan({&program}, graph, {});
-  const std::int64_t mib = (all.arena_bytes + all.reduction_bytes) / kMiB + 64;
+  const std::int64_t mib =
+      (all.devices[0].arena_bytes + all.devices[0].reduction_bytes) / kMiB + 64;
   for (const Strategy strategy : {Strategy::kLru, Strategy::kDp, Strategy::kLp}) {
     const Plan plan = make_plan({&program}, graph, with_budget(mib, strategy));
     INFO("strategy " << static_cast<int>(strategy));
@@ -123,9 +125,9 @@ TEST_CASE("plan: edges that are the same in both directions are kept once") {
   graph.symmetric = true;
   const Plan together = make_plan({&program}, graph, {});
   check_plan({&program}, together, graph, {});
-  CHECK(apart.edge_ranges.size() == 2);
-  REQUIRE(together.edge_ranges.size() == 1);
-  CHECK(together.edge_ranges[0].direction == Direction::kIn);
+  CHECK(apart.devices[0].edge_ranges.size() == 2);
+  REQUIRE(together.devices[0].edge_ranges.size() == 1);
+  CHECK(together.devices[0].edge_ranges[0].direction == Direction::kIn);
   for (const Strategy strategy : kStrategies) {
     const PlanOptions options = with_budget(200, strategy);
     check_plan({&program}, make_plan({&program}, graph, options), graph, options);
@@ -208,10 +210,11 @@ TEST_CASE("plan: what is stored of outputs") {
   const PlannedTensor& tensor = tensor_named(kept, name);
   CHECK(tensor.stored_from_block == tensor.layout.block_count());
   const int last = static_cast<int>(kept.sections[0].passes.size()) - 1;
-  CHECK(std::any_of(kept.ranges.begin(), kept.ranges.end(), [&](const ResidentRange& range) {
-    return kept.tensors[static_cast<std::size_t>(range.tensor)].name == name &&
-           range.last_pass == last;
-  }));
+  CHECK(std::any_of(kept.devices[0].ranges.begin(), kept.devices[0].ranges.end(),
+                    [&](const ResidentRange& range) {
+                      return kept.tensors[static_cast<std::size_t>(range.tensor)].name == name &&
+                             range.last_pass == last;
+                    }));
   options.store_outputs = true;
   const Plan stored = make_plan({&program}, graph, options);
   check_plan({&program}, stored, graph, options);

@@ -49,7 +49,8 @@ class Device {
   // Three runs: their results and bytes are checked.
   Result run(const PlanOptions& options, const HostShape& shape) {
     const Plan planned = plan(options, shape);
-    const auto device = make_virtual_cpu_device("cpu:0", planned.arena_bytes + (64 << 10));
+    const auto device =
+        make_virtual_cpu_device("cpu:0", planned.devices[0].arena_bytes + (64 << 10));
     Result result = harness_.open(*device, planned, options.workers)->run(3);
     check_same(result, expected_);
     check_bytes(result, planned);
@@ -169,10 +170,10 @@ TEST_CASE("device: an executor stays within the memory that the plan says, or is
   Device device;
   const PlanOptions options{.memory_bytes = 1 << 20, .workers = 2};
   const Plan planned = device.plan(options, {.rows = 0.5});
-  const std::int64_t bytes = planned.arena_bytes;
+  const std::int64_t bytes = planned.devices[0].arena_bytes;
   const auto large = make_virtual_cpu_device("cpu:0", 0);
   check_same(device.harness().open(*large, planned, 2)->run(1), device.expected());
-  CHECK(large->memory_peak() > planned.arena_bytes);
+  CHECK(large->memory_peak() > planned.devices[0].arena_bytes);
   // How many partial sums wait depends on which task is done first.
   const std::int64_t enough = bytes + (64 << 10);
   CHECK(large->memory_peak() <= enough);

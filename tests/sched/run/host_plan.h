@@ -81,7 +81,7 @@ class HostPlanner {
     std::int64_t block = 0;
     for (; block < tensor.layout.block_count(); block += tensor.io_chunk_blocks) {
       for (int pass = 0; pass < passes; ++pass) {
-        if (range_of(plan_.ranges, index, block, pass) == nullptr) return block;
+        if (range_of(plan_.devices[0].ranges, index, block, pass) == nullptr) return block;
       }
     }
     return tensor.layout.block_count();
@@ -117,7 +117,7 @@ class HostPlanner {
     const EdgeBytes& counts = direction == Direction::kIn ? graph_.in : graph_.out;
     const auto chunks = static_cast<std::int64_t>(counts.chunk_bytes.size());
     EdgeRange range{direction, 0, {}, 0};
-    for (const EdgeRange& kept : plan_.edge_ranges) {
+    for (const EdgeRange& kept : plan_.devices[0].edge_ranges) {
       if (kept.direction == direction) range.first_chunk = kept.end_chunk;
     }
     const auto more = static_cast<double>(chunks - range.first_chunk) * shape_.edges;
@@ -182,7 +182,7 @@ class TierWalk {
     const std::int64_t block = io_chunk * tensor.io_chunk_blocks,
                        bytes = io_chunk_payload(tensor, io_chunk, slice);
     TierBytes& counted = counted_[static_cast<std::size_t>(pass_)];
-    const ResidentRange* device = range_of(plan_.ranges, index, block, pass_);
+    const ResidentRange* device = range_of(plan_.devices[0].ranges, index, block, pass_);
     const ResidentRange* host = range_of(plan_.host->ranges, index, block, pass_);
     const bool new_here =
         device == nullptr || on_device_.insert({device, {io_chunk, slice}}).second;
@@ -249,7 +249,7 @@ class TierWalk {
     for (std::int64_t chunk = 0; chunk < graph_.edges.chunk_count(); ++chunk) {
       const std::int64_t begin = chunk % graph_.edges.panel_count() * panel_blocks;
       if (begin >= end || begin + panel_blocks <= first) continue;
-      if (kept(plan_.edge_ranges, direction, chunk) != nullptr) continue;
+      if (kept(plan_.devices[0].edge_ranges, direction, chunk) != nullptr) continue;
       const std::int64_t bytes = counts.chunk_bytes[static_cast<std::size_t>(chunk)];
       counted.to_device += bytes;
       if (kept(plan_.host->edge_ranges, direction, chunk) == nullptr) counted.read += bytes;

@@ -86,7 +86,8 @@ TEST_CASE("strict device: the CPU's bits by every strategy, in any memory, by te
                                     .dst_ranges_at_once = dst_range > 0 ? 2 : 0};
           const Plan planned =
               HostPlanner(harness.plan(options), counts, {.rows = share, .edges = share}).make();
-          const auto device = make_strict_device(seed % 10, planned.arena_bytes + (64 << 10));
+          const auto device =
+              make_strict_device(seed % 10, planned.devices[0].arena_bytes + (64 << 10));
           check_same(harness.open(*device, planned, 2)->run(2), expected);
         }
       }

@@ -119,7 +119,7 @@ TEST_CASE("wide rows: a device keeps parts of them, and the host's memory the re
       check_same(result, expected);
       check_passes(result);
       in_host += plan.host->ranges.empty() ? 0 : 1;
-      for (const ResidentRange& range : plan.ranges) {
+      for (const ResidentRange& range : plan.devices[0].ranges) {
         const PlannedTensor& tensor = plan.tensors[static_cast<std::size_t>(range.tensor)];
         partly += is_cut(tensor) && range.end_block < tensor.layout.block_count() ? 1 : 0;
       }

@@ -76,14 +76,14 @@ TEST_CASE("rows writer: a unit of a piece opens when the rows that lay there hav
   tensor.layout = {256, 32, 128};
   tensor.dtype = DType::kF32;
   const std::int64_t bytes = rows_bytes(tensor, 0, 2, 0, 1);
-  ResidentRange& range = plan.ranges.emplace_back();
+  ResidentRange& range = plan.devices.emplace_back().ranges.emplace_back();
   range.tensor = 0;
   range.end_block = 2;
   range.memory = {0, bytes};
   plan.sections.emplace_back().passes.resize(2);
   std::vector<std::byte> arena(static_cast<std::size_t>(bytes));
   Driver driver(1);
-  Residency residency(plan, plan.ranges, arena.data());
+  Residency residency(plan, plan.devices[0].ranges, arena.data());
   Hazards hazards;
   TensorAccess access{&tensor, 0, nullptr, &residency};
   access.hazards = &hazards;
