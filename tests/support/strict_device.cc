@@ -3,10 +3,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <mutex>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -113,9 +115,10 @@ class Buffer final : public DeviceBuffer {
 // Of one queue: most work goes at once, some so late that whoever doesn't wait for it overtakes it.
 class Delays {
  public:
-  explicit Delays(std::uint64_t seed) : random_(seed) {}
+  Delays(std::uint64_t seed, std::uint32_t queue)
+      : random_(seed * 31 + queue), always_(seed == kAlwaysLate) {}
   void operator()() {
-    const std::uint64_t drawn = random_() % 32;
+    const std::uint64_t drawn = always_ ? 31 : random_() % 32;
     if (drawn < 24) return;
     if (drawn < 30) return std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::microseconds(drawn == 31 ? 300 : 20));
@@ -123,13 +126,21 @@ class Delays {
 
  private:
   std::mt19937_64 random_;
+  bool always_;
 };
 
 class StrictQueue final : public AsyncQueue {
  public:
   StrictQueue(const Memory& memory, std::uint32_t index, std::uint64_t seed,
-              std::function<void(Ticket)> others)
-      : AsyncQueue(index, std::move(others), Delays(seed * 31 + index)), memory_(memory) {}
+              std::int64_t failing_launch, std::function<void(Ticket)> others)
+      : AsyncQueue(index, std::move(others), Delays(seed, index)),
+        memory_(memory),
+        failing_launch_(failing_launch) {}
+
+  void launch(std::function<void()> kernel) {
+    if (++launches_ == failing_launch_) throw std::runtime_error("a kernel can't be launched");
+    push(std::move(kernel));
+  }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
     AsyncQueue::copy(memory_.translate(to), memory_.translate(from), bytes);
@@ -140,11 +151,13 @@ class StrictQueue final : public AsyncQueue {
 
  private:
   const Memory& memory_;
+  const std::int64_t failing_launch_;
+  std::atomic<std::int64_t> launches_{0};
 };
 
 class StrictRowWork final : public RowWork {
  public:
-  StrictRowWork(std::unique_ptr<RowWork> work, const Memory& memory, AsyncQueue& queue)
+  StrictRowWork(std::unique_ptr<RowWork> work, const Memory& memory, StrictQueue& queue)
       : work_(std::move(work)), memory_(memory), queue_(queue) {}
 
   void run(const RowCall& call) const override {
@@ -154,7 +167,7 @@ class StrictRowWork final : public RowWork {
     for (void* partial : call.partials) partials.push_back(memory_.of_kernel(partial));
     RowCall there = call;
     there.scratch = memory_.of_kernel(call.scratch);
-    queue_.push(
+    queue_.launch(
         [this, there, operands = std::move(operands), partials = std::move(partials)]() mutable {
           there.operands = operands;
           there.partials = partials;
@@ -165,13 +178,13 @@ class StrictRowWork final : public RowWork {
  private:
   std::unique_ptr<RowWork> work_;
   const Memory& memory_;
-  AsyncQueue& queue_;
+  StrictQueue& queue_;
 };
 
 // Reads the directories of edge chunks itself.
 class StrictEdgeWork final : public EdgeWork {
  public:
-  StrictEdgeWork(std::unique_ptr<EdgeWork> work, const Memory& memory, AsyncQueue& queue)
+  StrictEdgeWork(std::unique_ptr<EdgeWork> work, const Memory& memory, StrictQueue& queue)
       : work_(std::move(work)), memory_(memory), queue_(queue) {}
 
   void run(const EdgeWindow& window, const EdgeCall& call) const override {
@@ -191,7 +204,7 @@ class StrictEdgeWork final : public EdgeWork {
     there.self_loops = memory_.of_kernel(there.self_loops);
     EdgeCall its = call;
     its.scratch = memory_.of_kernel(call.scratch);
-    queue_.push([this, there = std::move(there), its]() mutable {
+    queue_.launch([this, there = std::move(there), its]() mutable {
       const std::int64_t panel = there.first_block / there.layout->panel_blocks;
       std::vector<std::vector<PanelTile>> tiles;
       for (const EdgeWindow::Span& span : there.spans) {
@@ -205,16 +218,17 @@ class StrictEdgeWork final : public EdgeWork {
  private:
   std::unique_ptr<EdgeWork> work_;
   const Memory& memory_;
-  AsyncQueue& queue_;
+  StrictQueue& queue_;
 };
 
 class StrictDevice final : public Backend {
  public:
-  StrictDevice(std::uint64_t seed, std::int64_t memory_bytes)
+  StrictDevice(std::uint64_t seed, std::int64_t memory_bytes, std::int64_t failing_launch)
       : memory_(memory_bytes), cpu_(make_cpu_backend()) {
     for (std::uint32_t i = 0; i < kQueueKinds; ++i) {
       queues_.push_back(std::make_unique<StrictQueue>(
-          memory_, i, seed, [this](Ticket ticket) { queues_[ticket.queue]->wait(ticket); }));
+          memory_, i, seed, failing_launch,
+          [this](Ticket ticket) { queues_[ticket.queue]->wait(ticket); }));
     }
   }
 
@@ -263,8 +277,9 @@ class StrictDevice final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_strict_device(std::uint64_t seed, std::int64_t memory_bytes) {
-  return std::make_unique<StrictDevice>(seed, memory_bytes);
+std::unique_ptr<Backend> make_strict_device(std::uint64_t seed, std::int64_t memory_bytes,
+                                            std::int64_t failing_launch) {
+  return std::make_unique<StrictDevice>(seed, memory_bytes, failing_launch);
 }
 
 }  // namespace ooc::test

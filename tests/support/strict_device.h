@@ -10,7 +10,12 @@
 
 namespace ooc::test {
 
+// Every piece of work comes late.
+inline constexpr std::uint64_t kAlwaysLate = ~std::uint64_t{0};
+
 // The CPU's kernels, to the bit. allocate() throws BudgetError beyond `memory_bytes` (0: no limit).
-std::unique_ptr<Backend> make_strict_device(std::uint64_t seed, std::int64_t memory_bytes);
+// The kernel of the number `failing_launch`, from 1, can't be launched; 0: all can.
+std::unique_ptr<Backend> make_strict_device(std::uint64_t seed, std::int64_t memory_bytes,
+                                            std::int64_t failing_launch = 0);
 
 }  // namespace ooc::test

@@ -109,6 +109,17 @@ TEST_CASE("strict device: a run that is stopped leaves nothing under way") {
   }
 }
 
+// What was launched before may come when its memory has gone, unless it is waited for.
+TEST_CASE("strict device: a kernel that can't be launched ends the run, and nothing is under way") {
+  Harness harness;
+  const Plan planned =
+      HostPlanner(harness.plan({.workers = 2}), counts_of(harness.dataset()), {.rows = 0.5}).make();
+  for (const std::int64_t launch : {2, 9, 20}) {
+    const auto device = make_strict_device(kAlwaysLate, 0, launch);
+    CHECK_THROWS_WITH(harness.open(*device, planned, 2)->run(1), "a kernel can't be launched");
+  }
+}
+
 TEST_CASE("strict device: an operator that fails ends the run, and leaves nothing that fails") {
   register_cpu_row_kernel(
       "test_fails", [](const OperatorCall&) { throw std::runtime_error("no such number"); },
