@@ -38,11 +38,13 @@ std::unique_ptr<HostStore> make_cache(Backend& backend, Driver& driver, const Pl
   return plan.host ? std::make_unique<HostStore>(backend, driver, plan) : nullptr;
 }
 
-std::unique_ptr<EdgeSource> open_edges(HostStore* host, BlockIo& io, const Dataset& dataset,
-                                       Direction direction) {
-  const EdgeFile& file = dataset.edge_file(direction);
-  if (host != nullptr) return host->edges(io, file, direction);
-  return std::make_unique<FileEdges>(io, file);
+// Null where both directions are one file.
+std::unique_ptr<EdgeStore> open_out(const RunResources& resources, HostStore* host,
+                                    const DevicePlan& device, std::byte* arena) {
+  const EdgeFile& file = resources.dataset.edge_file(Direction::kOut);
+  if (&file == &resources.dataset.edge_file(Direction::kIn)) return nullptr;
+  return std::make_unique<EdgeStore>(resources.io, file, Direction::kOut, host, device.edge_ranges,
+                                     arena);
 }
 
 // Null where no pass adds loops.
@@ -57,11 +59,6 @@ const TensorStore* degrees_for_loops(const Plan& plan, const EdgeLayout& edges,
     }
   }
   return nullptr;
-}
-
-std::unique_ptr<EdgeStore> open_out(HostStore* host, BlockIo& io, const Dataset& dataset) {
-  if (&dataset.edge_file(Direction::kOut) == &dataset.edge_file(Direction::kIn)) return nullptr;
-  return std::make_unique<EdgeStore>(open_edges(host, io, dataset, Direction::kOut));
 }
 
 }  // namespace
@@ -119,8 +116,9 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
       driver(resources.workers),
       residency(plan, device.ranges, arena->data()),
       host(make_cache(backend, driver, plan)),
-      in(open_edges(host.get(), resources.io, resources.dataset, Direction::kIn)),
-      own_out(open_out(host.get(), resources.io, resources.dataset)),
+      in(resources.io, resources.dataset.edge_file(Direction::kIn), Direction::kIn, host.get(),
+         device.edge_ranges, arena->data()),
+      own_out(open_out(resources, host.get(), device, arena->data())),
       self_loops(backend, degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
       partials(backend.allocate(static_cast<std::size_t>(device.reduction_bytes))),
       compute(backend.shape().runs_inline
@@ -145,10 +143,6 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
       const Region& scratch = device.passes[at(section.first_pass) + i].worker_scratch;
       OOC_CHECK(scratch.bytes >= resources.workers * worker_scratch_bytes(section.passes[i]));
     }
-  }
-  for (const EdgeRange& range : device.edge_ranges) {
-    EdgeStore& store = range.direction == Direction::kIn ? in : context.out;
-    store.keep(range.end_chunk, arena->data() + range.memory.offset);
   }
   open_stores(resources.io, inputs, resources.scratch_directory);
   leave_mapped_empty();

@@ -10,41 +10,39 @@
 #include "kernels/spec/edge_program.h"
 #include "sched/plan/plan.h"
 #include "sched/stream/item_stream.h"
-#include "sched/tiers/edge_source.h"
-#include "sched/tiers/residency.h"
+#include "sched/tiers/host_store.h"
+#include "sched/tiers/kept_chunks.h"
+#include "storage/stores/edge_chunks.h"
 
 namespace ooc {
 
 // One direction's chunks, and those of them that stay in the arena. Under the driver's lock.
 class EdgeStore {
  public:
-  explicit EdgeStore(std::unique_ptr<EdgeSource> source);
-  // Chunks [0, end_chunk) lie in `memory`, each at a multiple of 4 KiB.
-  void keep(std::int64_t end_chunk, std::byte* memory);
+  // Chunks come from `io`, or, below a device, through the host's memory.
+  EdgeStore(BlockIo& io, const EdgeFile& file, Direction direction, HostStore* host,
+            const std::vector<EdgeRange>& ranges, std::byte* arena);
 
-  EdgeSource& source() const { return *source_; }
-  const EdgeFile& file() const { return source_->file(); }
+  const ChunkStore& source() const {
+    return host_ ? *host_ : static_cast<const ChunkStore&>(stored_);
+  }
+  const EdgeFile& file() const { return stored_.file(); }
   std::int64_t bytes(std::int64_t chunk) const {
-    return static_cast<std::int64_t>(file().file().entry(static_cast<std::uint64_t>(chunk)).bytes);
+    return static_cast<std::int64_t>(stored_.bytes(chunk));
   }
-  // Chunks are used where they lie outside the arena.
+  // Where a chunk lies outside the arena, where it is used; null: it is used in the arena.
+  std::byte* mapped(std::int64_t chunk) const {
+    return host_ || bytes(chunk) == 0 ? nullptr : stored_.mapped(chunk);
+  }
   bool is_mapped() const;
-  // Null: not kept.
-  std::byte* place(std::int64_t chunk) const {
-    return chunk < static_cast<std::int64_t>(places_.size()) ? places_[index(chunk)] : nullptr;
-  }
-  // Of a chunk that is kept.
-  Presence state(std::int64_t chunk) const { return states_[index(chunk)]; }
-  void set(std::int64_t chunk, Presence state) { states_[index(chunk)] = state; }
+  KeptChunks::Chunk* kept(std::int64_t chunk) { return kept_.find(chunk); }
   // After an epoch that was given up.
-  void reset();
+  void reset() { kept_.reset(); }
 
  private:
-  static std::size_t index(std::int64_t chunk) { return static_cast<std::size_t>(chunk); }
-
-  std::unique_ptr<EdgeSource> source_;
-  std::vector<std::byte*> places_;
-  std::vector<Presence> states_;
+  EdgeChunks stored_;
+  std::unique_ptr<ChunkStore> host_;
+  KeptChunks kept_;
 };
 
 struct EdgeItem {

@@ -26,40 +26,23 @@ class HostStore::Tensor final : public TensorStore {
 
   void read(std::int64_t io_chunk, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override {
-    HostItem item = this->item(io_chunk, slice);
-    if (is_stored(io_chunk)) {
-      item.read = [stored = stored_, io_chunk, slice](std::byte* to, BlockCompletion loaded) {
-        stored->read(io_chunk, slice, to, std::move(loaded));
-      };
-      if (stored_->needs_decoding(io_chunk, slice)) {
-        item.verify_and_decode = [stored = stored_, io_chunk, slice](std::byte* rows) {
-          stored->verify_and_decode(io_chunk, slice, rows);
-        };
-      }
-    }
-    cache_.transfers_.to_device(std::move(item), cache_.place(index_, io_chunk, slice), data,
+    cache_.transfers_.to_device(item(io_chunk, slice), cache_.place(index_, io_chunk, slice), data,
                                 std::move(done));
   }
   void write(std::int64_t io_chunk, std::int64_t slice, std::byte* data, std::int64_t,
              BlockCompletion done) override {
-    HostItem item = this->item(io_chunk, slice);
-    if (is_stored(io_chunk)) {
-      item.write = [stored = stored_, io_chunk, slice](std::byte* from, BlockCompletion went) {
-        stored->write(io_chunk, slice, from, 0, std::move(went));
-      };
-    }
-    cache_.transfers_.from_device(std::move(item), cache_.place(index_, io_chunk, slice), data,
-                                  std::move(done));
+    cache_.transfers_.from_device(item(io_chunk, slice), cache_.place(index_, io_chunk, slice),
+                                  data, std::move(done));
   }
   bool needs_decoding(std::int64_t, std::int64_t) const override { return false; }
   void verify_and_decode(std::int64_t, std::int64_t, std::byte*) const override {}
 
  private:
   HostItem item(std::int64_t io_chunk, std::int64_t slice) const {
-    return {static_cast<std::size_t>(io_chunk_payload(planned_, io_chunk, slice)), {}, {}, {}};
-  }
-  bool is_stored(std::int64_t io_chunk) const {
-    return io_chunk * planned_.io_chunk_blocks >= stored_from_block_;
+    const auto bytes = static_cast<std::size_t>(io_chunk_payload(planned_, io_chunk, slice));
+    const bool is_stored = io_chunk * planned_.io_chunk_blocks >= stored_from_block_;
+    TensorStore* const store = is_stored ? stored_ : nullptr;
+    return {bytes, io_chunk, slice, store, store};
   }
 
   HostStore& cache_;
@@ -69,58 +52,27 @@ class HostStore::Tensor final : public TensorStore {
   TensorStore* stored_;
 };
 
-class HostStore::Edges final : public EdgeSource {
+class HostStore::Edges final : public ChunkStore {
  public:
-  Edges(HostStore& cache, BlockIo& io, const EdgeFile& file, Direction direction)
-      : cache_(cache), stored_(io, file) {
-    for (const EdgeRange& range : cache.plan_.host->edge_ranges) {
-      if (range.direction != direction) continue;
-      OOC_CHECK(states_.empty() && range.first_chunk <= range.end_chunk);
-      first_chunk_ = range.first_chunk;
-      states_.resize(static_cast<std::size_t>(range.end_chunk - range.first_chunk),
-                     Presence::kAbsent);
-      std::byte* data = cache.arena_->data() + range.memory.offset;
-      for (std::int64_t chunk = range.first_chunk; chunk < range.end_chunk; ++chunk) {
-        places_.push_back(data);
-        data += io_aligned(bytes(chunk));
-      }
-    }
-  }
+  Edges(HostStore& cache, const EdgeChunks& stored, Direction direction)
+      : cache_(cache),
+        stored_(stored),
+        kept_(cache.plan_.host->edge_ranges, direction, stored.file(), cache.arena_->data()) {}
 
-  const EdgeFile& file() const override { return stored_.file(); }
-  void read(std::int64_t chunk, std::byte* data, BlockCompletion done) override {
-    HostItem item;
-    item.bytes = bytes(chunk);
-    item.read = [this, chunk](std::byte* to, BlockCompletion loaded) {
-      stored_.read(chunk, to, std::move(loaded));
-    };
-    if (file().file().needs_verify(static_cast<std::uint64_t>(chunk))) {
-      item.verify_and_decode = [this, chunk, size = item.bytes](std::byte* read) {
-        stored_.tiles(chunk, {read, size});
-      };
-    }
-    cache_.transfers_.to_device(std::move(item), place(chunk), data, std::move(done));
+  void read(std::int64_t chunk, std::int64_t, std::byte* data,
+            BlockCompletion done) const override {
+    KeptChunks::Chunk* const kept = kept_.find(chunk);
+    const HostPlace place = kept == nullptr ? HostPlace{} : HostPlace{kept->data, &kept->state};
+    cache_.transfers_.to_device({stored_.bytes(chunk), chunk, 0, &stored_}, place, data,
+                                std::move(done));
   }
-  std::vector<PanelTile> tiles(std::int64_t chunk,
-                               std::span<const std::byte> payload) const override {
-    return file().checked_tiles(chunk, payload);
-  }
+  bool needs_decoding(std::int64_t, std::int64_t) const override { return false; }
+  void verify_and_decode(std::int64_t, std::int64_t, std::byte*) const override {}
 
  private:
-  std::size_t bytes(std::int64_t chunk) const {
-    return file().file().entry(static_cast<std::uint64_t>(chunk)).bytes;
-  }
-  HostPlace place(std::int64_t chunk) {
-    const auto at = static_cast<std::size_t>(chunk - first_chunk_);
-    if (chunk < first_chunk_ || at >= places_.size()) return {};
-    return {places_[at], &states_[at]};
-  }
-
   HostStore& cache_;
-  FileEdges stored_;
-  std::int64_t first_chunk_ = 0;
-  std::vector<std::byte*> places_;  // from first_chunk_ on, as the states
-  std::vector<Presence> states_;
+  const EdgeChunks& stored_;
+  mutable KeptChunks kept_;  // states are the transfers'
 };
 
 namespace {
@@ -149,9 +101,8 @@ std::unique_ptr<TensorStore> HostStore::tensor(int index, TensorStore* stored) {
   return std::make_unique<Tensor>(*this, index, stored);
 }
 
-std::unique_ptr<EdgeSource> HostStore::edges(BlockIo& io, const EdgeFile& file,
-                                             Direction direction) {
-  return std::make_unique<Edges>(*this, io, file, direction);
+std::unique_ptr<ChunkStore> HostStore::edges(const EdgeChunks& stored, Direction direction) {
+  return std::make_unique<Edges>(*this, stored, direction);
 }
 
 void HostStore::begin_pass(int pass) {

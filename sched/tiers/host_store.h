@@ -7,11 +7,12 @@
 
 #include "kernels/device/backend.h"
 #include "sched/plan/plan.h"
-#include "sched/tiers/edge_source.h"
 #include "sched/tiers/host_transfers.h"
+#include "sched/tiers/kept_chunks.h"
 #include "sched/tiers/link.h"
 #include "sched/tiers/residency.h"
 #include "sched/tiers/staging.h"
+#include "storage/stores/edge_chunks.h"
 #include "storage/stores/tensor_store.h"
 
 namespace ooc {
@@ -27,7 +28,7 @@ class HostStore {
   // outlive it.
   std::unique_ptr<TensorStore> tensor(int index, TensorStore* stored);
   // The same for a direction's edge chunks.
-  std::unique_ptr<EdgeSource> edges(BlockIo& io, const EdgeFile& file, Direction direction);
+  std::unique_ptr<ChunkStore> edges(const EdgeChunks& stored, Direction direction);
 
   void begin_pass(int pass);
   void reset();

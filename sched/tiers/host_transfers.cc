@@ -6,12 +6,11 @@
 
 namespace ooc {
 
-void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* device,
+void HostTransfers::to_device(const HostItem& item, const HostPlace& place, std::byte* device,
                               BlockCompletion done) {
   if (place.data == nullptr) {
     OOC_CHECK(io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
-    staging_.acquire([this, item = std::move(item), device,
-                      done = std::move(done)](std::byte* slot) {
+    staging_.acquire([this, item, device, done = std::move(done)](std::byte* slot) {
       load(item, slot, [this, slot, device, bytes = item.bytes, done](std::exception_ptr error) {
         const auto end = [this, slot, done](std::exception_ptr failed) {
           staging_.release(slot);
@@ -40,62 +39,60 @@ void HostTransfers::to_device(HostItem item, const HostPlace& place, std::byte* 
   }
 }
 
-void HostTransfers::from_device(HostItem item, const HostPlace& place, const std::byte* device,
-                                BlockCompletion done) {
-  const std::size_t bytes = item.bytes;
+void HostTransfers::from_device(const HostItem& item, const HostPlace& place,
+                                const std::byte* device, BlockCompletion done) {
   if (place.data == nullptr) {
-    OOC_CHECK(item.write &&
+    OOC_CHECK(item.to != nullptr &&
               io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
-    staging_.acquire(
-        [this, item = std::move(item), device, done = std::move(done)](std::byte* slot) {
-          const auto end = [this, slot, done](std::exception_ptr error) {
-            staging_.release(slot);
-            done(std::move(error));
-          };
-          link_.from_device(slot, device, item.bytes,
-                            [this, item, slot, end](std::exception_ptr error) {
-                              if (error) return end(std::move(error));
-                              store(item, slot, end);
-                            });
-        });
+    staging_.acquire([this, item, device, done = std::move(done)](std::byte* slot) {
+      const auto end = [this, slot, done](std::exception_ptr error) {
+        staging_.release(slot);
+        done(std::move(error));
+      };
+      link_.from_device(slot, device, item.bytes,
+                        [this, item, slot, end](std::exception_ptr error) {
+                          if (error) return end(std::move(error));
+                          store(item, slot, end);
+                        });
+    });
     return;
   }
   {
     const std::lock_guard lock(mutex_);
     *place.state = Presence::kComing;
   }
-  link_.from_device(place.data, device, bytes,
-                    [this, item = std::move(item), place, done](std::exception_ptr error) {
+  link_.from_device(place.data, device, item.bytes,
+                    [this, item, place, done = std::move(done)](std::exception_ptr error) {
                       notify_waiters(place, error);
-                      if (error || !item.write) return done(std::move(error));
+                      if (error || item.to == nullptr) return done(std::move(error));
                       store(item, place.data, done);
                     });
 }
 
 void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion then) {
-  OOC_CHECK(item.read);
+  OOC_CHECK(item.from != nullptr);
   bytes_read_ += static_cast<std::int64_t>(item.bytes);
-  if (!item.verify_and_decode) return item.read(data, std::move(then));
-  item.read(data, [this, verify_and_decode = item.verify_and_decode, data,
-                   then = std::move(then)](std::exception_ptr error) {
+  if (!item.from->needs_decoding(item.chunk, item.slice)) {
+    return item.from->read(item.chunk, item.slice, data, std::move(then));
+  }
+  const auto decode = [item, data, then] {
+    std::exception_ptr wrong;
+    try {
+      item.from->verify_and_decode(item.chunk, item.slice, data);
+    } catch (...) {
+      wrong = std::current_exception();
+    }
+    then(std::move(wrong));
+  };
+  item.from->read(item.chunk, item.slice, data, [this, decode, then](std::exception_ptr error) {
     if (error) return then(std::move(error));
-    driver_.run(
-        [verify_and_decode, data, then] {
-          std::exception_ptr wrong;
-          try {
-            verify_and_decode(data);
-          } catch (...) {
-            wrong = std::current_exception();
-          }
-          then(std::move(wrong));
-        },
-        {}, Turn::kNext);
+    driver_.run(decode, {}, Turn::kNext);
   });
 }
 
 void HostTransfers::store(const HostItem& item, std::byte* data, BlockCompletion then) {
   bytes_written_ += static_cast<std::int64_t>(item.bytes);
-  item.write(data, std::move(then));
+  item.to->write(item.chunk, item.slice, data, 0, std::move(then));
 }
 
 // What came to its place is handed on to those who wait for it.

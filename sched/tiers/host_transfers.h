@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -17,15 +16,16 @@
 #include "sched/tiers/residency.h"
 #include "sched/tiers/staging.h"
 #include "sched/workers/driver.h"
+#include "storage/stores/tensor_store.h"
 
 namespace ooc {
 
 struct HostItem {
   std::size_t bytes = 0;  // unpadded
-  // Submit the transfer between `data` and storage; empty: the item isn't there.
-  std::function<void(std::byte*data, BlockCompletion done)> read, write;
-  // Goes over what was read, on a worker; empty: needless. DataError.
-  std::function<void(std::byte* data)> verify_and_decode;
+  std::int64_t chunk = 0, slice = 0;
+  // Storage, where it is read from and where it is written; null: it isn't there.
+  const ChunkStore* from = nullptr;
+  TensorStore* to = nullptr;
 };
 
 // Where an item stays in the host's memory, and whether it is there; without data: nowhere.
@@ -43,10 +43,11 @@ class HostTransfers {
       : driver_(driver), link_(link), staging_(staging) {}
 
   // From its place, once it is there: whoever asks first brings it from storage.
-  void to_device(HostItem item, const HostPlace& place, std::byte* device, BlockCompletion done);
+  void to_device(const HostItem& item, const HostPlace& place, std::byte* device,
+                 BlockCompletion done);
   // `done` comes when it is in its place, and in storage too if it can be written there. Nobody
   // asks for it meanwhile.
-  void from_device(HostItem item, const HostPlace& place, const std::byte* device,
+  void from_device(const HostItem& item, const HostPlace& place, const std::byte* device,
                    BlockCompletion done);
 
   // Between host memory and storage, since the last call.

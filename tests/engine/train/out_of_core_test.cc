@@ -94,6 +94,7 @@ void check_budgets(TinyTraining& training, RunConfig config, test::Cases& cases)
 
 // The most that a plan has in memory of a dataset's rows and edges, pass by pass.
 std::int64_t most_of(const Plan& plan) {
+  if (plan.devices.empty()) return 0;  // nothing is precomputed
   const auto is_input = [&](int tensor) {
     return tensor >= 0 && plan.tensors[static_cast<std::size_t>(tensor)].input;
   };

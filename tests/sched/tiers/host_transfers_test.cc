@@ -20,14 +20,26 @@ using State = Presence;
 constexpr std::size_t kBytes = 8000;
 
 // Storage whose reads and writes end when the test says so.
-class Storage {
+class Storage final : public TensorStore {
  public:
-  HostItem item() {
-    return {kBytes,
-            [this](std::byte* data, BlockCompletion done) { add(reads_, data, std::move(done)); },
-            [this](std::byte* data, BlockCompletion done) { add(writes_, data, std::move(done)); },
-            {}};
+  HostItem item() { return {kBytes, 0, 0, this, this}; }
+  DType dtype() const override { return DType::kF32; }
+  const TensorLayout& layout() const override { return layout_; }
+  std::int64_t io_chunk_blocks() const override { return 1; }
+  void read(std::int64_t, std::int64_t, std::byte* data, BlockCompletion done) const override {
+    add(reads_, data, std::move(done));
   }
+  void write(std::int64_t, std::int64_t, std::byte* data, std::int64_t,
+             BlockCompletion done) override {
+    add(writes_, data, std::move(done));
+  }
+  bool needs_decoding(std::int64_t, std::int64_t) const override { return refused_ != 0; }
+  void verify_and_decode(std::int64_t, std::int64_t, std::byte* data) const override {
+    if (*data == static_cast<std::byte>(refused_)) throw std::runtime_error("checksum");
+  }
+  // What is read is gone over from now on, and may not begin with this.
+  void refuse(int value) { refused_ = value; }
+
   std::size_t reads() {
     const std::lock_guard lock(mutex_);
     return reads_.size();
@@ -51,7 +63,7 @@ class Storage {
     std::byte* data;
     BlockCompletion done;
   };
-  void add(std::deque<Request>& requests, std::byte* data, BlockCompletion done) {
+  void add(std::deque<Request>& requests, std::byte* data, BlockCompletion done) const {
     const std::lock_guard lock(mutex_);
     requests.push_back({data, std::move(done)});
     changed_.notify_all();
@@ -64,9 +76,11 @@ class Storage {
     return request;
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Request> reads_, writes_;
+  TensorLayout layout_;
+  int refused_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::deque<Request> reads_, writes_;
 };
 
 struct Fixture {
@@ -125,20 +139,17 @@ TEST_CASE("host_transfers: an error reaches all who asked, and the next one asks
   CHECK_THROWS_WITH(second.wait(), "EIO");
   CHECK(f.state == State::kAbsent);
 
-  HostItem wrong = f.storage.item();
-  wrong.verify_and_decode = [](const std::byte* data) {
-    if (*data == std::byte{2}) throw std::runtime_error("checksum");
-  };
+  f.storage.refuse(2);
   for (const bool placed : {true, false}) {
     const HostPlace place = placed ? f.place : HostPlace{};
-    f.transfers.to_device(wrong, place, f.at(0), first.completion());
+    f.transfers.to_device(f.storage.item(), place, f.at(0), first.completion());
     f.storage.end_read(2);
     CHECK_THROWS_WITH(first.wait(), "checksum");
     CHECK(f.value(0) == 0);  // it never got there
     CHECK(f.state == State::kAbsent);
     CHECK(f.staging.idle());
   }
-  f.transfers.to_device(wrong, f.place, f.at(0), first.completion());
+  f.transfers.to_device(f.storage.item(), f.place, f.at(0), first.completion());
   f.storage.end_read(3);
   first.wait();
   CHECK(f.value(0) == 3);
@@ -193,7 +204,7 @@ TEST_CASE(
     CHECK(f.staging.idle());
   }
   HostItem kept = f.storage.item();  // not in storage
-  kept.write = nullptr;
+  kept.to = nullptr;
   std::fill_n(f.host.data(), kBytes, std::byte{9});
   BlockWait wait;
   f.transfers.from_device(kept, f.place, f.at(0), wait.completion());
