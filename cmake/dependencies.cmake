@@ -37,15 +37,3 @@ find_path(OPENBLAS_SERIAL_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial REQU
 add_library(openblas_serial INTERFACE)
 target_include_directories(openblas_serial SYSTEM INTERFACE ${OPENBLAS_SERIAL_INCLUDE_DIR})
 target_link_libraries(openblas_serial INTERFACE ${OPENBLAS_SERIAL} Threads::Threads m)
-
-# CUDA is optional: without it the CPU backend is all there is.
-set(OOC_HAVE_CUDA OFF)
-if(OOC_CUDA)
-  find_package(CUDAToolkit QUIET)
-  if(CUDAToolkit_FOUND)
-    set(OOC_HAVE_CUDA ON)
-    message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION} found")
-  else()
-    message(STATUS "CUDA toolkit not found: building for the CPU only")
-  endif()
-endif()

@@ -18,6 +18,9 @@ class InstallDependenciesTest(unittest.TestCase):
         for tool in ("bash", "env"):
             (self.path / tool).symlink_to(shutil.which(tool))
         self.fake("apt-get", f'echo "apt-get $*" >> {self.path}/calls')
+        header = self.path / ".cache/ooc/cuda-13.0/include/cuda_runtime_api.h"
+        header.parent.mkdir(parents=True)
+        header.touch()
 
     def tearDown(self):
         self.directory.cleanup()
@@ -38,7 +41,7 @@ class InstallDependenciesTest(unittest.TestCase):
     def run_script(self, *arguments):
         result = subprocess.run(
             [ROOT / "bin/install-dependencies", *arguments],
-            env={"PATH": str(self.path)},
+            env={"PATH": str(self.path), "HOME": str(self.path)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

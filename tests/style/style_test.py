@@ -15,7 +15,7 @@ ROOMS = {
     "storage": ["base", "io", "format", "stores", "edges", "dataset", "import/decode",
                 "import/formats", "import/ids", "import/rows", "import/edges", "import/values",
                 "import"],
-    "kernels": ["spec", "rows", "edges", "dense", "norms", "loss", "optimizer", "device"],
+    "kernels": ["spec", "cuda", "rows", "edges", "dense", "norms", "loss", "optimizer", "device"],
     "sched": ["workers", "plan", "plan/passes", "plan/liveness", "plan/cost", "plan/residency",
               "plan/search", "tiers", "stream", "run"],
     "engine": ["graph", "rewrite", "lower", "machine", "model/parts", "model/saga", "model",

@@ -1,0 +1,36 @@
+# CUDA's sources, *_cuda.cu, have two compilers: nvcc for GPUs, where there is a toolkit, and the
+# host's for tests without one (tests/support/cuda). The latter needs the toolkit's headers alone.
+file(GLOB_RECURSE OOC_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*_cuda.cu)
+
+set(OOC_CUDA_CACHE $ENV{XDG_CACHE_HOME})
+if(NOT OOC_CUDA_CACHE)
+  set(OOC_CUDA_CACHE $ENV{HOME}/.cache)
+endif()
+
+if(OOC_CUDA)
+  find_package(CUDAToolkit 13.0 QUIET)
+endif()
+# bin/install-dependencies puts them there where no toolkit is.
+find_path(OOC_CUDA_INCLUDE_DIR cuda_runtime_api.h
+          HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include
+          ${OOC_CUDA_CACHE}/ooc/cuda-13.0/include REQUIRED)
+
+if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+  message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION} found")
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  enable_language(CUDA)
+  # Debian 12's CMake doesn't know that nvcc does.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  # The module of the GPUs, apart from the programs: who has none needs nothing of NVIDIA's. Kernels
+  # that spill registers are errors.
+  add_library(ooc_cuda SHARED ${OOC_CUDA_SOURCES})
+  target_include_directories(ooc_cuda PRIVATE ${CMAKE_SOURCE_DIR})
+  set_target_properties(ooc_cuda PROPERTIES
+    CUDA_RUNTIME_LIBRARY Static
+    CUDA_ARCHITECTURES "75-real;80-real;90-real;120" CUDA_VISIBILITY_PRESET hidden)
+  target_compile_options(ooc_cuda PRIVATE --expt-relaxed-constexpr -Werror=all-warnings
+    "SHELL:-Xptxas -warn-spills,-warn-lmem-usage" "SHELL:-Xcompiler -Wall,-Wextra")
+else()
+  message(STATUS "no CUDA toolkit: building for the CPU only")
+endif()

@@ -1,0 +1,2 @@
+#pragma once
+#include "tests/support/cuda/include/cooperative_groups.h"

@@ -1,0 +1,146 @@
+// The runtime API's memory: of devices, stream-ordered, and the host's pinned one. Signatures are
+// those of the toolkit's cuda_runtime_api.h.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/support/cuda/cuda_emulation.h"
+#include "tests/support/cuda/machine.h"
+
+using namespace cuda_emulation;
+
+namespace {
+
+std::byte* new_address(Device& device, std::size_t bytes, cudaStream_t stream) {
+  const std::size_t pages = (bytes + kPage - 1) / kPage * kPage;
+  if (device.next + pages + kPage > kArenaBytes)
+    fault("the emulated arena's addresses are used up");
+  std::byte* at = device.arena + device.next;
+  device.next += pages + kPage;
+  device.used += bytes;
+  device.peak = std::max(device.peak, device.used);
+  state.counters.device_peak = std::max(state.counters.device_peak, device.peak);
+  device.live[at] = {bytes, pages, stream};
+  return at;
+}
+
+void map_memory(int device, std::byte* at, std::size_t bytes) {
+  const std::size_t pages = (bytes + kPage - 1) / kPage * kPage;
+  const int key = key_of(device);
+  if (key >= 0) {
+    pkey_mprotect(at, pages, PROT_READ | PROT_WRITE, key);
+  } else {
+    mprotect(at, pages, PROT_READ | PROT_WRITE);
+  }
+  const OpenMemory open(device);
+  std::memset(at, 0xff, bytes);
+  forbid(at + bytes, pages - bytes);
+}
+
+void unmap_memory(int device, std::byte* at) {
+  Device& d = state.devices[static_cast<std::size_t>(device)];
+  const Allocation a = d.live.at(at);
+  permit(at, a.pages);
+  mprotect(at, a.pages, PROT_NONE);
+  madvise(at, a.pages, MADV_DONTNEED);
+  d.used -= a.bytes;
+  d.live.erase(at);
+}
+
+cudaError_t copy_in_stream(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+  const int to_device = device_of(to), from_device = device_of(from);
+  const auto run = [=] {
+    const OpenMemory open(to_device >= 0 ? to_device : stream->device,
+                          from_device >= 0 ? from_device : stream->device);
+    std::memcpy(to, from, bytes);
+  };
+  const bool pageable =
+      (to_device < 0 && !is_pinned(to, bytes)) || (from_device < 0 && !is_pinned(from, bytes));
+  issue(stream, {run});
+  if (pageable) {
+    ++state.counters.copied_sync;
+    run_until([&] { return stream->queue.empty(); }, stream);
+    acquire(&stream->done);
+  }
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t stream) {
+  CALL();
+  NEEDS(known(stream), cudaErrorInvalidResourceHandle);
+  Device& device = state.devices[static_cast<std::size_t>(stream->device)];
+  if (device.used + bytes > state.machine.device_bytes) {  // what streams still free may do
+    while (run_any()) {
+    }
+  }
+  NEEDS(device.used + bytes <= state.machine.device_bytes, cudaErrorMemoryAllocation);
+  std::byte* address = new_address(device, bytes, stream);
+  issue(stream, {[d = stream->device, address, bytes] { map_memory(d, address, bytes); }});
+  *at = address;
+  return cudaSuccess;
+}
+cudaError_t cudaFreeAsync(void* at, cudaStream_t stream) {
+  FREEING_CALL();
+  const int device = device_of(at);
+  NEEDS(known(stream) && device >= 0, cudaErrorInvalidValue);
+  issue(stream, {[device, at] { unmap_memory(device, static_cast<std::byte*>(at)); }});
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  CALL();
+  NEEDS(known(stream), cudaErrorInvalidResourceHandle);
+  const bool to_host = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost;
+  const bool from_host = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost;
+  NEEDS(kind == cudaMemcpyDefault ||
+            (to_host == (device_of(to) < 0) && from_host == (device_of(from) < 0)),
+        cudaErrorInvalidValue);
+  return copy_in_stream(to, from, bytes, stream);
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                std::size_t bytes, cudaStream_t stream) {
+  CALL();
+  NEEDS(known(stream) && device_of(to) == to_device && device_of(from) == from_device,
+        cudaErrorInvalidValue);
+  return copy_in_stream(to, from, bytes, stream);
+}
+cudaError_t cudaMemsetAsync(void* at, int value, std::size_t bytes, cudaStream_t stream) {
+  CALL();
+  NEEDS(known(stream) && device_of(at) >= 0, cudaErrorInvalidValue);
+  issue(stream, {[=] {
+          const OpenMemory open(device_of(at));
+          std::memset(at, value, bytes);
+        }});
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** at, std::size_t bytes, unsigned) {
+  CALL();
+  *at = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  std::memset(*at, 0xff, bytes);
+  state.pinned[static_cast<std::byte*>(*at)] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* at) {
+  FREEING_CALL();
+  NEEDS(state.pinned.erase(static_cast<std::byte*>(at)) == 1, cudaErrorInvalidValue);
+  wait_for_all();
+  std::free(at);
+  return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void* at, std::size_t bytes, unsigned) {
+  CALL();
+  state.pinned[static_cast<std::byte*>(at)] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* at) {
+  FREEING_CALL();
+  NEEDS(state.pinned.erase(static_cast<std::byte*>(at)) == 1, cudaErrorHostMemoryNotRegistered);
+  return cudaSuccess;
+}
+}  // extern "C"
