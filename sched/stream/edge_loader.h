@@ -22,6 +22,8 @@ class EdgeStore {
   // Chunks come from `io`, or, below a device, through the host's memory.
   EdgeStore(BlockIo& io, const EdgeFile& file, Direction direction, HostStore* host,
             const std::vector<EdgeRange>& ranges, std::byte* arena);
+  EdgeStore(const EdgeStore&) = delete;
+  EdgeStore& operator=(const EdgeStore&) = delete;
 
   const ChunkStore& source() const {
     return host_ ? *host_ : static_cast<const ChunkStore&>(stored_);

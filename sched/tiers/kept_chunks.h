@@ -6,11 +6,12 @@
 
 #include "sched/plan/plan.h"
 #include "sched/tiers/residency.h"
+#include "storage/base/errors.h"
 #include "storage/format/edge_file.h"
 
 namespace ooc {
 
-// As Residency: under its owner's lock.
+// Where chunks lie never changes; their states are under a lock of the owner's.
 class KeptChunks {
  public:
   // Of the arena's edge ranges the one of the direction, if there is one.
@@ -18,6 +19,7 @@ class KeptChunks {
              std::byte* arena) {
     for (const EdgeRange& range : ranges) {
       if (range.direction != direction) continue;
+      OOC_CHECK(chunks_.empty() && range.first_chunk <= range.end_chunk);
       first_ = range.first_chunk;
       std::byte* at = arena + range.memory.offset;
       for (std::int64_t chunk = first_; chunk < range.end_chunk; ++chunk) {

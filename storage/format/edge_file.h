@@ -99,11 +99,6 @@ class EdgeFile {
   std::vector<PanelTile> tiles(std::int64_t span, std::int64_t panel) const;
   // The same of a chunk's bytes that were read otherwise (storage/stores/direct_chunk_reader.h).
   std::vector<PanelTile> tiles(std::int64_t chunk, std::span<const std::byte> payload) const;
-  // The same of bytes that were checked so before: without looking at checksum and structure again.
-  std::vector<PanelTile> checked_tiles(std::int64_t chunk,
-                                       std::span<const std::byte> payload) const {
-    return tiles_of(chunk, payload, false);
-  }
   std::uint64_t chunk_bytes(std::int64_t span, std::int64_t panel) const {
     return file_.entry(static_cast<std::uint64_t>(chunk_of(span, panel))).bytes;
   }

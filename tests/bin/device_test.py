@@ -90,8 +90,8 @@ class DeviceTest(ProgramTest):
         given = options[options.index(f"--{memory}-memory") + 1].removesuffix("MiB")
         error = (
             rf"error: a {'device ' if memory == 'device' else ''}memory budget of {given} MiB is "
-            r"too small: the least that works is \d+ MiB \(\d+ for parameters and the program, "
-            rf"\d+ for data\), --{memory}-memory; "
+            r"too small: the least that works is \d+ MiB \(\d+ for the plan, "
+            rf"\d+ for what else the process holds\), --{memory}-memory; "
         )
         result = self.fail_with(4, error, program, *options)
         return int(re.search(r"the least that works is (\d+) MiB", result.stderr)[1])

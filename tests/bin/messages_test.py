@@ -36,13 +36,17 @@ class MessagesTest(ProgramTest):
         given = ("--edges", "e.csv", "--vertices", 3)
         for part in ("features", "labels"):
             self.refused(r"'ann' is not a number, raw/t.csv, line 2, field 2: 0,ann,1; choose the "
-                         "columns to read, raw/t.csv:1,3; a column of ids is --id COLUMN, one of "
-                         "class names --labels raw/t.csv:2", *given, f"--{part}", "raw/t.csv")
+                         "columns of numbers, raw/t.csv:1,3; names in edges need --remap-ids, a "
+                         "column of ids is --id COLUMN, one of class names --labels raw/t.csv:2",
+                         *given, f"--{part}", "raw/t.csv")
         for option, needed in (("--labels", "one class a vertex takes"),
                                ("--edge-weights", "edge weights need")):
             kind = ("--label-kind", "classes") if option == "--labels" else ()
-            self.refused(f"{needed} one column, not 3, raw/n.csv, line 1: 7,4,1; choose it by its "
-                         "name or number, such as raw/n.csv:3", *given, *kind, option, "raw/n.csv")
+            self.refused(f"{needed} one column, not 3, raw/n.csv, line 1: 7,4,1; choose it, "
+                         "raw/n.csv:COLUMN; otherwise ", *given, *kind, option, "raw/n.csv")
+        (self.raw / "f.csv").write_text("1,,3\n2,2,2\n")  # a number is missing
+        self.refused("'' is not a number, raw/f.csv, line 1, field 2; correct the value",
+                     "--edges", "e.csv", "--vertices", 2, "--features", "raw/f.csv")  # fmt: skip
         self.refused("7 in a matrix of labels, .* for one column of them raw/n.csv:COLUMN", *given,
                      "--labels", "raw/n.csv")
         self.succeed("ooc-prep", "import", *given, "--id", "id", "--features", "raw/t.csv:3",

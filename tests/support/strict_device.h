@@ -14,7 +14,7 @@ namespace ooc::test {
 inline constexpr std::uint64_t kAlwaysLate = ~std::uint64_t{0};
 
 // The CPU's kernels, to the bit. allocate() throws BudgetError beyond `memory_bytes` (0: no limit).
-// The kernel of the number `failing_launch`, from 1, can't be launched; 0: all can.
+// The kernel that is launched as the `failing_launch`-th one, from 1, fails to; 0: none does.
 std::unique_ptr<Backend> make_strict_device(std::uint64_t seed, std::int64_t memory_bytes,
                                             std::int64_t failing_launch = 0);
 

@@ -246,8 +246,8 @@ class BudgetSearch {
     const double unlimited = make(options_)->seconds;
     BudgetError error(
         fmt::format("a {}memory budget of {} MiB is too small: the least that works is {} MiB ({} "
-                    "for parameters and the program, {} for data)",
-                    device ? "device " : "", given, works, fixed, works - fixed),
+                    "for the plan, {} for what else the process holds)",
+                    device ? "device " : "", given, works, works - fixed, fixed),
         device ? "--device-memory" : "--host-memory",
         fmt::format(
             "give {} MiB or more; with {} MiB {} is predicted to take at most twice as long "

@@ -62,8 +62,8 @@ class TextTable final : public LineTable {
       if (columns().is_missing(field)) continue;
       const bool word = parse_word(field).has_value();
       float number = 0;
-      has_text_[i] = columns().chosen.empty() && cols() > 1 && !word &&
-                     parse_field(field, number) == Parse::kNotNumber;
+      has_text_[i] =
+          cols() > 1 && !field.empty() && !word && parse_field(field, number) == Parse::kNotNumber;
       words = words && word;
       integers = integers && parse_field(field, value) == Parse::kOk &&
                  field.find_first_of(".eE") == std::string_view::npos;
@@ -172,25 +172,23 @@ class TextTable final : public LineTable {
 
   // What to do with a table that has columns of text, of which `index` is one.
   std::string choice(std::size_t index) const {
+    const std::string file = parse_text_input(name()).path;
     std::string numbers;
     for (std::size_t i = 0; i < has_text_.size(); ++i) {
       if (has_text_[i] || layout().targets[i] < 0) continue;
       numbers += fmt::format("{}{}", numbers.empty() ? "" : ",", i + 1);
     }
-    const std::string file = parse_text_input(name()).path;
-    const std::string classes = fmt::format("one of class names --labels {}:{}", file, index + 1);
-    return numbers.empty() ? fmt::format(
-                                 "a column of ids is --id COLUMN, {}; edges between names "
-                                 "need --remap-ids",
-                                 classes)
-                           : fmt::format(
-                                 "choose the columns to read, {}:{}; a column of ids is "
-                                 "--id COLUMN, {}",
-                                 file, numbers, classes);
+    return fmt::format(
+        "{}; names in edges need --remap-ids, a column of ids is --id COLUMN, one of class names "
+        "--labels {}:{}",
+        numbers.empty() || !columns().chosen.empty()
+            ? "choose columns of numbers"
+            : fmt::format("choose the columns of numbers, {}:{}", file, numbers),
+        file, index + 1);
   }
 
   ElementKind kind_ = ElementKind::kFloat;
-  std::vector<bool> has_text_;  // where several columns are read unchosen: in the first row
+  std::vector<bool> has_text_;  // where several columns are read: in the first row
   std::optional<std::int64_t> nan_value_;
   bool numbers_are_missing_;  // some number says that there is no value
 };

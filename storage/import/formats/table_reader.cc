@@ -90,18 +90,18 @@ bool is_known_kind(const std::string& input) {
 
 std::string first_look(TableReader& table) {
   if (is_text_name(table.name()) && table.rows() > 0) {
-    return fmt::format("{}: {}", table.where(0), table.row_text(0));
+    const std::string text = table.row_text(0);
+    return text.empty() ? table.name() : fmt::format("{}: {}", table.where(0), text);
   }
   return fmt::format("{}, shape ({}, {})", table.name(), table.rows(), table.cols());
 }
 
 void refuse_columns(TableReader& table, std::string_view needed, std::string_view remedy) {
   const std::string text = parse_text_input(table.name()).path;
-  throw DataError(
-      fmt::format("{} one column, not {}", needed, table.cols()), first_look(table),
-      text.empty() || table.cols() == 0
-          ? std::string(remedy)
-          : fmt::format("choose it by its name or number, such as {}:{}", text, table.cols()));
+  throw DataError(fmt::format("{} one column, not {}", needed, table.cols()), first_look(table),
+                  text.empty() || table.cols() == 0
+                      ? std::string(remedy)
+                      : fmt::format("choose it, {}:COLUMN; otherwise {}", text, remedy));
 }
 
 std::unique_ptr<TableReader> open_table(FileSystem& files, const std::string& input,

@@ -45,13 +45,23 @@ class RowsByVertex final : public TableReader {
     table_->read_nan_as(value);
   }
   std::string where(std::int64_t row) override {
-    const auto& vertices = *options_.row_vertices;
-    const auto found = std::find(vertices.begin(), vertices.end(), static_cast<VertexIndex>(row));
-    if (found == vertices.end()) return name();
-    return table_->where(found - vertices.begin());
+    const auto own = row_of(row);
+    return own ? table_->where(*own) : name();
+  }
+  std::string row_text(std::int64_t row) override {
+    const auto own = row_of(row);
+    return own ? table_->row_text(*own) : "";
   }
 
  private:
+  // The table's own row of a vertex, if it has one.
+  std::optional<std::int64_t> row_of(std::int64_t vertex) const {
+    const auto& vertices = *options_.row_vertices;
+    const auto found =
+        std::find(vertices.begin(), vertices.end(), static_cast<VertexIndex>(vertex));
+    if (found == vertices.end()) return std::nullopt;
+    return found - vertices.begin();
+  }
   template <class T>
   std::int64_t read_rows(std::span<T> out) {
     if (!buckets_ || reads_floats_ != std::is_same_v<T, float>) fill_buckets<T>();
