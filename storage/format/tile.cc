@@ -67,12 +67,6 @@ void append_column(std::span<const std::byte> records, std::size_t record_bytes,
 
 }  // namespace
 
-std::uint64_t tile_bytes(TileEncoding encoding, std::uint64_t edge_count, std::uint64_t row_count,
-                         std::uint64_t escape_count) {
-  return encoding == TileEncoding::kRuns ? padded(row_count * 6 + edge_count * 2)
-                                         : padded(edge_count * 3 + escape_count * 2);
-}
-
 std::uint64_t tile_data_bytes(const EdgeData& data, std::uint64_t edge_count) {
   return (data.weights ? padded(edge_count * sizeof(float)) : 0) +
          (data.types ? padded(edge_count * sizeof(std::uint16_t)) : 0) +

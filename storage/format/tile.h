@@ -70,8 +70,12 @@ void encode_tile_data(std::span<const std::byte> records, const EdgeData& data,
                       std::vector<std::byte>& out);
 
 // Bytes of an encoded tile with these counts, padding included, without what its edges carry.
-std::uint64_t tile_bytes(TileEncoding encoding, std::uint64_t edge_count, std::uint64_t row_count,
-                         std::uint64_t escape_count);
+constexpr std::uint64_t tile_bytes(TileEncoding encoding, std::uint64_t edge_count,
+                                   std::uint64_t row_count, std::uint64_t escape_count) {
+  const std::uint64_t bytes = encoding == TileEncoding::kRuns ? row_count * 6 + edge_count * 2
+                                                              : edge_count * 3 + escape_count * 2;
+  return (bytes + 7) / 8 * 8;
+}
 // Bytes of what so many edges carry, padding included.
 std::uint64_t tile_data_bytes(const EdgeData& data, std::uint64_t edge_count);
 

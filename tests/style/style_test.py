@@ -30,6 +30,7 @@ GROUND_HEADERS = {
     "storage/base/byte_size.h",
     "storage/base/errors.h",
     "storage/format/edge_layout.h",
+    "storage/format/format.h",
     "storage/format/tensor_layout.h",
     "storage/format/tile.h",
     "storage/base/types.h",

@@ -1,0 +1,45 @@
+// The edges of a window by the row that folds them, made on the GPU from edge chunks as they lie:
+// what kernels over edges walk. Both encodings of tiles become one, edges outside the train split
+// are left out, self loops are put in. Some 9 bytes an edge are written, once for all slices.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "storage/format/edge_layout.h"
+
+namespace ooc::cuda {
+
+// One span of a window; memory of the device.
+struct IndexedSpan {
+  const std::byte* chunk = nullptr;      // null: no edges
+  const std::uint8_t* splits = nullptr;  // of the span's rows; null: every edge is taken
+};
+
+// Spans into some destination blocks of one panel.
+struct IndexedWindow {
+  EdgeLayout layout;
+  std::int64_t first_span = 0, span_count = 0;
+  std::int64_t first_block = 0, block_count = 0;
+  const IndexedSpan* spans = nullptr;  // of the device
+  // A bit a vertex, of the device: those without one get an edge from themselves, of weight 1,
+  // after their own span's. Null: no edges are added.
+  const std::uint64_t* self_loops = nullptr;
+
+  // Of all blocks, as if the graph's last one were whole.
+  std::int64_t rows() const { return block_count * layout.block_rows; }
+};
+
+// Memory of the device. Edges of a row are in (span, tile, edge) order.
+struct EdgeIndex {
+  std::uint32_t* row_ptr = nullptr;     // [rows + 1]; the last one is the number of edges
+  std::uint32_t* neighbours = nullptr;  // by edge: span of the window << 16 | row in the span
+  float* weights = nullptr;             // by edge; null: they are not wanted
+};
+
+// In three kernels on the stream. A window has at most 65,536 spans.
+void build_edge_index(const IndexedWindow& window, const EdgeIndex& index, cudaStream_t stream);
+
+}  // namespace ooc::cuda
