@@ -113,7 +113,7 @@ __device__ std::int64_t first_vertex_of(const IndexedWindow& window, std::int64_
 }
 
 // counts[row] += its edges from one span: blockIdx.x is the destination block, blockIdx.y the span.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 4)
     count_edges(IndexedWindow window, std::uint32_t first_in_panel, std::uint32_t* counts) {
   __shared__ Shared shared;
   const std::int64_t block = window.first_block + blockIdx.x;
@@ -147,7 +147,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // row_ptr[i] becomes the sum of what stands there up to i, by one block of threads.
-__global__ void __launch_bounds__(kThreads) sum_counts(std::int64_t count, std::uint32_t* row_ptr) {
+__global__ void __launch_bounds__(kThreads, 4)
+    sum_counts(std::int64_t count, std::uint32_t* row_ptr) {
   __shared__ ScanMemory<std::uint32_t> scan;
   std::uint32_t before = 0;
   for (std::int64_t first = 0; first < count; first += kThreads) {
@@ -255,7 +256,7 @@ class Strip {
 };
 
 // blockIdx.x is the strip of rows, blockIdx.y the destination block.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 4)
     fill_rows(IndexedWindow window, EdgeIndex index, std::uint32_t first_in_panel,
               std::uint32_t strip_rows) {
   __shared__ Shared shared;

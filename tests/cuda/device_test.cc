@@ -6,7 +6,7 @@
 
 #include "kernels/device/device_cuda.h"
 #include "storage/base/errors.h"
-#include "tests/support/emulated_machine.h"
+#include "tests/support/cuda/emulated_machine.h"
 
 namespace ooc::test {
 namespace {

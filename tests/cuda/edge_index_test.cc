@@ -9,7 +9,8 @@
 #include "kernels/device/device_cuda.h"
 #include "kernels/edges/edge_index_cuda.h"
 #include "storage/format/format.h"
-#include "tests/support/emulated_machine.h"
+#include "tests/support/cuda/device_copies.h"
+#include "tests/support/cuda/emulated_machine.h"
 
 namespace ooc::test {
 namespace {
@@ -147,33 +148,8 @@ Found expected_of(const WindowCase& on) {
   return found;
 }
 
-// Memory of the device with what is given in it.
-class Copies {
- public:
-  explicit Copies(Device& device) : device_(device), queue_(device.queue(QueueKind::kCompute)) {}
-
-  template <class T>
-  T* of(const std::vector<T>& values) {
-    if (values.empty()) return nullptr;
-    buffers_.push_back(device_.allocate(values.size() * sizeof(T)));
-    queue_.copy(buffers_.back()->data(), values.data(), values.size() * sizeof(T));
-    queue_.wait(queue_.record());
-    return reinterpret_cast<T*>(buffers_.back()->data());
-  }
-  template <class T>
-  void back(std::vector<T>& values, const T* from) {
-    queue_.copy(values.data(), from, values.size() * sizeof(T));
-    queue_.wait(queue_.record());
-  }
-
- private:
-  Device& device_;
-  Queue& queue_;
-  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
-};
-
 Found index_of(Device& device, const WindowCase& on, const Found& expected) {
-  Copies copies(device);
+  DeviceCopies copies(device);
   std::vector<cuda::IndexedSpan> spans;
   for (std::size_t i = 0; i < on.chunks.size(); ++i) {
     spans.push_back({copies.of(on.chunks[i]), copies.of(on.splits[i])});

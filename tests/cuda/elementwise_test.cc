@@ -7,7 +7,7 @@
 #include "kernels/device/cpu_backend.h"
 #include "kernels/device/device_cuda.h"
 #include "kernels/optimizer/optimizer_cuda.h"
-#include "tests/support/emulated_machine.h"
+#include "tests/support/cuda/emulated_machine.h"
 
 namespace ooc::test {
 namespace {

@@ -302,6 +302,9 @@ inline int __popc(unsigned v) { return std::popcount(v); }
 inline int __clz(int v) { return std::countl_zero(static_cast<unsigned>(v)); }
 inline int __ffs(int v) { return v == 0 ? 0 : std::countr_zero(static_cast<unsigned>(v)) + 1; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<std::uint64_t>(a) * b >> 32; }
+// Rounded by themselves: the emulated sources are compiled without contraction.
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
 inline float __expf(float x) { return std::exp(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
