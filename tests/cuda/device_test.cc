@@ -39,7 +39,7 @@ struct AllDone {
 };
 
 // In through one queue, on by the next, out through the third; true if it came back as it went.
-bool goes_through(Device& device) {
+bool goes_through(Device& device, int rounds) {
   constexpr std::size_t kBytes = 8192;
   const auto host = device.allocate_pinned(kBytes, "test");
   const auto back = device.allocate_pinned(kBytes, "test");
@@ -50,7 +50,7 @@ bool goes_through(Device& device) {
   Queue& out = device.queue(QueueKind::kOut);
   bool right = true;
   Ticket zeroed;
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < kBytes; ++i) {
       host->data()[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(round));
     }
@@ -118,7 +118,7 @@ TEST_CASE("cuda device: queues copy in every direction, in order, and follow eac
   for_each_order(40, {}, [] {
     {
       Device device(0, 0);
-      CHECK(goes_through(device));
+      CHECK(goes_through(device, 4));
     }
     CHECK(nothing_is_left());
     CHECK(cuda_emulation::counters().copied_sync <= 4);  // read_back() alone is not pinned
@@ -160,7 +160,7 @@ TEST_CASE("cuda device: whichever call fails, an error says so, and nothing is l
       bool threw = false;
       try {
         Device device(0, 0);
-        goes_through(device);
+        goes_through(device, 2);
       } catch (const DeviceError&) {
         threw = true;
       } catch (const BudgetError&) {
@@ -170,7 +170,7 @@ TEST_CASE("cuda device: whichever call fails, an error says so, and nothing is l
       if (call >= cuda_emulation::counters().calls) break;
       failed += threw;
     }
-    CHECK(failed > 60);
+    CHECK(failed > 40);
   }
 }
 
