@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/spec/host_device.h"
 #include "storage/base/types.h"
 
 namespace ooc {
@@ -18,7 +19,7 @@ struct SlicedRows {
   std::int64_t slice_stride = 0;  // bytes between two slices of full width
   std::byte* last = nullptr;      // row 0 of the last slice
 
-  std::byte* slice(std::int64_t slice, std::int64_t count) const {
+  OOC_HOST_DEVICE std::byte* slice(std::int64_t slice, std::int64_t count) const {
     return slice + 1 == count ? last : first + slice * slice_stride;
   }
 };
@@ -48,17 +49,18 @@ struct MatrixView {
   SlicedRows slices = {};         // each a row-major chunk
   std::int64_t first_column = 0;  // of the view in its matrix: random numbers count from there
 
-  std::int64_t slice_count() const { return ceil_div(cols, slice_width); }
-  std::int64_t slice_cols(std::int64_t slice) const {
-    return std::min(slice_width, cols - slice * slice_width);
+  OOC_HOST_DEVICE std::int64_t slice_count() const { return ceil_div(cols, slice_width); }
+  OOC_HOST_DEVICE std::int64_t slice_cols(std::int64_t slice) const {
+    const std::int64_t rest = cols - slice * slice_width;
+    return rest < slice_width ? rest : slice_width;
   }
   // Elements between two rows of a slice.
-  std::int64_t stride(std::int64_t slice) const {
+  OOC_HOST_DEVICE std::int64_t stride(std::int64_t slice) const {
     return slice + 1 == slice_count() ? last_stride : slice_width;
   }
   // First element of the view's first row in a slice. T must match dtype.
   template <class T>
-  T* data(std::int64_t slice) const {
+  OOC_HOST_DEVICE T* data(std::int64_t slice) const {
     const std::int64_t count = slice_count();
     const std::int64_t row = slice + 1 == count ? last_stride : slice_width;
     return reinterpret_cast<T*>(slices.slice(slice, count)) + row_offset * row;

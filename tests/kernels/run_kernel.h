@@ -54,6 +54,16 @@ AnyMatrix make_operand(const OperandSpec& spec, const Dense& dense, std::int64_t
   return build.template operator()<std::uint8_t>();
 }
 
+// The operands of a call and the memory they lie in; the output comes last.
+struct OperandMemory {
+  MatrixView view;
+  std::span<std::byte> bytes;
+};
+// Runs the operator's kernel: the CPU's (tests/support/run_on_device.cc), or, in tests of CUDA, a
+// GPU's (tests/cuda/row_kernels.cc).
+void run_on_device(std::string_view op, DType real, std::span<const OperandMemory> operands,
+                   const Attributes& attributes, const StepSeed& run);
+
 // `output`: what the output holds before the call (a reduction adds to it).
 template <class T>
 Dense run_kernel(std::string_view op, const std::vector<Dense>& inputs, const Dense& output,
@@ -64,15 +74,21 @@ Dense run_kernel(std::string_view op, const std::vector<Dense>& inputs, const De
     matrices.push_back(make_operand<T>(spec.inputs[i], inputs[i], options.row_offset));
   }
   const AnyMatrix result = make_operand<T>(spec.output, output, options.row_offset);
-  const auto view_of = [](const AnyMatrix& any) {
-    return std::visit([](const auto& matrix) { return matrix.view(); }, any);
-  };
+  std::vector<OperandMemory> operands;
   std::vector<MatrixView> input_views;
-  for (const AnyMatrix& matrix : matrices) input_views.push_back(view_of(matrix));
-  const MatrixView output_view = view_of(result);
-  const OperatorCall call{input_views, {&output_view, 1}, options.attributes, options.run};
-  check_call(spec, DTypeOf<T>::value, call);
-  cpu_row_kernel(op, DTypeOf<T>::value)(call);
+  const auto add = [&](const AnyMatrix& any) {
+    std::visit(
+        [&](const auto& matrix) {
+          operands.push_back({matrix.view(), matrix.memory()});
+        },
+        any);
+    return operands.back().view;
+  };
+  for (const AnyMatrix& matrix : matrices) input_views.push_back(add(matrix));
+  const MatrixView output_view = add(result);
+  check_call(spec, DTypeOf<T>::value,
+             {input_views, {&output_view, 1}, options.attributes, options.run});
+  run_on_device(op, DTypeOf<T>::value, operands, options.attributes, options.run);
   CHECK(std::visit([](const auto& matrix) { return matrix.guards_hold(); }, result));
   return std::visit([](const auto& matrix) { return matrix.dense(); }, result);
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "kernels/spec/matrix_view.h"
@@ -65,6 +66,8 @@ class SlicedMatrix {
   SlicedMatrix(SlicedMatrix&&) = default;
 
   const MatrixView& view() const { return view_; }
+  // All that the view lies in.
+  std::span<std::byte> memory() const { return {view_.slices.first, memory_.size() * sizeof(T)}; }
 
   Dense dense() const {
     Dense result(view_.rows, view_.cols);

@@ -1,0 +1,42 @@
+// A GPU's implementations of the operators in kernels/spec/row_kernels.h, for float and double.
+// Their operands have been checked (check_call), and lie in the device's memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string_view>
+
+#include "kernels/spec/operator.h"
+
+// clang-format off
+#define OOC_CUDA_ROW_KERNELS(KERNEL)                                                              \
+  /* elementwise_cuda.cu */                                                                       \
+  KERNEL(add) KERNEL(sub) KERNEL(mul) KERNEL(affine) KERNEL(maximum) KERNEL(maximum_gradient)     \
+  KERNEL(relu) KERNEL(relu_gradient) KERNEL(scale_rows)                                           \
+  /* activations_cuda.cu */                                                                       \
+  KERNEL(sigmoid) KERNEL(sigmoid_gradient) KERNEL(tanh) KERNEL(tanh_gradient)                     \
+  KERNEL(leaky_relu) KERNEL(leaky_relu_gradient) KERNEL(elu) KERNEL(elu_gradient)                 \
+  KERNEL(gelu) KERNEL(gelu_gradient) KERNEL(exp)                                                  \
+  /* bits_cuda.cu */                                                                              \
+  KERNEL(positive_bits) KERNEL(keep_bits)                                                         \
+  /* column_scales_cuda.cu */                                                                     \
+  KERNEL(bias) KERNEL(scale_cols) KERNEL(scale_by) KERNEL(column_sum) KERNEL(mul_column_sum)      \
+  KERNEL(dot_sum)                                                                                 \
+  /* dropout_cuda.cu */                                                                           \
+  KERNEL(dropout)
+// clang-format on
+
+namespace ooc::cuda {
+
+// Rows of any number. On the stream; the call's views are taken before it returns.
+using RowKernel = void (*)(const OperatorCall& call, cudaStream_t stream);
+// Null: there is none of this name.
+RowKernel row_kernel(std::string_view op, DType dtype);
+
+#define OOC_DECLARE(name) \
+  template <class T>      \
+  void name(const OperatorCall& call, cudaStream_t stream);
+OOC_CUDA_ROW_KERNELS(OOC_DECLARE)
+#undef OOC_DECLARE
+
+}  // namespace ooc::cuda
