@@ -10,6 +10,8 @@
 
 // clang-format off
 #define OOC_CUDA_ROW_KERNELS(KERNEL)                                                              \
+  /* dense_cuda.cu */                                                                             \
+  KERNEL(matmul) KERNEL(matmul_reduce)                                                            \
   /* elementwise_cuda.cu */                                                                       \
   KERNEL(add) KERNEL(sub) KERNEL(mul) KERNEL(affine) KERNEL(maximum) KERNEL(maximum_gradient)     \
   KERNEL(relu) KERNEL(relu_gradient) KERNEL(scale_rows)                                           \
