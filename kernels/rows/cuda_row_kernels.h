@@ -25,7 +25,10 @@
   KERNEL(bias) KERNEL(scale_cols) KERNEL(scale_by) KERNEL(column_sum) KERNEL(mul_column_sum)      \
   KERNEL(dot_sum)                                                                                 \
   /* dropout_cuda.cu */                                                                           \
-  KERNEL(dropout)
+  KERNEL(dropout)                                                                                 \
+  /* loss_cuda.cu */                                                                              \
+  KERNEL(softmax_cross_entropy) KERNEL(softmax_cross_entropy_gradient)                            \
+  KERNEL(softmax_cross_entropy_weighted) KERNEL(softmax_cross_entropy_weighted_gradient)
 // clang-format on
 
 namespace ooc::cuda {
