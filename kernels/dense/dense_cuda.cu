@@ -2,44 +2,14 @@
 // dimension at a time; every element is a sum in order, so its bits depend on operands alone.
 #include "kernels/cuda/launch_cuda.h"
 #include "kernels/rows/cuda_row_kernels.h"
+#include "kernels/rows/elements_cuda.h"
 #include "kernels/spec/operator.h"
-#include "storage/base/errors.h"
-#include "storage/format/tensor_layout.h"
 
 namespace ooc::cuda {
 namespace {
 
 constexpr int kTile = 64, kDepth = 32, kOwn = 4;  // a thread owns 4 x 4 of the tile
 static_assert(kTile / kOwn * (kTile / kOwn) == kThreads);
-
-// A view whose elements are found by shifts: slices of 32 columns, or one of any width.
-template <class T>
-struct Elements {
-  T* first;
-  T* last;
-  std::int64_t slice_stride;  // elements
-  std::int64_t rows, cols, full, last_stride;
-  int shift, last_slice;
-
-  explicit Elements(const MatrixView& view)
-      : first(view.slice_count() > 1 ? view.data<T>(0) : nullptr),
-        last(view.data<T>(view.slice_count() - 1)),
-        slice_stride(view.slices.slice_stride / static_cast<std::int64_t>(sizeof(T))),
-        rows(view.rows),
-        cols(view.cols),
-        full(view.slice_width),
-        last_stride(view.last_stride),
-        shift(view.slice_count() > 1 ? 5 : 31),
-        last_slice(static_cast<int>(view.slice_count()) - 1) {
-    OOC_CHECK(last_slice == 0 || view.slice_width == kSliceWidth);
-  }
-  __device__ T& at(std::int64_t row, std::int64_t col) const {
-    const int slice = static_cast<int>(col >> shift);
-    const std::int64_t in_slice = col - (static_cast<std::int64_t>(slice) << shift);
-    return slice == last_slice ? last[row * last_stride + in_slice]
-                               : first[slice * slice_stride + row * full + in_slice];
-  }
-};
 
 // What is multiplied: a(k, i) and b(k, j), zero beyond their ends, so that whole tiles are.
 template <class T>

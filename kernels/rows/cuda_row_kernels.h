@@ -24,6 +24,9 @@
   /* column_scales_cuda.cu */                                                                     \
   KERNEL(bias) KERNEL(scale_cols) KERNEL(scale_by) KERNEL(column_sum) KERNEL(mul_column_sum)      \
   KERNEL(dot_sum)                                                                                 \
+  /* columns_cuda.cu */                                                                           \
+  KERNEL(copy) KERNEL(concat) KERNEL(columns) KERNEL(place_columns) KERNEL(pick_type)             \
+  KERNEL(place_type)                                                                              \
   /* dropout_cuda.cu */                                                                           \
   KERNEL(dropout)                                                                                 \
   /* loss_cuda.cu */                                                                              \
