@@ -4,36 +4,11 @@
 
 #include "kernels/rows/cpu_row_kernels.h"
 #include "kernels/rows/cpu_traversal.h"
-#include "kernels/spec/row_kernels.h"
+#include "kernels/spec/degree_factor.h"
 #include "storage/base/types.h"
 #include "storage/dataset/dataset.h"
 
 namespace ooc::cpu {
-namespace {
-
-double inverse(std::int64_t count) { return count > 0 ? 1.0 / static_cast<double>(count) : 0; }
-
-double factor_of(DegreeFactor factor, const std::int32_t* degrees) {
-  const std::int64_t in = degrees[kInDegree], out = degrees[kOutDegree];
-  const std::int64_t loops = degrees[kSelfLoops];
-  const std::int64_t least_one = std::max<std::int64_t>(loops, 1);
-  switch (factor) {
-    case DegreeFactor::kIn:
-      return 1 / std::sqrt(static_cast<double>(in + least_one));
-    case DegreeFactor::kOut:
-      return 1 / std::sqrt(static_cast<double>(out + least_one));
-    case DegreeFactor::kInverseIn:
-      return inverse(in + loops);
-    case DegreeFactor::kInverseInWithLoops:
-      return inverse(in + least_one);
-    case DegreeFactor::kLoop:
-      return static_cast<double>(1 - loops);
-  }
-  return 0;
-}
-
-}  // namespace
-
 template <class T>
 void degree_factor(const OperatorCall& call) {
   const MatrixView& degrees = call.inputs[0];
@@ -42,7 +17,9 @@ void degree_factor(const OperatorCall& call) {
   const auto* from = degrees.data<std::int32_t>(0);
   T* to = y.data<T>(0);
   for (std::int64_t i = 0; i < y.rows; ++i) {
-    to[i * y.stride(0)] = static_cast<T>(factor_of(factor, from + i * degrees.stride(0)));
+    const std::int32_t* row = from + i * degrees.stride(0);
+    to[i * y.stride(0)] =
+        static_cast<T>(degree_factor_of(factor, row[kInDegree], row[kOutDegree], row[kSelfLoops]));
   }
 }
 

@@ -27,6 +27,9 @@
   /* columns_cuda.cu */                                                                           \
   KERNEL(copy) KERNEL(concat) KERNEL(columns) KERNEL(place_columns) KERNEL(pick_type)             \
   KERNEL(place_type)                                                                              \
+  /* vertex_data_cuda.cu */                                                                       \
+  KERNEL(degree_factor) KERNEL(inverse) KERNEL(inverse_sqrt) KERNEL(count_zeros)                  \
+  KERNEL(binary_label)                                                                            \
   /* dropout_cuda.cu */                                                                           \
   KERNEL(dropout)                                                                                 \
   /* loss_cuda.cu */                                                                              \
