@@ -28,7 +28,7 @@ struct DTypeOf<BFloat16> {
   static constexpr DType value = DType::kBF16;
 };
 
-inline float to_float(Half half) {
+constexpr float to_float(Half half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half.bits & 0x8000u) << 16;
   const std::uint32_t exponent = (half.bits >> 10) & 0x1fu;
   const std::uint32_t mantissa = half.bits & 0x3ffu;
@@ -43,7 +43,7 @@ inline float to_float(Half half) {
   return std::bit_cast<float>(sign | (exponent + (127 - 15)) << 23 | (mantissa << 13));
 }
 
-inline float to_float(BFloat16 value) {
+constexpr float to_float(BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 

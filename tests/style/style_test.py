@@ -29,6 +29,7 @@ MAX_FOLDER_FILES = 30
 GROUND_HEADERS = {
     "storage/base/byte_size.h",
     "storage/base/errors.h",
+    "storage/base/half.h",
     "storage/format/edge_layout.h",
     "storage/format/format.h",
     "storage/format/tensor_layout.h",
