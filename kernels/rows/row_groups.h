@@ -24,8 +24,8 @@ class RowGroups {
   }
   const RowProgram& program() const { return program_; }
 
-  // Group after group: convert(operand, its rows as stored, the group's first row, view in scratch)
-  // for what is stored in another type, then compute(number of the step, its call).
+  // Group after group: convert(operand, elements as stored, place in scratch, how many) for each
+  // slice of what is stored in another type, then compute(number of the step, its call).
   template <class Convert, class Compute>
   void run(const RowCall& call, Convert&& convert, Compute&& compute) const {
     OOC_CHECK(call.operands.size() == program_.operands.size());
@@ -71,6 +71,19 @@ class RowGroups {
   }
 
   template <class Convert>
+  static void for_each_slice(const RowProgram::Operand& operand, const SlicedRows& stored,
+                             std::int64_t first, const MatrixView& to, Convert&& convert) {
+    const std::int64_t count = to.slice_count();
+    for (std::int64_t slice = 0; slice < count; ++slice) {
+      const std::int64_t stride = to.stride(slice);
+      const std::byte* rows =
+          stored.slice(slice, count) +
+          static_cast<std::size_t>(first * stride) * dtype_bytes(operand.stored);
+      convert(operand, rows, to.slices.slice(slice, count), to.rows * stride);
+    }
+  }
+
+  template <class Convert>
   std::vector<MatrixView> views_of(const RowCall& call, std::int64_t first, std::int64_t rows,
                                    std::span<void* const> partials, Convert&& convert) const {
     std::vector<MatrixView> views;
@@ -98,7 +111,9 @@ class RowGroups {
         view.slices = call.operands[i];
         view.row_offset = first;
       }
-      if (operand.place == Place::kConverted) convert(operand, call.operands[i], first, view);
+      if (operand.place == Place::kConverted) {
+        for_each_slice(operand, call.operands[i], first, view, convert);
+      }
       views.push_back(view);
     }
     return views;

@@ -61,17 +61,8 @@ class CudaRowWork final : public RowWork {
   void run(const RowCall& call) const override {
     groups_.run(
         call,
-        [this](const RowProgram::Operand& operand, const SlicedRows& stored, std::int64_t first,
-               const MatrixView& to) {
-          const std::int64_t count = to.slice_count();
-          for (std::int64_t slice = 0; slice < count; ++slice) {
-            const std::int64_t stride = to.stride(slice);
-            const std::byte* rows =
-                stored.slice(slice, count) +
-                static_cast<std::size_t>(first * stride) * dtype_bytes(operand.stored);
-            widen(operand.stored, rows, operand.dtype, to.slices.slice(slice, count),
-                  to.rows * stride, stream_);
-          }
+        [this](const RowProgram::Operand& operand, const void* rows, void* to, std::int64_t count) {
+          widen(operand.stored, rows, operand.dtype, to, count, stream_);
         },
         [this](std::size_t step, const OperatorCall& rows) { kernels_[step](rows, stream_); });
   }

@@ -1,26 +1,9 @@
+#include "tests/kernels/naive_product.h"
 #include "tests/kernels/run_kernel.h"
 #include "tests/support/cases.h"
 
 namespace ooc::testing {
 namespace {
-
-Dense transposed(const Dense& a) {
-  Dense result(a.cols, a.rows);
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t j = 0; j < a.cols; ++j) result(j, i) = a(i, j);
-  }
-  return result;
-}
-
-Dense product(const Dense& a, const Dense& b) {
-  Dense result(a.rows, b.cols);
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t j = 0; j < b.cols; ++j) {
-      for (std::int64_t k = 0; k < a.cols; ++k) result(i, j) += a(i, k) * b(k, j);
-    }
-  }
-  return result;
-}
 
 Dense filled(std::int64_t rows, std::int64_t cols, double value) {
   Dense dense(rows, cols);
