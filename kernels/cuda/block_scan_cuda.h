@@ -10,6 +10,13 @@ namespace ooc::cuda {
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 inline constexpr int kWarps = kThreads / 32;
 
+struct Sum {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
 // Inclusive scan of the values of a block's kThreads threads, in their order; `fold` is
 // associative. All threads of the block call it. `shared`: of the block, for one scan at a time.
 template <class T>

@@ -13,12 +13,6 @@ namespace {
 constexpr std::int64_t kStripRows = 1024;  // that a block of threads fills
 constexpr std::uint8_t kTrainSplit = 1;
 
-struct Sum {
-  template <class T>
-  __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
-};
 struct Largest {
   __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const {
     return a < b ? b : a;

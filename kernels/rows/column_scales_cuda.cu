@@ -6,12 +6,6 @@
 namespace ooc::cuda {
 namespace {
 
-struct Sum {
-  template <class T>
-  __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
-};
 struct Product {
   template <class T>
   __device__ T operator()(T a, T b) const {

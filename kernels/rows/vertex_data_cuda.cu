@@ -62,10 +62,6 @@ void write(const OperatorCall& call, cudaStream_t stream, const From& from) {
   if (y.rows > 0) launch(write_column<T, From>, shape_for(y.rows), stream, Elements<T>(y), from);
 }
 
-struct Add {
-  __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a + b; }
-};
-
 // By one block.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 4) add_zeros(MatrixView total, MatrixView x) {
@@ -80,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, 4) add_zeros(MatrixView total, Matri
       }
     }
   }
-  block_scan(zeros, Add(), scan);
+  block_scan(zeros, Sum(), scan);
   if (threadIdx.x == 0) SliceRows<double>(total, 0)(0, 0) += scan.last;
 }
 

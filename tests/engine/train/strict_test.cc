@@ -2,6 +2,7 @@
 // strategy and in budgets of all three tiers.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
 
 #include "engine/train/config_words.h"
 #include "storage/base/errors.h"
@@ -43,6 +44,8 @@ TEST_CASE("strict training: every model gives the CPU's losses, by every strateg
   spec.edge_types = 2;
   TinyTraining training(spec);
   test::Cases cases(8);
+  // One seed after the other, or at night each with all ten.
+  const std::uint64_t seeds = std::getenv("OOC_NIGHTLY") != nullptr ? 10 : 1;
   std::uint64_t seed = 0;
   for (const char* model : {"gcn", "sage", "gin", "sgc", "resgcn", "commnet", "mpgcn", "sage_pool",
                             "gat", "gatv2", "ggnn", "ggcn"}) {
@@ -63,16 +66,17 @@ TEST_CASE("strict training: every model gives the CPU's losses, by every strateg
         options.workers = 2;
         options.device = true;
         options.device_memory_bytes = device;
-        training.be_strict(seed % 10);
-        std::vector<double> found;
-        try {
-          found = losses(training, config, options);
-        } catch (const BudgetError&) {
-          REQUIRE(device < kMiB);
-          continue;
+        bool fits = true;
+        for (std::uint64_t more = 0; fits && more < seeds; ++more) {
+          training.be_strict((seed + more) % 10);
+          try {
+            CHECK(losses(training, config, options) == expected);
+          } catch (const BudgetError&) {
+            REQUIRE(device < kMiB);
+            fits = false;
+          }
         }
-        CHECK(found == expected);
-        ++ran;
+        ran += fits ? 1 : 0;
       }
       if (cases.runs_all()) CHECK(ran >= 2);
     }
