@@ -134,7 +134,8 @@ InferencePlan plan_inference(const ModelProgram& program, std::span<const Tensor
       2 * stored_reserve(ids, DType::kI64) +  // ours, and the input's
       process_reserve(budget.plan.workers, parameter_bytes(program, Mode::kEvaluate), counts)};
   if (budget.plan.device) {
-    reserved.device_bytes = device_reserve(program, Mode::kEvaluate, counts);
+    reserved.device_bytes =
+        budget.device_resident_bytes + device_reserve(program, Mode::kEvaluate, counts);
   }
   const std::int64_t wanted =
       std::min(output_bytes, budget.host_bytes > 0 ? budget.host_bytes / 4 : kUnlimited);

@@ -13,7 +13,9 @@ struct RunBudget {
   std::int64_t resident_bytes =
       0;                          // of it the process holds already (engine/machine/host_memory.h)
   std::int64_t device_bytes = 0;  // of a device with memory of its own (plan.device); 0: no limit
-  std::int64_t link_rate = 0;     // bytes a second that its link is held to; 0: no limit
+  // Of it, what is taken before anything is allocated for the run.
+  std::int64_t device_resident_bytes = 0;
+  std::int64_t link_rate = 0;  // bytes a second that its link is held to; 0: no limit
   // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.
   PlanOptions plan = {};
 };

@@ -170,7 +170,8 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
   reserved_.host_bytes = budget_.resident_bytes + training_.sum_bytes() + metric +
                          process_reserve(budget_.plan.workers, parameters, counts);
   if (budget_.plan.device) {
-    reserved_.device_bytes = device_reserve(training_, Mode::kTrain, counts);
+    reserved_.device_bytes =
+        budget_.device_resident_bytes + device_reserve(training_, Mode::kTrain, counts);
   }
   // Where neither fits, the budget is named that does for both.
   std::optional<BudgetError> too_small;

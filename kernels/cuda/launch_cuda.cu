@@ -15,4 +15,6 @@ void fail(cudaError_t error, const char* what) {
                                                        : "look at nvidia-smi and dmesg");
 }
 
+void use_device(int index) { check(cudaSetDevice(index), "choosing the device"); }
+
 }  // namespace ooc::cuda

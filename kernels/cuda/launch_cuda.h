@@ -18,6 +18,9 @@ inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail(error, what);
 }
 
+// The thread that calls works on this device from now on.
+void use_device(int index);
+
 struct LaunchShape {
   dim3 blocks, threads;
   std::size_t shared_bytes = 0;  // dynamic

@@ -16,6 +16,7 @@
 
 #include "kernels/device/queue.h"
 #include "kernels/spec/check_program.h"
+#include "kernels/spec/compute_shape.h"
 #include "kernels/spec/edge_program.h"
 #include "kernels/spec/optimizer.h"
 #include "kernels/spec/row_program.h"
@@ -37,14 +38,6 @@ class PinnedBuffer {
   virtual ~PinnedBuffer() = default;
   virtual std::byte* data() const = 0;
   virtual std::size_t bytes() const = 0;
-};
-
-// How a device wants its work.
-struct ComputeShape {
-  // Kernels are done when their call returns, and many threads may run them at once.
-  bool runs_inline = true;
-  // The host reads the directories of edge chunks, and kernels get tiles.
-  bool host_tiles = true;
 };
 
 class Backend {

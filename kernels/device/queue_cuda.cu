@@ -7,8 +7,6 @@
 
 namespace ooc::cuda {
 
-void use_device(int index) { check(cudaSetDevice(index), "choosing the device"); }
-
 EventPool::~EventPool() {
   for (cudaEvent_t event : idle_) cudaEventDestroy(event);
 }

@@ -15,9 +15,6 @@
 
 namespace ooc::cuda {
 
-// The thread that calls works on this device from now on.
-void use_device(int index);
-
 // An event that goes back to where it came from. Shared by whoever waits for it.
 using Event = std::shared_ptr<CUevent_st>;
 

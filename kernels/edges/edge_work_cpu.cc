@@ -123,7 +123,7 @@ class CpuEdgeWork final : public EdgeWork {
           .matrices = matrices,
           .first_slice = window.first_slice,
           .state = window.state,
-          .scratch = call.scratch};
+          .scratch = call.scratch.data()};
       for (group.slice = call.first_slice; group.slice < call.end_slice; ++group.slice) {
         if (window.begins()) zero_accumulators(group);
         fold(group);

@@ -15,7 +15,6 @@ constexpr int kLanes = 8;
 template <class T>
 constexpr int kEdgesAhead = 32 / sizeof(T);
 constexpr int kRowsOfBlock = kThreads / kLanes;
-constexpr std::int64_t kMostSpans = 1024;  // whose addresses are in shared memory
 
 __device__ inline void load16(const float* from, float* to) {
   const float4 at = __ldg(reinterpret_cast<const float4*>(from));
@@ -73,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) gather(GatherSum sum) {
   const int lane = threadIdx.x % kLanes;
   const std::int64_t row = std::int64_t{blockIdx.x} * kRowsOfBlock + threadIdx.x / kLanes;
   const auto block = static_cast<std::uint32_t>(row) / static_cast<std::uint32_t>(sum.block_rows);
-  if (block >= sum.block_count) return;  // all lanes of the row
+  if (row >= sum.rows) return;  // all lanes of the row
   const std::uint32_t begin = sum.index.row_ptr[row], end = sum.index.row_ptr[row + 1];
   if (begin == end && !sum.begins) return;
   const bool owns = lane * kCount < sum.stride;
@@ -112,8 +111,7 @@ __global__ void __launch_bounds__(kThreads) gather(GatherSum sum) {
 
 template <class T, int kCount>
 void launch_gather(const GatherSum& sum, cudaStream_t stream) {
-  const std::int64_t rows = sum.block_rows * sum.block_count;
-  const LaunchShape shape{dim3(static_cast<unsigned>((rows + kRowsOfBlock - 1) / kRowsOfBlock),
+  const LaunchShape shape{dim3(static_cast<unsigned>((sum.rows + kRowsOfBlock - 1) / kRowsOfBlock),
                                static_cast<unsigned>(sum.slice_count)),
                           dim3(kThreads), static_cast<std::size_t>(sum.span_count) * sizeof(void*)};
   if (sum.index.weights != nullptr) {
@@ -136,7 +134,7 @@ void gather_sum(const GatherSum& sum, cudaStream_t stream) {
   OOC_CHECK(sum.dtype == DType::kF32 || sum.dtype == DType::kF64);
   OOC_CHECK(sum.span_count <= kMostSpans && sum.slice_count < 65536);
   OOC_CHECK(sum.stride < 8 || (sum.stride % 8 == 0 && sum.stride <= kSliceWidth));
-  OOC_CHECK(sum.block_rows * sum.block_count < std::int64_t{1} << 31);
+  OOC_CHECK(sum.rows <= sum.block_rows * sum.block_count && sum.rows < std::int64_t{1} << 31);
   if (sum.dtype == DType::kF32) {
     gather_rows<float>(sum, stream);
   } else {

@@ -132,11 +132,12 @@ struct EdgeWindow {
   bool begins() const { return first_span == 0; }
 };
 
-// What is run of a window at once, and a lane's scratch: edge_scratch_bytes().
+// What is run of a window at once, and a lane's scratch: edge_scratch_bytes(), or, on a device that
+// indexes edges, room for the index of any of the chunks (kernels/spec/compute_shape.h).
 struct EdgeCall {
   std::int64_t first_block = 0, end_block = 0;
   std::int64_t first_slice = 0, end_slice = 1;
-  std::byte* scratch = nullptr;
+  std::span<std::byte> scratch = {};
 };
 
 // A program made ready for a device. Rows accumulate in (span, tile, edge) order, whatever the

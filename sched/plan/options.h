@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/spec/compute_shape.h"
 #include "storage/base/types.h"
 #include "storage/format/edge_file.h"
 
@@ -75,6 +76,7 @@ struct PlanOptions {
   std::int64_t device_memory_bytes = 0;
   std::int64_t device_reserved_bytes = 0;
   std::int64_t workers = 1;
+  ComputeShape compute = {};  // of what the passes run on
   MachineRates rates = {};
   // Outputs of the programs are stored in full, for other plans to read.
   bool store_outputs = false;
@@ -89,6 +91,8 @@ struct PlanOptions {
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
   bool fuse_edges = true;
+  // Of scratch that a pass has.
+  std::int64_t lanes() const { return compute.lanes > 0 ? compute.lanes : workers; }
   const std::atomic<bool>* stop = nullptr;  // set: planning ends, with Interrupted
 };
 

@@ -20,7 +20,9 @@ struct EdgePhase::Window : SpanWindow {
 struct EdgePhase::EdgeTask {
   std::shared_ptr<Window> window;
   std::int64_t first_block = 0, end_block = 0;
-  std::int64_t slice = 0;
+  std::int64_t first_slice = 0, end_slice = 0;
+
+  std::int64_t folds() const { return (end_block - first_block) * (end_slice - first_slice); }
 };
 
 EdgePhase::EdgePhase(const PassInfo& info, const SpanWindows& windows, PassStreams& streams,
@@ -157,11 +159,15 @@ bool EdgePhase::fold_window(const std::shared_ptr<Window>& window) {
   auto lock = info_.context.driver.lock();
   window->slices_left = (end - first) * slices_per_block(dst_range);
   bind(*window);
+  const std::int64_t end_slice = dst_range.first_slice + slices_per_block(dst_range);
+  if (!info_.context.backend.shape().runs_inline) {
+    return hand_out(lock, {window, first, end, dst_range.first_slice, end_slice});
+  }
   const std::int64_t a_task = blocks_a_task(dst_range);
   // Slice after slice: of the spans' rows one stays in the last-level cache.
-  for (std::int64_t at = 0; at < slices_per_block(dst_range); ++at) {
+  for (std::int64_t slice = dst_range.first_slice; slice < end_slice; ++slice) {
     for (std::int64_t block = first; block < end; block += a_task) {
-      const EdgeTask task{window, block, std::min(block + a_task, end), dst_range.first_slice + at};
+      const EdgeTask task{window, block, std::min(block + a_task, end), slice, slice + 1};
       if (!hand_out(lock, task)) return false;
     }
   }
@@ -225,7 +231,10 @@ bool EdgePhase::hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& tas
   };
   const auto in_turn = [&] {
     return of_all([&](std::int64_t block) {
-      return dst_range.folded[fold_index(dst_range, block, task.slice)] == task.window->first_span;
+      const auto first = dst_range.folded.begin() + static_cast<std::ptrdiff_t>(fold_index(
+                                                        dst_range, block, task.first_slice));
+      return std::all_of(first, first + (task.end_slice - task.first_slice),
+                         [&](std::int64_t spans) { return spans == task.window->first_span; });
     });
   };
   if (!loop_.wait_for_room(lock) || !loop_.wait(lock, WaitCause::kWorkers, in_turn)) return false;
@@ -265,7 +274,7 @@ void EdgePhase::fold(const EdgeTask& task) {
     }
   }
   info_.bound.edge_work->run(
-      edges, {task.first_block, task.end_block, task.slice, task.slice + 1, loop_.scratch()});
+      edges, {task.first_block, task.end_block, task.first_slice, task.end_slice, loop_.scratch()});
   if (edges.end_span() < info_.context.edges.span_count()) return;
   for (std::int64_t block = task.first_block; block < task.end_block; ++block) {
     const auto in_range = static_cast<std::size_t>(block - dst_range.first_block);
@@ -279,12 +288,14 @@ void EdgePhase::finish(const EdgeTask& task) {
   Window& window = *task.window;
   const std::int64_t spans = window.end_span - window.first_span;
   for (std::int64_t block = task.first_block; block < task.end_block; ++block) {
-    window.dst_range->folded[fold_index(*window.dst_range, block, task.slice)] +=
-        static_cast<std::int32_t>(spans);
+    for (std::int64_t slice = task.first_slice; slice < task.end_slice; ++slice) {
+      window.dst_range->folded[fold_index(*window.dst_range, block, slice)] +=
+          static_cast<std::int32_t>(spans);
+    }
   }
   const bool folded = window.end_span == info_.context.edges.span_count();
   if (folded && info_.pass.steps.empty()) info_.context.driver.wake();  // the rows may go out
-  if ((window.slices_left -= task.end_block - task.first_block) > 0) return;
+  if ((window.slices_left -= task.folds()) > 0) return;
   for (const std::int64_t item : window.chunks) streams_.edges().release(item);
   for (const auto& [stream, item] : window.items) stream->release(item);
 }

@@ -29,7 +29,7 @@ class EdgePhase {
 
  private:
   struct Window;    // spans whose tiles a group of blocks folds at once
-  struct EdgeTask;  // a few blocks of a window, one slice of what is slice-local
+  struct EdgeTask;  // a few blocks of a window, and slices of what is slice-local
 
   bool load_resident(DstRange& dst_range);
   bool load_rows(Window& window);

@@ -138,10 +138,11 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
               compute.get()},
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
+  const std::int64_t lanes = compute == nullptr ? resources.workers : 1;
   for (const Section& section : plan.sections) {
     for (std::size_t i = 0; i < section.passes.size(); ++i) {
       const Region& scratch = device.passes[at(section.first_pass) + i].worker_scratch;
-      OOC_CHECK(scratch.bytes >= resources.workers * worker_scratch_bytes(section.passes[i]));
+      OOC_CHECK(scratch.bytes >= lanes * worker_scratch_bytes(section.passes[i]));
     }
   }
   open_stores(resources.io, inputs, resources.scratch_directory);

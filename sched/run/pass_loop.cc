@@ -25,11 +25,11 @@ void PassLoop::launch(std::function<void()> work, std::function<void()> then) {
                          context.driver.expect_task(std::move(then)));
 }
 
-std::byte* PassLoop::scratch() const {
+std::span<std::byte> PassLoop::scratch() const {
   const PassContext& context = info_.context;
   const std::size_t lane = context.compute == nullptr ? context.driver.worker() : 0;
-  return context.arena + info_.memory.worker_scratch.offset +
-         static_cast<std::int64_t>(lane) * worker_scratch_bytes(info_.pass);
+  const auto bytes = static_cast<std::size_t>(worker_scratch_bytes(info_.pass));
+  return {context.arena + info_.memory.worker_scratch.offset + lane * bytes, bytes};
 }
 
 bool PassLoop::has_scratch() const {

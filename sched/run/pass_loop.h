@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <mutex>
+#include <span>
 
 #include "sched/run/pass_context.h"
 
@@ -25,7 +26,7 @@ class PassLoop {
   // these are done.
   void launch(std::function<void()> work, std::function<void()> then);
   // In such work: its lane's scratch.
-  std::byte* scratch() const;
+  std::span<std::byte> scratch() const;
   // Whether nothing else is under way in the scratch.
   bool has_scratch() const;
 

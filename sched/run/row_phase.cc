@@ -177,7 +177,7 @@ void RowPhase::compute_group(const Step& step, std::int64_t index) {
   call.stored = step.stored;
   call.operands = step.operands;
   call.state = info_.state;
-  call.scratch = loop_.scratch();
+  call.scratch = loop_.scratch().data();
   std::vector<void*> partials;
   for (const ValueId id : pass.reductions) {
     partials.push_back(info_.section.reductions.at(id)->take());

@@ -1,8 +1,9 @@
 // A small dataset in memory, to train on in many ways.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
+#include <utility>
 
 #include "engine/train/trainer.h"
 #include "kernels/device/cpu_backend.h"
@@ -43,16 +44,21 @@ class TinyTraining {
   Backend& backend() { return *backend_; }  // of what was started last
 
   // What is started from now on runs on the strict device, where the plan asks for a device.
-  void be_strict(std::uint64_t seed) { strict_ = seed; }
+  void be_strict(std::uint64_t seed) {
+    use([seed] { return make_strict_device(seed, 0); });
+  }
+  // Likewise on what this makes.
+  void use(std::function<std::unique_ptr<Backend>()> device) { device_ = std::move(device); }
 
   // As a process of its own would train, on the CPU or the virtual device that the plan asks for.
   // One at a time.
   Trainer& start(const RunConfig& config, const TrainerOptions& options = {}) {
     trainer_.reset();
+    backend_.reset();
     if (!options.budget.plan.device) {
       backend_ = make_cpu_backend();
     } else {
-      backend_ = strict_ ? make_strict_device(*strict_, 0) : make_virtual_cpu_device("cpu:1", 0);
+      backend_ = device_();
     }
     trainer_ = std::make_unique<Trainer>(*backend_, io(), dataset_, config, options);
     return *trainer_;
@@ -69,7 +75,9 @@ class TinyTraining {
   MemoryBlockIo io_;
   PoisonedMapBlockIo mapped_{io_};
   bool maps_ = false;
-  std::optional<std::uint64_t> strict_;  // seed
+  std::function<std::unique_ptr<Backend>()> device_ = [] {
+    return make_virtual_cpu_device("cpu:1", 0);
+  };
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
 };

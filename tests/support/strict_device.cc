@@ -203,7 +203,7 @@ class StrictEdgeWork final : public EdgeWork {
     }
     there.self_loops = memory_.of_kernel(there.self_loops);
     EdgeCall its = call;
-    its.scratch = memory_.of_kernel(call.scratch);
+    its.scratch = {memory_.of_kernel(call.scratch.data()), call.scratch.size()};
     queue_.launch([this, there = std::move(there), its]() mutable {
       const std::int64_t panel = there.first_block / there.layout->panel_blocks;
       std::vector<std::vector<PanelTile>> tiles;

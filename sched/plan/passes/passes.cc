@@ -23,6 +23,9 @@ void describe_edges(const Program& program, const Propagation& propagation,
   add_edge_work(program, propagation, graph, options, shape.pass);
   const Propagation& work = shape.pass.propagation;
   if (!graph.symmetric) shape.edge_file = work.direction;
+  if (options.compute.indexes_edges) {
+    shape.pass.edge_scratch_bytes = index_scratch_bytes(graph, shape.edge_file, options);
+  }
   if (shape.pass.slice_local_cols > 0) {
     shape.slices = ceil_div(shape.pass.slice_local_cols, kSliceWidth);
   }
@@ -75,7 +78,8 @@ void describe_rows(const Program& program, const Stage& stage, const Lifetimes& 
 PassBuilder::PassBuilder(const std::vector<const Program*>& programs, const GraphCounts& graph,
                          const PlanOptions& options)
     : programs_(programs), graph_(graph), options_(options) {
-  const std::int64_t group_rows = choose_group_rows(programs, graph.edges.block_rows);
+  const std::int64_t group_rows =
+      choose_group_rows(programs, graph.edges.block_rows, options.compute);
   for (std::size_t section = 0; section < programs.size(); ++section) {
     const Program& program = *programs[section];
     const Lifetimes lives = lifetimes_of(program, graph);

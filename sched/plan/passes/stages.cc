@@ -96,8 +96,8 @@ Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph) {
   return lives;
 }
 
-std::int64_t choose_group_rows(const std::vector<const Program*>& programs,
-                               std::int64_t block_rows) {
+std::int64_t choose_group_rows(const std::vector<const Program*>& programs, std::int64_t block_rows,
+                               const ComputeShape& compute) {
   constexpr std::int64_t kValues = 8;
   std::int64_t row_bytes = 0;
   for (const Program* program : programs) {
@@ -108,7 +108,7 @@ std::int64_t choose_group_rows(const std::vector<const Program*>& programs,
       }
     }
   }
-  std::int64_t rows = std::min(kMaxGroupRows, block_rows);
+  std::int64_t rows = std::min(compute.most_group_rows, block_rows);
   while (rows > kMinGroupRows && rows * row_bytes * kValues > kGroupScratchBytes) rows /= 2;
   return rows;
 }
@@ -156,6 +156,20 @@ void add_edge_work(const Program& program, const Propagation& propagation, const
   edges.slice_local_cols = pass.slice_local_cols;
   edges.batch_edges = pass.batch_edges = choose_batch(edges, options.fuse_edges);
   pass.edge_scratch_bytes = edge_scratch_bytes(edges);
+}
+
+std::int64_t index_scratch_bytes(const GraphCounts& graph, Direction direction,
+                                 const PlanOptions& options) {
+  constexpr std::int64_t kMost = 256 << 20, kShare = 16;  // of the memory
+  const EdgeLayout& edges = graph.edges;
+  const EdgeBytes& file = direction == Direction::kIn ? graph.in : graph.out;
+  const std::int64_t rows = edges.panel_blocks * edges.block_rows;
+  std::int64_t largest = ceil_div(file.bytes, edges.chunk_count());
+  for (const std::int64_t bytes : file.chunk_bytes) largest = std::max(largest, bytes);
+  const std::int64_t memory = options.memory_bytes;
+  const std::int64_t wanted = std::min({edge_index_bytes(edges.data, rows, file.bytes), kMost,
+                                        memory > 0 ? memory / kShare : kMost});
+  return std::max(wanted, edge_index_bytes(edges.data, rows, largest));
 }
 
 namespace {

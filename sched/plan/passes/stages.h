@@ -8,8 +8,6 @@
 
 namespace ooc {
 
-inline constexpr std::int64_t kMaxGroupRows = 2048;
-
 // Vertex values of a program that can't stay in a worker's scratch: those that cross stages,
 // accumulators, and outputs; and the last stage that reads each value (-1: none does).
 struct Lifetimes {
@@ -22,14 +20,18 @@ Lifetimes lifetimes_of(const Program& program, const GraphCounts& graph);
 // depend on the programs' widths and the block size alone, so that reductions, and with them
 // results, depend neither on the plan, nor on what is computed again or in which of the programs,
 // nor on the type that inputs are stored in.
-std::int64_t choose_group_rows(const std::vector<const Program*>& programs,
-                               std::int64_t block_rows);
+std::int64_t choose_group_rows(const std::vector<const Program*>& programs, std::int64_t block_rows,
+                               const ComputeShape& compute);
 // The row-wise work of a stage: steps, scratch, reductions; `in_memory` as above.
 Pass make_row_work(const Program& program, const Stage& stage, const std::set<ValueId>& in_memory,
                    const GraphCounts& graph, std::int64_t group_rows);
 // Adds the edge work to it; decides whether it passes over edges outside the train split.
 void add_edge_work(const Program& program, const Propagation& propagation, const GraphCounts& graph,
                    const PlanOptions& options, Pass& pass);
+// Of a propagation that reads this direction, on a device that indexes edges: room for as many
+// chunks at once as pays, or as a small part of the memory takes; at least for the largest.
+std::int64_t index_scratch_bytes(const GraphCounts& graph, Direction direction,
+                                 const PlanOptions& options);
 // Of all edges, the share that the propagation takes if its splits have it pass over some.
 double edge_share(const Propagation& propagation, const GraphCounts& graph);
 // Of one edge: bytes between memory and caches, and multiply-adds.

@@ -16,11 +16,11 @@ namespace {
 // Into halves until all slices of one together take few bytes: what the row-wise steps hold of the
 // tensor at a time, and the grain in which it stays in memory. Never smaller than a row group, nor
 // than what is worth a transfer.
-void cut_blocks(PlannedTensor& tensor) {
+void cut_blocks(PlannedTensor& tensor, std::int64_t most_group_rows) {
   constexpr std::int64_t kBlockBytes = 4 << 20;
   std::int64_t& rows = tensor.layout.block_rows;
   if (!std::has_single_bit(static_cast<std::uint64_t>(rows))) return;
-  while (rows > kMaxGroupRows && payload_bytes(tensor, 0, 1) > kBlockBytes) rows /= 2;
+  while (rows > most_group_rows && payload_bytes(tensor, 0, 1) > kBlockBytes) rows /= 2;
 }
 
 bool leaves(const Program& program, ValueId id) {
@@ -51,7 +51,7 @@ PlannedTensor PassBuilder::describe_tensor(int section, ValueId id) const {
   const bool file = tensor.input && !graph_.produced_inputs.contains(tensor.name);
   const bool read_by_host =
       !tensor.input && !options_.store_outputs && leaves(program(section), id);
-  if (!file && !read_by_host) cut_blocks(tensor);
+  if (!file && !read_by_host) cut_blocks(tensor, options_.compute.most_group_rows);
   tensor.io_chunk_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
                                 : scratch_io_chunk_blocks(tensor.layout, tensor.dtype);
   const bool packs = !tensor.input && !options_.device && tensor.dtype == DType::kF32;

@@ -315,7 +315,7 @@ class EdgeTrial {
       }
       for (std::int64_t slice = 0; slice < window.end_slice; ++slice) {
         std::memset(scratch.get(), 0xff, bytes);
-        work->run(window, {0, 1, slice, slice + 1, scratch.get()});
+        work->run(window, {0, 1, slice, slice + 1, {scratch.get(), bytes}});
       }
     }
     EdgeResult result;
