@@ -206,7 +206,7 @@ void gather_train(benchmark::State& state) {
   for (auto _ : state) {
     const double seconds = seconds_of([&] {
       for (const EdgeWindow& window : windows) {
-        work->run(window, {0, tiles.blocks, 0, 1, scratch.data()});
+        work->run(window, {0, tiles.blocks, 0, 1, scratch});
       }
     });
     best = std::min(best, seconds);

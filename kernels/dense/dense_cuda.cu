@@ -2,7 +2,7 @@
 // dimension at a time; every element is a sum in order, so its bits depend on operands alone.
 #include "kernels/cuda/launch_cuda.h"
 #include "kernels/rows/cuda_row_kernels.h"
-#include "kernels/rows/elements_cuda.h"
+#include "kernels/rows/group_view_cuda.h"
 #include "kernels/spec/operator.h"
 
 namespace ooc::cuda {
@@ -16,6 +16,9 @@ template <class T>
 struct RowsTimesParameter {  // Y = X W, or X W^T
   Elements<const T> x, w;
   bool transposed;
+  __device__ RowsTimesParameter(const GroupView& a, const GroupView& b, bool transposes)
+      : x(a), w(b), transposed(transposes) {}
+  __device__ std::int64_t depth() const { return x.cols; }
   __device__ T a(std::int64_t k, std::int64_t i) const {
     return i < x.rows && k < x.cols ? x.at(i, k) : T{0};
   }
@@ -27,6 +30,8 @@ struct RowsTimesParameter {  // Y = X W, or X W^T
 template <class T>
 struct RowsTimesRows {  // R = X^T G
   Elements<const T> x, g;
+  __device__ RowsTimesRows(const GroupView& a, const GroupView& b, bool) : x(a), g(b) {}
+  __device__ std::int64_t depth() const { return x.rows; }
   __device__ T a(std::int64_t k, std::int64_t i) const {
     return k < x.rows && i < x.cols ? x.at(k, i) : T{0};
   }
@@ -51,7 +56,12 @@ __device__ void load_tiles(const Factors& factors, std::int64_t first, T (&a)[kD
 // to = or += the sum over k of a(k, i) b(k, j), k below `depth`.
 template <class T, class Factors, bool kAdds, bool kAcross>
 __global__ void __launch_bounds__(kThreads, 2)
-    multiply(Elements<T> to, Factors factors, std::int64_t depth) {
+    multiply(const GroupView* y, const GroupView* left_of, const GroupView* right_of,
+             bool transposed) {
+  const Elements<T> to(y[blockIdx.z]);
+  if (std::int64_t{blockIdx.x} * kTile >= to.rows) return;  // of a shorter group
+  const Factors factors(left_of[blockIdx.z], right_of[blockIdx.z], transposed);
+  const std::int64_t depth = factors.depth();
   __shared__ T a[kDepth][kTile + 1], b[kDepth][kTile + 1];
   const unsigned i = threadIdx.x / (kTile / kOwn), j = threadIdx.x % (kTile / kOwn);
   T sums[kOwn][kOwn] = {};
@@ -87,39 +97,32 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-template <class T, bool kAdds, bool kAcross, class Factors>
-void launch_product(const MatrixView& to, const Factors& factors, std::int64_t depth,
-                    cudaStream_t stream) {
-  if (to.rows == 0) return;
+template <class T, class Factors, bool kAdds, bool kAcross>
+void launch_product(const GroupCall& call, cudaStream_t stream) {
+  const GroupOperand& to = call.outputs[0];
   const auto tiles = [](std::int64_t count) {
     return static_cast<unsigned>(ceil_div(count, kTile));
   };
-  launch(multiply<T, Factors, kAdds, kAcross>,
-         {dim3(tiles(to.rows), tiles(to.cols)), dim3(kThreads)}, stream, Elements<T>(to), factors,
-         depth);
+  const dim3 blocks(tiles(to.rows), tiles(to.cols), static_cast<unsigned>(call.groups));
+  launch(multiply<T, Factors, kAdds, kAcross>, {blocks, dim3(kThreads)}, stream, to.groups,
+         call.inputs[0].groups, call.inputs[1].groups, call.attributes.transpose);
 }
 
 }  // namespace
 
 template <class T>
-void matmul(const OperatorCall& call, cudaStream_t stream) {
-  const MatrixView& x = call.inputs[0];
-  const RowsTimesParameter<T> factors{Elements<const T>(x), Elements<const T>(call.inputs[1]),
-                                      call.attributes.transpose};
-  launch_product<T, false, false>(call.outputs[0], factors, x.cols, stream);
+void matmul(const GroupCall& call, cudaStream_t stream) {
+  launch_product<T, RowsTimesParameter<T>, false, false>(call, stream);
 }
 
 template <class T>
-void matmul_reduce(const OperatorCall& call, cudaStream_t stream) {
-  const MatrixView& x = call.inputs[0];
-  const RowsTimesRows<T> factors{Elements<const T>(x), Elements<const T>(call.inputs[1])};
-  if (x.rows == 0) return;
-  launch_product<T, true, true>(call.outputs[0], factors, x.rows, stream);
+void matmul_reduce(const GroupCall& call, cudaStream_t stream) {
+  launch_product<T, RowsTimesRows<T>, true, true>(call, stream);
 }
 
-#define OOC_INSTANTIATE(T)                                    \
-  template void matmul<T>(const OperatorCall&, cudaStream_t); \
-  template void matmul_reduce<T>(const OperatorCall&, cudaStream_t);
+#define OOC_INSTANTIATE(T)                                 \
+  template void matmul<T>(const GroupCall&, cudaStream_t); \
+  template void matmul_reduce<T>(const GroupCall&, cudaStream_t);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)
 #undef OOC_INSTANTIATE

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 
-#include "storage/base/types.h"
+#include "kernels/device/backend.h"
 
 namespace ooc::cuda {
 
 // As Backend::accumulate(), on the stream.
 void accumulate(DType dtype, std::int64_t count, void* to, const void* from, cudaStream_t stream);
+
+// As Backend::sum_leaves().
+void sum_leaves(const LeafSum& sum, cudaStream_t stream);
 
 }  // namespace ooc::cuda

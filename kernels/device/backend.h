@@ -40,6 +40,17 @@ class PinnedBuffer {
   virtual std::size_t bytes() const = 0;
 };
 
+// Partial sums that lie beside each other, into one: a full binary tree of them, left + right.
+struct LeafSum {
+  DType dtype = DType::kF32;  // fp32 or fp64
+  std::int64_t count = 0;     // elements
+  std::byte* to = nullptr;
+  std::byte* from = nullptr;
+  std::int64_t stride = 0;  // bytes between two of them
+  std::int64_t leaves = 0;  // a power of two, 2^kMostLeavesLevel at most
+};
+inline constexpr int kMostLeavesLevel = 8;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -71,6 +82,8 @@ class Backend {
   virtual void optimize(const OptimizerStep& step) = 0;
   // to[i] += from[i] for `count` elements of fp32 or fp64: how partial reductions are merged.
   virtual void accumulate(DType dtype, std::int64_t count, void* to, const void* from) = 0;
+  // Overwrites the leaves.
+  virtual void sum_leaves(const LeafSum& sum);
 
  protected:
   virtual std::unique_ptr<RowWork> make_row_work(const RowProgram& program) const = 0;

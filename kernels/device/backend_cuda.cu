@@ -44,10 +44,14 @@ class CudaBackend final : public Backend {
     use_device(device_.index());
     cuda::accumulate(dtype, count, to, from, stream());
   }
+  void sum_leaves(const LeafSum& sum) override {
+    use_device(device_.index());
+    cuda::sum_leaves(sum, stream());
+  }
 
  private:
   std::unique_ptr<RowWork> make_row_work(const RowProgram& program) const override {
-    return cuda::make_row_work(program, stream());
+    return cuda::make_row_work(program, ring_);
   }
   std::unique_ptr<EdgeWork> make_edge_work(const EdgeProgram& program) const override {
     return cuda::make_edge_work(program, ring_);

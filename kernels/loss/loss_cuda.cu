@@ -12,13 +12,26 @@ namespace {
 constexpr std::uint8_t kTrain = 1;
 constexpr int kSplits = 3, kMostColumns = 4;  // of the sums
 
-struct Labelled {
-  MatrixView logits, labels, splits, weights;  // weights without rows: there are none
+struct LabelledRows {
+  const GroupView *logits, *labels, *splits, *weights;  // weights: null where there are none
 
-  explicit Labelled(const OperatorCall& call)
-      : logits(call.inputs[0]), labels(call.inputs[1]), splits(call.inputs[2]) {
-    if (call.inputs.size() > 3) weights = call.inputs[3];
-  }
+  explicit LabelledRows(const GroupCall& call)
+      : logits(call.inputs[0].groups),
+        labels(call.inputs[1].groups),
+        splits(call.inputs[2].groups),
+        weights(call.inputs.size() > 3 ? call.inputs[3].groups : nullptr) {}
+};
+
+// Those of a thread's group.
+struct Labelled {
+  const GroupView &logits, &labels, &splits;
+  const GroupView* weights;
+
+  __device__ explicit Labelled(const LabelledRows& rows)
+      : logits(rows.logits[blockIdx.z]),
+        labels(rows.labels[blockIdx.z]),
+        splits(rows.splits[blockIdx.z]),
+        weights(rows.weights == nullptr ? nullptr : rows.weights + blockIdx.z) {}
   __device__ std::uint8_t split(std::int64_t row) const {
     return SliceRows<const std::uint8_t>(splits, 0)(row, 0);
   }
@@ -28,7 +41,8 @@ struct Labelled {
   }
   template <class T>
   __device__ double weight(std::int64_t label) const {
-    return weights.rows == 0 ? 1.0 : static_cast<double>(SliceRows<const T>(weights, 0)(0, label));
+    return weights == nullptr ? 1.0
+                              : static_cast<double>(SliceRows<const T>(*weights, 0)(0, label));
   }
 };
 
@@ -42,15 +56,16 @@ struct RowSoftmax {
 
 // All lanes of a warp get it.
 template <class T>
-__device__ RowSoftmax<T> row_softmax(const MatrixView& logits, std::int64_t row,
+__device__ RowSoftmax<T> row_softmax(const GroupView& logits, std::int64_t row,
                                      std::int64_t label) {
-  const std::int64_t lane = threadIdx.x % 32, slices = logits.slice_count();
+  const std::int64_t lane = threadIdx.x % 32;
+  const std::int32_t slices = logits.slices;
   T largest = -static_cast<T>(INFINITY), own = 0;
   std::int64_t best = logits.cols;
-  for (std::int64_t slice = 0; slice < slices; ++slice) {
+  for (std::int32_t slice = 0; slice < slices; ++slice) {
     if (lane >= logits.slice_cols(slice)) continue;
     const T x = SliceRows<const T>(logits, slice)(row, lane);
-    const std::int64_t col = slice * logits.slice_width + lane;
+    const std::int64_t col = std::int64_t{slice} * logits.width + lane;
     if (col == label) own = x;
     if (!(x > largest)) continue;  // the first of equals stays
     largest = x;
@@ -64,7 +79,7 @@ __device__ RowSoftmax<T> row_softmax(const MatrixView& logits, std::int64_t row,
     largest = other > largest ? other : largest;
   }
   double sum = 0;
-  for (std::int64_t slice = 0; slice < slices; ++slice) {
+  for (std::int32_t slice = 0; slice < slices; ++slice) {
     if (lane >= logits.slice_cols(slice)) continue;
     const T x = SliceRows<const T>(logits, slice)(row, lane);
     sum += static_cast<double>(exp_nonpositive(x - largest));
@@ -72,13 +87,16 @@ __device__ RowSoftmax<T> row_softmax(const MatrixView& logits, std::int64_t row,
   for (int distance = 16; distance > 0; distance /= 2) {
     sum += __shfl_xor_sync(kAllLanes, sum, distance);
   }
-  const int owner = static_cast<int>(label < 0 ? 0 : label % logits.slice_width);
+  const int owner = static_cast<int>(label < 0 ? 0 : label % logits.width);
   return {largest, sum, __shfl_sync(kAllLanes, own, owner), best};
 }
 
 // By one block: warps take rows in turn, and their sums are added in order.
 template <class T>
-__global__ void __launch_bounds__(kThreads, 2) add_losses(Labelled on, MatrixView sums) {
+__global__ void __launch_bounds__(kThreads, 2)
+    add_losses(LabelledRows rows, const GroupView* to_sums) {
+  const Labelled on(rows);
+  const GroupView& sums = to_sums[blockIdx.z];
   __shared__ double of_warps[kWarps][kSplits * kMostColumns];
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (lane < kSplits * kMostColumns) of_warps[warp][lane] = 0;
@@ -106,7 +124,9 @@ __global__ void __launch_bounds__(kThreads, 2) add_losses(Labelled on, MatrixVie
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, 2)
-    write_gradients(Labelled on, MatrixView dx, double count) {
+    write_gradients(LabelledRows rows, const GroupView* to, double count) {
+  const Labelled on(rows);
+  const GroupView& dx = to[blockIdx.z];
   const std::int64_t lane = threadIdx.x % 32;
   for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
        row < on.logits.rows; row += std::int64_t{gridDim.x} * kWarps) {
@@ -115,13 +135,13 @@ __global__ void __launch_bounds__(kThreads, 2)
     if (label >= 0) softmax = row_softmax<T>(on.logits, row, label);
     const double weight = label >= 0 ? on.weight<T>(label) / count : 0;
     const T scale = label >= 0 ? static_cast<T>(weight / softmax.sum) : T{0};
-    for (std::int64_t slice = 0; slice < dx.slice_count(); ++slice) {
+    for (std::int32_t slice = 0; slice < dx.slices; ++slice) {
       if (lane >= dx.slice_cols(slice)) continue;
       T gradient = 0;
       if (label >= 0) {
         const T x = SliceRows<const T>(on.logits, slice)(row, lane);
         gradient = exp_nonpositive(x - softmax.largest) * scale;
-        if (slice * dx.slice_width + lane == label) gradient -= static_cast<T>(weight);
+        if (std::int64_t{slice} * dx.width + lane == label) gradient -= static_cast<T>(weight);
       }
       SliceRows<T>(dx, slice)(row, lane) = gradient;
     }
@@ -129,44 +149,43 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 template <class T>
-void launch_losses(const OperatorCall& call, cudaStream_t stream) {
+void launch_losses(const GroupCall& call, cudaStream_t stream) {
   OOC_CHECK(call.outputs[0].cols <= kMostColumns);
-  launch(add_losses<T>, {dim3(1), dim3(kThreads)}, stream, Labelled(call), call.outputs[0]);
+  launch(add_losses<T>, block_a_group(call), stream, LabelledRows(call), call.outputs[0].groups);
 }
 
 template <class T>
-void launch_gradients(const OperatorCall& call, cudaStream_t stream) {
+void launch_gradients(const GroupCall& call, cudaStream_t stream) {
   OOC_CHECK(call.attributes.count > 0);
-  const MatrixView& dx = call.outputs[0];
-  if (dx.rows == 0) return;
-  launch(write_gradients<T>, shape_for(dx.rows * 32), stream, Labelled(call), dx,
+  const GroupOperand& dx = call.outputs[0];
+  launch(write_gradients<T>, shape_for(call, dx, 1), stream, LabelledRows(call), dx.groups,
          call.attributes.count);
 }
 
 }  // namespace
 
 template <class T>
-void softmax_cross_entropy(const OperatorCall& call, cudaStream_t stream) {
+void softmax_cross_entropy(const GroupCall& call, cudaStream_t stream) {
   launch_losses<T>(call, stream);
 }
 template <class T>
-void softmax_cross_entropy_gradient(const OperatorCall& call, cudaStream_t stream) {
+void softmax_cross_entropy_gradient(const GroupCall& call, cudaStream_t stream) {
   launch_gradients<T>(call, stream);
 }
 template <class T>
-void softmax_cross_entropy_weighted(const OperatorCall& call, cudaStream_t stream) {
+void softmax_cross_entropy_weighted(const GroupCall& call, cudaStream_t stream) {
   launch_losses<T>(call, stream);
 }
 template <class T>
-void softmax_cross_entropy_weighted_gradient(const OperatorCall& call, cudaStream_t stream) {
+void softmax_cross_entropy_weighted_gradient(const GroupCall& call, cudaStream_t stream) {
   launch_gradients<T>(call, stream);
 }
 
-#define OOC_INSTANTIATE(T)                                                            \
-  template void softmax_cross_entropy<T>(const OperatorCall&, cudaStream_t);          \
-  template void softmax_cross_entropy_gradient<T>(const OperatorCall&, cudaStream_t); \
-  template void softmax_cross_entropy_weighted<T>(const OperatorCall&, cudaStream_t); \
-  template void softmax_cross_entropy_weighted_gradient<T>(const OperatorCall&, cudaStream_t);
+#define OOC_INSTANTIATE(T)                                                         \
+  template void softmax_cross_entropy<T>(const GroupCall&, cudaStream_t);          \
+  template void softmax_cross_entropy_gradient<T>(const GroupCall&, cudaStream_t); \
+  template void softmax_cross_entropy_weighted<T>(const GroupCall&, cudaStream_t); \
+  template void softmax_cross_entropy_weighted_gradient<T>(const GroupCall&, cudaStream_t);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)
 #undef OOC_INSTANTIATE

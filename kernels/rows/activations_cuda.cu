@@ -9,7 +9,7 @@ namespace {
 
 // A negative slope would make the output's sign no sign of the input's.
 template <class T>
-T slope_of(const OperatorCall& call) {
+T slope_of(const GroupCall& call) {
   OOC_CHECK(call.attributes.value >= 0);
   return static_cast<T>(call.attributes.value);
 }
@@ -28,36 +28,36 @@ struct LeakyReluGradient {
 }  // namespace
 
 template <class T>
-void leaky_relu(const OperatorCall& call, cudaStream_t stream) {
+void leaky_relu(const GroupCall& call, cudaStream_t stream) {
   map<T, 1>(call, stream, LeakyRelu<T>{slope_of<T>(call)});
 }
 template <class T>
-void leaky_relu_gradient(const OperatorCall& call, cudaStream_t stream) {
+void leaky_relu_gradient(const GroupCall& call, cudaStream_t stream) {
   map<T, 2>(call, stream, LeakyReluGradient<T>{slope_of<T>(call)});
 }
 
 // The operator `name` of one input, or of a gradient and another one: function(...) by element.
-#define OOC_FUNCTION(name, function)                         \
-  struct Map_##name {                                        \
-    template <class T>                                       \
-    __device__ T operator()(T x) const {                     \
-      return ooc::function(x);                               \
-    }                                                        \
-  };                                                         \
-  template <class T>                                         \
-  void name(const OperatorCall& call, cudaStream_t stream) { \
-    map<T, 1>(call, stream, Map_##name());                   \
+#define OOC_FUNCTION(name, function)                      \
+  struct Map_##name {                                     \
+    template <class T>                                    \
+    __device__ T operator()(T x) const {                  \
+      return ooc::function(x);                            \
+    }                                                     \
+  };                                                      \
+  template <class T>                                      \
+  void name(const GroupCall& call, cudaStream_t stream) { \
+    map<T, 1>(call, stream, Map_##name());                \
   }
-#define OOC_GRADIENT(name)                                   \
-  struct Map_##name {                                        \
-    template <class T>                                       \
-    __device__ T operator()(T g, T other) const {            \
-      return ooc::name(g, other);                            \
-    }                                                        \
-  };                                                         \
-  template <class T>                                         \
-  void name(const OperatorCall& call, cudaStream_t stream) { \
-    map<T, 2>(call, stream, Map_##name());                   \
+#define OOC_GRADIENT(name)                                \
+  struct Map_##name {                                     \
+    template <class T>                                    \
+    __device__ T operator()(T g, T other) const {         \
+      return ooc::name(g, other);                         \
+    }                                                     \
+  };                                                      \
+  template <class T>                                      \
+  void name(const GroupCall& call, cudaStream_t stream) { \
+    map<T, 2>(call, stream, Map_##name());                \
   }
 OOC_FUNCTION(sigmoid, sigmoid)
 OOC_FUNCTION(tanh, hyperbolic_tangent)
@@ -71,18 +71,18 @@ OOC_GRADIENT(gelu_gradient)
 #undef OOC_FUNCTION
 #undef OOC_GRADIENT
 
-#define OOC_INSTANTIATE(T)                                                 \
-  template void sigmoid<T>(const OperatorCall&, cudaStream_t);             \
-  template void sigmoid_gradient<T>(const OperatorCall&, cudaStream_t);    \
-  template void tanh<T>(const OperatorCall&, cudaStream_t);                \
-  template void tanh_gradient<T>(const OperatorCall&, cudaStream_t);       \
-  template void leaky_relu<T>(const OperatorCall&, cudaStream_t);          \
-  template void leaky_relu_gradient<T>(const OperatorCall&, cudaStream_t); \
-  template void elu<T>(const OperatorCall&, cudaStream_t);                 \
-  template void elu_gradient<T>(const OperatorCall&, cudaStream_t);        \
-  template void gelu<T>(const OperatorCall&, cudaStream_t);                \
-  template void gelu_gradient<T>(const OperatorCall&, cudaStream_t);       \
-  template void exp<T>(const OperatorCall&, cudaStream_t);
+#define OOC_INSTANTIATE(T)                                              \
+  template void sigmoid<T>(const GroupCall&, cudaStream_t);             \
+  template void sigmoid_gradient<T>(const GroupCall&, cudaStream_t);    \
+  template void tanh<T>(const GroupCall&, cudaStream_t);                \
+  template void tanh_gradient<T>(const GroupCall&, cudaStream_t);       \
+  template void leaky_relu<T>(const GroupCall&, cudaStream_t);          \
+  template void leaky_relu_gradient<T>(const GroupCall&, cudaStream_t); \
+  template void elu<T>(const GroupCall&, cudaStream_t);                 \
+  template void elu_gradient<T>(const GroupCall&, cudaStream_t);        \
+  template void gelu<T>(const GroupCall&, cudaStream_t);                \
+  template void gelu_gradient<T>(const GroupCall&, cudaStream_t);       \
+  template void exp<T>(const GroupCall&, cudaStream_t);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)
 #undef OOC_INSTANTIATE

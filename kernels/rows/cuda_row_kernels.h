@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "kernels/spec/operator.h"
+#include "kernels/rows/group_view_cuda.h"
 
 // clang-format off
 #define OOC_CUDA_ROW_KERNELS(KERNEL)                                                              \
@@ -39,14 +39,14 @@
 
 namespace ooc::cuda {
 
-// Rows of any number. On the stream; the call's views are taken before it returns.
-using RowKernel = void (*)(const OperatorCall& call, cudaStream_t stream);
+// On the stream. Groups of any number of rows but 0.
+using RowKernel = void (*)(const GroupCall& call, cudaStream_t stream);
 // Null: there is none of this name.
 RowKernel row_kernel(std::string_view op, DType dtype);
 
 #define OOC_DECLARE(name) \
   template <class T>      \
-  void name(const OperatorCall& call, cudaStream_t stream);
+  void name(const GroupCall& call, cudaStream_t stream);
 OOC_CUDA_ROW_KERNELS(OOC_DECLARE)
 #undef OOC_DECLARE
 

@@ -27,13 +27,14 @@ __device__ std::uint32_t word_of(std::uint64_t key, std::uint32_t op, std::int64
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, 4)
-    drop(MatrixView y, MatrixView x, MatrixView ids, std::uint64_t key, std::uint32_t op,
-         std::uint32_t threshold, T scale) {
-  const SliceRows<T> to(y, blockIdx.y);
-  const SliceRows<const T> from(x, blockIdx.y);
-  const SliceRows<const std::int64_t> id(ids, 0);
-  const auto group = static_cast<std::uint32_t>(y.first_column / kDropoutGroup) + blockIdx.y;
-  for_each_element(y, [&](std::int64_t row, std::int64_t col) {
+    drop(const GroupView* y, const GroupView* x, const GroupView* ids, std::uint64_t key,
+         std::uint32_t op, std::uint32_t threshold, T scale) {
+  const GroupView& view = y[blockIdx.z];
+  const SliceRows<T> to(view, blockIdx.y);
+  const SliceRows<const T> from(x[blockIdx.z], blockIdx.y);
+  const SliceRows<const std::int64_t> id(ids[blockIdx.z], 0);
+  const auto group = static_cast<std::uint32_t>(view.first_column / kDropoutGroup) + blockIdx.y;
+  for_each_element(view, [&](std::int64_t row, std::int64_t col) {
     const std::uint32_t word = word_of(key, op, id(row, 0), group, static_cast<std::uint32_t>(col));
     to(row, col) = word >= threshold ? from(row, col) * scale : T{0};
   });
@@ -42,17 +43,16 @@ __global__ void __launch_bounds__(kThreads, 4)
 }  // namespace
 
 template <class T>
-void dropout(const OperatorCall& call, cudaStream_t stream) {
-  const MatrixView& y = call.outputs[0];
+void dropout(const GroupCall& call, cudaStream_t stream) {
+  const GroupOperand& y = call.outputs[0];
   const double p = call.attributes.value;
   OOC_CHECK(p >= 0 && p < 1);
-  if (y.rows == 0) return;
-  launch(drop<T>, shape_for(y), stream, y, call.inputs[0], call.inputs[1],
-         epoch_key(call.run.seed, call.run.epoch), call.attributes.key, dropout_threshold(p),
-         static_cast<T>(dropout_scale(p)));
+  launch(drop<T>, shape_for(call, y), stream, y.groups, call.inputs[0].groups,
+         call.inputs[1].groups, epoch_key(call.run.seed, call.run.epoch), call.attributes.key,
+         dropout_threshold(p), static_cast<T>(dropout_scale(p)));
 }
 
-template void dropout<float>(const OperatorCall&, cudaStream_t);
-template void dropout<double>(const OperatorCall&, cudaStream_t);
+template void dropout<float>(const GroupCall&, cudaStream_t);
+template void dropout<double>(const GroupCall&, cudaStream_t);
 
 }  // namespace ooc::cuda

@@ -24,24 +24,55 @@ class RowGroups {
   }
   const RowProgram& program() const { return program_; }
 
-  // Group after group: convert(operand, elements as stored, place in scratch, how many) for each
-  // slice of what is stored in another type, then compute(number of the step, its call).
-  template <class Convert, class Compute>
-  void run(const RowCall& call, Convert&& convert, Compute&& compute) const {
-    OOC_CHECK(call.operands.size() == program_.operands.size());
-    std::span<void* const> partials = call.partials;
-    for (std::int64_t row = 0; row < call.rows; row += program_.group_rows) {
-      const std::int64_t rows = std::min(program_.group_rows, call.rows - row);
-      const std::vector<MatrixView> views =
-          views_of(call, call.first_row + row, rows, partials.first(reductions_), convert);
-      partials = partials.subspan(reductions_);
-      for (std::size_t i = 0; i < program_.steps.size(); ++i) {
-        const RowProgram::Step& step = program_.steps[i];
-        if (call.stored && step.skipped) continue;
-        std::vector<MatrixView> inputs, outputs;
-        for (const int at : step.inputs) inputs.push_back(views[static_cast<std::size_t>(at)]);
-        for (const int at : step.outputs) outputs.push_back(views[static_cast<std::size_t>(at)]);
-        compute(i, OperatorCall{inputs, outputs, step.attributes, call.state});
+  // Whether the call does a step.
+  static bool does(const RowCall& call, const RowProgram::Step& step) {
+    return !(call.stored && step.skipped);
+  }
+
+  // Of a group's operands. Of those that are converted: where they go.
+  std::vector<MatrixView> views_of(const RowCall& call, const RowGroup& group) const {
+    OOC_CHECK(group.operands.size() == program_.operands.size() &&
+              group.partials.size() == reductions_ && group.rows <= program_.group_rows);
+    std::vector<MatrixView> views;
+    views.reserve(program_.operands.size());
+    auto partial = group.partials.begin();
+    for (std::size_t i = 0; i < program_.operands.size(); ++i) {
+      const RowProgram::Operand& operand = program_.operands[i];
+      if (operand.place == Place::kMatrix || operand.place == Place::kReduction) {
+        const bool read = operand.place == Place::kMatrix;
+        views.push_back({operand.dtype, operand.rows, operand.cols, operand.cols, operand.cols, 0,
+                         read ? group.operands[i] : one_slice(*partial++)});
+        continue;
+      }
+      const TensorLayout layout{group.rows, operand.cols, group.rows};
+      MatrixView& view =
+          views.emplace_back(MatrixView{operand.dtype, group.rows, operand.cols, kSliceWidth,
+                                        layout.slice_stride(layout.slice_count() - 1)});
+      if (is_scratch(operand) && !(call.stored && operand.otherwise_stored)) {
+        view.slices = scratch_[i].in(group.scratch);
+      } else {
+        view.slices = group.operands[i];
+        view.row_offset = group.first_row;
+      }
+    }
+    return views;
+  }
+
+  // Calls convert(operand, elements as stored, place in scratch, how many) for each slice of what
+  // is stored in another type.
+  template <class Convert>
+  void for_each_conversion(const RowGroup& group, std::span<const MatrixView> views,
+                           Convert&& convert) const {
+    for (std::size_t i = 0; i < program_.operands.size(); ++i) {
+      const RowProgram::Operand& operand = program_.operands[i];
+      if (operand.place != Place::kConverted) continue;
+      const std::int64_t count = views[i].slice_count();
+      for (std::int64_t slice = 0; slice < count; ++slice) {
+        const std::int64_t stride = views[i].stride(slice);
+        const std::byte* rows =
+            group.operands[i].slice(slice, count) +
+            static_cast<std::size_t>(group.first_row * stride) * dtype_bytes(operand.stored);
+        convert(operand, rows, views[i].slices.slice(slice, count), views[i].rows * stride);
       }
     }
   }
@@ -68,55 +99,6 @@ class RowGroups {
       return scratch_slice_offset(program_.group_rows, operand.cols, operand.dtype, slice);
     };
     return {operand.scratch, count > 1 ? offset(1) : 0, operand.scratch + offset(count - 1)};
-  }
-
-  template <class Convert>
-  static void for_each_slice(const RowProgram::Operand& operand, const SlicedRows& stored,
-                             std::int64_t first, const MatrixView& to, Convert&& convert) {
-    const std::int64_t count = to.slice_count();
-    for (std::int64_t slice = 0; slice < count; ++slice) {
-      const std::int64_t stride = to.stride(slice);
-      const std::byte* rows =
-          stored.slice(slice, count) +
-          static_cast<std::size_t>(first * stride) * dtype_bytes(operand.stored);
-      convert(operand, rows, to.slices.slice(slice, count), to.rows * stride);
-    }
-  }
-
-  template <class Convert>
-  std::vector<MatrixView> views_of(const RowCall& call, std::int64_t first, std::int64_t rows,
-                                   std::span<void* const> partials, Convert&& convert) const {
-    std::vector<MatrixView> views;
-    views.reserve(program_.operands.size());
-    auto partial = partials.begin();
-    for (std::size_t i = 0; i < program_.operands.size(); ++i) {
-      const RowProgram::Operand& operand = program_.operands[i];
-      if (operand.place == Place::kMatrix || operand.place == Place::kReduction) {
-        const bool read = operand.place == Place::kMatrix;
-        views.push_back({operand.dtype, operand.rows, operand.cols, operand.cols, operand.cols, 0,
-                         read ? call.operands[i] : one_slice(*partial++)});
-        continue;
-      }
-      const TensorLayout layout{rows, operand.cols, rows};
-      MatrixView view{operand.dtype,
-                      rows,
-                      operand.cols,
-                      kSliceWidth,
-                      layout.slice_stride(layout.slice_count() - 1),
-                      0,
-                      {}};
-      if (is_scratch(operand) && !(call.stored && operand.otherwise_stored)) {
-        view.slices = scratch_[i].in(call.scratch);
-      } else {
-        view.slices = call.operands[i];
-        view.row_offset = first;
-      }
-      if (operand.place == Place::kConverted) {
-        for_each_slice(operand, call.operands[i], first, view, convert);
-      }
-      views.push_back(view);
-    }
-    return views;
   }
 
   RowProgram program_;

@@ -17,15 +17,27 @@ class CpuRowWork final : public RowWork {
   }
 
   void run(const RowCall& call) const override {
-    groups_.run(
-        call,
-        [](const RowProgram::Operand& operand, const void* rows, void* to, std::int64_t count) {
-          widen(operand.stored, rows, operand.dtype, to, static_cast<std::size_t>(count));
-        },
-        [this](std::size_t step, const OperatorCall& rows) { kernels_[step](rows); });
+    for (const RowGroup& group : call.groups) {
+      const std::vector<MatrixView> views = groups_.views_of(call, group);
+      groups_.for_each_conversion(
+          group, views,
+          [](const RowProgram::Operand& operand, const void* rows, void* to, std::int64_t count) {
+            widen(operand.stored, rows, operand.dtype, to, static_cast<std::size_t>(count));
+          });
+      for (std::size_t i = 0; i < kernels_.size(); ++i) compute(call, i, views);
+    }
   }
 
  private:
+  void compute(const RowCall& call, std::size_t at, std::span<const MatrixView> views) const {
+    const RowProgram::Step& step = groups_.program().steps[at];
+    if (!RowGroups::does(call, step)) return;
+    std::vector<MatrixView> inputs, outputs;
+    for (const int i : step.inputs) inputs.push_back(views[static_cast<std::size_t>(i)]);
+    for (const int i : step.outputs) outputs.push_back(views[static_cast<std::size_t>(i)]);
+    kernels_[at]({inputs, outputs, step.attributes, call.state});
+  }
+
   RowGroups groups_;
   std::vector<RowKernel> kernels_;  // by step
 };

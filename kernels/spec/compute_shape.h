@@ -15,7 +15,8 @@ struct ComputeShape {
   // Edges are sorted by row before they are folded: in the scratch of edge programs
   // (edge_index_bytes()).
   bool indexes_edges = false;
-  // Parts of the scratch: one call uses one at a time. 0: as many as there are workers.
+  // Row groups that a call has at most, each with scratch of its own; 0: a call has one, and every
+  // worker scratch.
   std::int64_t lanes = 0;
   std::int64_t most_group_rows = 2048;  // of a row group
 };
@@ -24,7 +25,7 @@ struct ComputeShape {
 inline constexpr ComputeShape kCudaShape{.runs_inline = false,
                                          .host_tiles = false,
                                          .indexes_edges = true,
-                                         .lanes = 1,
+                                         .lanes = 64,
                                          .most_group_rows = 4096};
 
 inline constexpr std::int64_t kIndexAlignment = 256;

@@ -52,22 +52,25 @@ struct RowProgram {
 std::int64_t scratch_slice_offset(std::int64_t group_rows, std::int64_t cols, DType dtype,
                                   std::int64_t slice);
 
-// Rows for the program: of whole groups, but for the last one.
-struct RowCall {
+// A group of rows, RowProgram::group_rows or what is left of a block.
+struct RowGroup {
   std::int64_t first_row = 0;  // from where the tensors' addresses are
   std::int64_t rows = 0;
-  bool stored = false;  // whether they are of those that are stored (RowProgram::Step::skipped)
   // By operand; of scratch that isn't a tensor's, and of reductions: nothing.
   std::span<const SlicedRows> operands;
-  // Zeroed, of each group one for each reduction, in the order of operands.
-  std::span<void* const> partials;
+  std::span<void* const> partials;  // zeroed: one for each reduction, in the order of operands
+  std::byte* scratch = nullptr;     // a lane's
+};
+
+// Groups for the program, each with a lane of its own.
+struct RowCall {
+  std::span<const RowGroup> groups;
+  bool stored = false;  // whether they are of those that are stored (RowProgram::Step::skipped)
   StepSeed state;
-  std::byte* scratch = nullptr;  // a lane's
 };
 
 // A program made ready for a device. run() takes what the call holds before it returns; only device
-// memory stays as it is until the device has passed. Many threads, each with a lane's scratch of
-// its own.
+// memory stays as it is until the device has passed. Many threads, each with lanes of its own.
 class RowWork {
  public:
   virtual ~RowWork() = default;

@@ -91,8 +91,6 @@ struct PlanOptions {
   // Edge values live in cache: small batches, a slice at a time. Otherwise each edge operator goes
   // over a large batch in memory before the next does.
   bool fuse_edges = true;
-  // Of scratch that a pass has.
-  std::int64_t lanes() const { return compute.lanes > 0 ? compute.lanes : workers; }
   const std::atomic<bool>* stop = nullptr;  // set: planning ends, with Interrupted
 };
 

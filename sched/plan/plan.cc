@@ -28,4 +28,12 @@ std::int64_t worker_scratch_bytes(const Pass& pass) {
   return static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
 }
 
+// A device folds one window after the other.
+std::int64_t scratch_bytes(const Pass& pass, std::int64_t workers) {
+  if (pass.lanes == 0) return workers * worker_scratch_bytes(pass);
+  Pass rows = pass;
+  rows.edge_scratch_bytes = 0;
+  return std::max(pass.lanes * worker_scratch_bytes(rows), worker_scratch_bytes(pass));
+}
+
 }  // namespace ooc

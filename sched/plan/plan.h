@@ -170,7 +170,11 @@ struct Pass {
   std::vector<ValueId> reductions;  // summed by the steps
   // Partial sums of each that are alive at once at most, by the steps and at the edges.
   std::int64_t row_partials = 0, edge_partials = 0;
-  std::int64_t group_rows = 0;  // rows of a row group: the unit of compute, a leaf of reductions
+  // Row groups of a call, where a device takes many at once (ComputeShape::lanes): each has
+  // scratch, and a partial of each sum, of its own. 0: a call is a group.
+  std::int64_t lanes = 0;
+  std::int64_t batch_steps = 1;  // that begin together
+  std::int64_t group_rows = 0;   // rows of a row group: the unit of compute, a leaf of reductions
   // Rows that the steps take up at once: the smallest block of what they read as kRows, or write.
   std::int64_t step_rows = 0;
   std::int64_t scratch_bytes = 0;  // per worker
@@ -213,7 +217,7 @@ struct PassMemory {
   // (dst_range_tensor()).
   std::vector<UseMemory> uses;
   UseMemory edges;        // of edge chunks that no edge range holds: slots of the largest
-  Region worker_scratch;  // of all workers, of rows or edges, one after the other
+  Region worker_scratch;  // of all workers or lanes, of rows or edges, one after the other
 };
 
 // What is a device's own: its arena, and what lies there when.
@@ -253,5 +257,6 @@ struct Plan {
 int pass_count(const Plan& plan);                     // over all sections
 std::int64_t partial_bytes(const Value& sum);         // of one: padded to 64
 std::int64_t worker_scratch_bytes(const Pass& pass);  // of one: whole pages of its own
+std::int64_t scratch_bytes(const Pass& pass, std::int64_t workers);  // all of the pass's
 
 }  // namespace ooc

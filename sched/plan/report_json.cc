@@ -108,6 +108,10 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   }
   entry["group_rows"] = pass.group_rows;
   entry["step_rows"] = pass.step_rows;
+  if (pass.lanes > 0) {
+    entry["lanes"] = pass.lanes;
+    entry["batch_steps"] = pass.batch_steps;
+  }
   entry["scratch_bytes"] = pass.scratch_bytes;
   entry["worker_scratch_bytes"] = memory.worker_scratch.bytes;
   entry["memory_bytes"] = memory_of(device, index);

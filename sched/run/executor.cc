@@ -138,11 +138,11 @@ Executor::State::State(const RunResources& resources, std::vector<const Program*
               compute.get()},
       reports(programs.size()) {
   OOC_CHECK(programs.size() == plan.sections.size());
-  const std::int64_t lanes = compute == nullptr ? resources.workers : 1;
   for (const Section& section : plan.sections) {
     for (std::size_t i = 0; i < section.passes.size(); ++i) {
       const Region& scratch = device.passes[at(section.first_pass) + i].worker_scratch;
-      OOC_CHECK(scratch.bytes >= lanes * worker_scratch_bytes(section.passes[i]));
+      const std::int64_t lanes = compute == nullptr ? resources.workers : 1;
+      OOC_CHECK(scratch.bytes >= scratch_bytes(section.passes[i], lanes));
     }
   }
   open_stores(resources.io, inputs, resources.scratch_directory);
@@ -209,18 +209,21 @@ void Executor::State::bind_section(const Program& program, const Section& sectio
   state->program = &program;
   state->section = &section;
   state->parameters.resize(program.values.size());
-  const auto add_tree = [&](ValueId id, std::int64_t leaves, std::int64_t count) {
+  const auto add_tree = [&](ValueId id, std::int64_t leaves, std::int64_t count,
+                            std::int64_t of_a_call) {
     const Value& value = program.values[at(id)];
-    const PartialSlab memory{slab, count, partial_bytes(value)};
+    const PartialSlab memory{slab, count, partial_bytes(value), of_a_call};
     slab += count * memory.partial_bytes;
     state->reductions[id] = std::make_unique<ReductionTree>(
         backend, value.dtype, value.rows * value.cols, leaves, memory);
   };
   for (const Pass& pass : section.passes) {
     BoundPass bound = bind_pass(backend, program, plan, pass, context.edges);
-    for (const ValueId id : pass.reductions) add_tree(id, bound.group_count, pass.row_partials);
+    for (const ValueId id : pass.reductions) {
+      add_tree(id, bound.group_count, pass.row_partials, pass.lanes);
+    }
     for (const ValueId id : bound.edges.reductions) {
-      add_tree(id, context.edges.block_count(), pass.edge_partials);
+      add_tree(id, context.edges.block_count(), pass.edge_partials, 0);
     }
     state->passes.push_back(std::move(bound));
   }

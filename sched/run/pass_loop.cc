@@ -27,9 +27,11 @@ void PassLoop::launch(std::function<void()> work, std::function<void()> then) {
 
 std::span<std::byte> PassLoop::scratch() const {
   const PassContext& context = info_.context;
-  const std::size_t lane = context.compute == nullptr ? context.driver.worker() : 0;
+  const Region& all = info_.memory.worker_scratch;
+  std::byte* const data = context.arena + all.offset;
+  if (context.compute != nullptr) return {data, static_cast<std::size_t>(all.bytes)};
   const auto bytes = static_cast<std::size_t>(worker_scratch_bytes(info_.pass));
-  return {context.arena + info_.memory.worker_scratch.offset + lane * bytes, bytes};
+  return {data + context.driver.worker() * bytes, bytes};
 }
 
 bool PassLoop::has_scratch() const {

@@ -25,7 +25,7 @@ class PassLoop {
   // The driving thread. Work that calls kernels, and what follows, under the driver's lock, when
   // these are done.
   void launch(std::function<void()> work, std::function<void()> then);
-  // In such work: its lane's scratch.
+  // In such work: a worker's scratch, or all of a device's.
   std::span<std::byte> scratch() const;
   // Whether nothing else is under way in the scratch.
   bool has_scratch() const;

@@ -85,8 +85,10 @@ void PassStreams::open_rows(PassUse& use) {
                      });
   auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
   use.loader = loader.get();
-  use.stream =
-      std::make_unique<ItemStream>(info_.context.driver, std::move(loader), row_slots(use));
+  const std::int64_t at_once =
+      ceil_div(info_.pass.batch_steps * info_.pass.step_rows, use.item_rows());
+  use.stream = std::make_unique<ItemStream>(info_.context.driver, std::move(loader), row_slots(use),
+                                            at_once);
 }
 
 void PassStreams::open_edges(const SpanWindows& windows) {

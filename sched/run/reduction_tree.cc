@@ -6,33 +6,64 @@ namespace ooc {
 
 ReductionTree::ReductionTree(Backend& backend, DType dtype, std::int64_t count,
                              std::int64_t leaf_count, const PartialSlab& slab)
-    : backend_(backend), dtype_(dtype), count_(count) {
+    : backend_(backend), dtype_(dtype), count_(count), slab_(slab) {
   OOC_CHECK(count * static_cast<std::int64_t>(dtype_bytes(dtype)) <= slab.partial_bytes);
   for (std::int64_t nodes = leaf_count;; nodes = ceil_div(nodes, 2)) {
     level_counts_.push_back(nodes);
     if (nodes <= 1) break;
   }
-  for (std::int64_t i = slab.partials; i-- > 0;) {
+  for (std::int64_t i = slab.partials; i-- > slab.leaves;) {
     all_.push_back(slab.data + i * slab.partial_bytes);
   }
   free_ = all_;
 }
 
+std::byte* ReductionTree::take_any() {
+  const std::lock_guard lock(mutex_);
+  OOC_CHECK(!free_.empty());
+  std::byte* const partial = free_.back();
+  free_.pop_back();
+  return partial;
+}
+
 std::byte* ReductionTree::take() {
-  std::byte* partial = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    OOC_CHECK(!free_.empty());
-    partial = free_.back();
-    free_.pop_back();
-  }
+  std::byte* const partial = take_any();
   backend_.queue(QueueKind::kCompute)
       .zero(partial, static_cast<std::size_t>(count_) * dtype_bytes(dtype_));
   return partial;
 }
 
-void ReductionTree::add(std::int64_t leaf, std::byte* partial) {
-  Node node{0, leaf};
+std::vector<std::byte*> ReductionTree::take_leaves(std::int64_t count) {
+  OOC_CHECK(count <= slab_.leaves);
+  backend_.queue(QueueKind::kCompute)
+      .zero(slab_.data, static_cast<std::size_t>(count * slab_.partial_bytes));
+  std::vector<std::byte*> partials;
+  for (std::int64_t i = 0; i < count; ++i) partials.push_back(slab_.data + i * slab_.partial_bytes);
+  return partials;
+}
+
+// As the subtrees that they are, the largest ones: of a power of two of leaves, at a multiple of
+// it.
+void ReductionTree::add_leaves(std::int64_t first, std::int64_t count) {
+  std::byte* from = slab_.data;
+  for (std::int64_t leaf = first; leaf < first + count;) {
+    int level = 0;
+    while (leaf % (std::int64_t{2} << level) == 0 &&
+           leaf + (std::int64_t{2} << level) <= first + count && level < kMostLeavesLevel) {
+      ++level;
+    }
+    const std::int64_t leaves = std::int64_t{1} << level;
+    std::byte* const sum = take_any();
+    backend_.sum_leaves({dtype_, count_, sum, from, slab_.partial_bytes, leaves});
+    add({level, leaf >> level}, sum);
+    leaf += leaves;
+    from += leaves * slab_.partial_bytes;
+  }
+}
+
+void ReductionTree::add(std::int64_t leaf, std::byte* partial) { add(Node{0, leaf}, partial); }
+
+void ReductionTree::add(Node node, std::byte* partial) {
   while (level_counts_[static_cast<std::size_t>(node.first)] > 1) {
     const std::int64_t sibling = node.second ^ 1;
     const Node parent{node.first + 1, node.second / 2};

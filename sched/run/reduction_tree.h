@@ -20,6 +20,7 @@ struct PartialSlab {
   std::byte* data = nullptr;
   std::int64_t partials = 0;
   std::int64_t partial_bytes = 0;
+  std::int64_t leaves = 0;  // of the partials, for those of a call
 };
 
 // Threads: all methods may be called from many; merging runs outside the lock. On a device that
@@ -35,6 +36,10 @@ class ReductionTree {
   std::byte* take();
   // Adds leaf `leaf`, once each.
   void add(std::int64_t leaf, std::byte* partial);
+  // On a device that sums many row groups in a call: zeroed partials beside each other, for leaves
+  // first, first + 1, …, as many as the slab has for them, and what adds these, in order.
+  std::vector<std::byte*> take_leaves(std::int64_t count);
+  void add_leaves(std::int64_t first, std::int64_t count);
   // The sum of all leaves, once each has been added; kept until the next round's.
   std::byte* result() const { return result_; }
   // Forgets what an unfinished round left.
@@ -43,9 +48,13 @@ class ReductionTree {
  private:
   using Node = std::pair<int, std::int64_t>;  // level, index in level
 
+  std::byte* take_any();
+  void add(Node node, std::byte* partial);
+
   Backend& backend_;
   DType dtype_;
   std::int64_t count_;
+  PartialSlab slab_;
   std::vector<std::int64_t> level_counts_;  // nodes of each level, leaves first
   std::vector<std::byte*> all_;             // partials
   std::mutex mutex_;

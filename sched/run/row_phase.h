@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "sched/run/dst_range.h"
 #include "sched/run/pass_loop.h"
@@ -37,7 +38,9 @@ class RowPhase {
   void set_folds(bool folds) { folds_ = folds; }
 
  private:
-  struct Step;  // rows that are taken up at once, and where their operands lie
+  struct Step;    // rows beside each other, and where their operands lie
+  struct Batch;   // steps that are taken up at once
+  struct Groups;  // of a call
 
   std::int64_t first_row(const DstRange& dst_range) const;
   std::int64_t end_row(const DstRange& dst_range) const;
@@ -47,11 +50,14 @@ class RowPhase {
   std::optional<WaitCause> next_lacks(const DstRange& dst_range);
   std::optional<WaitCause> lacks(const DstRange& dst_range, std::int64_t row, std::int64_t end);
   bool is_folded(const DstRange& dst_range, std::int64_t block) const;
-  void begin_step();
-  void hold_items(const Step& step);
-  void find_operands(Step& step);
-  void compute_group(const Step& step, std::int64_t group);
-  void finish_step(const Step& step);
+  std::int64_t end_of_batch(const DstRange& dst_range) const;
+  void begin_batch();
+  void hold_items(const DstRange& dst_range, const Step& step);
+  void find_operands(const DstRange& dst_range, Step& step);
+  std::vector<Groups> calls_of(const Batch& batch) const;
+  std::int64_t leaf_of(const Step& step, std::int64_t group) const;
+  void compute(const Groups& groups);
+  void finish_batch(const Batch& batch);
 
   const PassInfo& info_;
   PassStreams& streams_;
@@ -60,7 +66,7 @@ class RowPhase {
   std::deque<std::shared_ptr<DstRange>> dst_ranges_;
   WaitCause waits_for_ = WaitCause::kWorkers;
   bool folds_ = false;
-  std::set<std::int64_t> begun_;  // first rows of steps that aren't finished
+  std::set<std::int64_t> begun_;  // first rows of batches that aren't finished
 };
 
 }  // namespace ooc

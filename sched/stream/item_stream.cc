@@ -6,19 +6,21 @@
 namespace ooc {
 namespace {
 
-// Items that are asked for ahead, of those with a place of their own.
-constexpr std::int64_t kAhead = 8;
+constexpr std::int64_t kLeastAhead = 8;
 
 }  // namespace
 
-ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots)
-    : driver_(driver), loader_(std::move(loader)), slots_(std::move(slots)) {}
+ItemStream::ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots,
+                       std::int64_t at_once)
+    : driver_(driver),
+      loader_(std::move(loader)),
+      slots_(std::move(slots)),
+      ahead_(std::max({kLeastAhead, 2 * at_once, slots_.count()})) {}
 
 bool ItemStream::advance() {
   if (next_ == loader_->count()) return false;
   std::byte* place = loader_->place(next_);
-  const std::int64_t ahead = std::max(kAhead, slots_.count());
-  if (place != nullptr ? next_ > reached_ + ahead : !slots_.has_one()) return false;
+  if (place != nullptr ? next_ > reached_ + ahead_ : !slots_.has_one()) return false;
   if (loader_->must_wait(next_)) return false;
   Item& item = items_[next_];
   if (place == nullptr) item.slot = slots_.take();

@@ -56,7 +56,9 @@ class ItemLoader {
 // All of it under the driver's lock; advance() by the driving thread.
 class ItemStream {
  public:
-  ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots);
+  // Of those with a place of their own, twice as many are asked for ahead as are used at once.
+  ItemStream(Driver& driver, std::unique_ptr<ItemLoader> loader, Slots slots,
+             std::int64_t at_once = 1);
 
   // Loads the next item, if there is room for it and it is time.
   bool advance();
@@ -87,6 +89,7 @@ class ItemStream {
   std::unique_ptr<ItemLoader> loader_;
   std::unordered_map<std::int64_t, Item> items_;  // loaded or held, and not released
   Slots slots_;
+  std::int64_t ahead_;
   std::int64_t next_ = 0;     // to be loaded
   std::int64_t reached_ = 0;  // the last one held
 };

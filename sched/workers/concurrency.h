@@ -25,5 +25,7 @@ inline std::int64_t steps_ahead(std::int64_t workers, std::int64_t tasks) {
 // not more than `workers` are under way at a time, and none is begun so many leaves (`window`)
 // after one that is.
 std::int64_t most_partials(std::int64_t leaves, std::int64_t workers, std::int64_t window);
+// The same of subtrees of whole leaves that come in order, one after the other.
+std::int64_t partials_in_order(std::int64_t leaves);
 
 }  // namespace ooc

@@ -23,19 +23,20 @@ void run_on_device(std::string_view op, DType real, std::span<const OperandMemor
                         static_cast<std::uint64_t>(calls));
   cuda::Device device(0, 0);
   test::DeviceCopies copies(device);
-  std::vector<MatrixView> views;
+  std::vector<cuda::GroupOperand> all;
   std::vector<std::byte*> there;
   for (const OperandMemory& operand : operands) {
     there.push_back(copies.of(std::vector<std::byte>(operand.bytes.begin(), operand.bytes.end())));
     MatrixView view = operand.view;
     view.slices.first += there.back() - operand.bytes.data();
     view.slices.last += there.back() - operand.bytes.data();
-    views.push_back(view);
+    all.emplace_back(copies.of(std::vector<cuda::GroupView>{cuda::GroupView(view)}), view);
   }
   const cuda::RowKernel kernel = cuda::row_kernel(op, real);
   OOC_CHECK(kernel != nullptr);
-  const std::span<const MatrixView> all(views);
-  kernel({all.first(all.size() - 1), all.last(1), attributes, run},
+  if (operands.front().view.rows == 0) return;  // a group has rows
+  const std::span<const cuda::GroupOperand> given(all);
+  kernel({given.first(given.size() - 1), given.last(1), 1, attributes, run},
          device.queue(QueueKind::kCompute).stream());
   std::vector<std::byte> back(operands.back().bytes.size());
   copies.back(back, static_cast<const std::byte*>(there.back()));

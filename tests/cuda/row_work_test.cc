@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "kernels/device/cpu_backend.h"
-#include "kernels/rows/row_work_cuda.h"
+#include "kernels/device/cuda_backend.h"
 #include "storage/base/half.h"
 #include "tests/support/aligned_buffer.h"
 #include "tests/support/cuda/device_copies.h"
@@ -11,7 +11,8 @@
 namespace ooc::test {
 namespace {
 
-constexpr std::int64_t kRows = 70, kGroup = 16, kCols = 40;
+constexpr std::int64_t kRows = 70, kGroup = 16, kCols = 40, kGroups = 5;
+constexpr std::int64_t kLane = 16 << 10;  // bytes of scratch
 
 // x, stored in 16 bits, is widened; y = relu(x) is summed by column, z = x + y is written.
 RowProgram program_of(DType stored) {
@@ -51,39 +52,36 @@ SlicedRows slices_of(T* first) {
 void run(const RowWork& work, std::uint16_t* x, float* z, float* sums, std::byte* scratch) {
   const std::vector<SlicedRows> operands{{}, slices_of(x), {}, slices_of(z)};
   std::vector<void*> partials;
-  for (std::int64_t group = 0; group < ceil_div(kRows, kGroup); ++group) {
-    partials.push_back(sums + group * kCols);
+  std::vector<RowGroup> groups;
+  for (std::int64_t at = 0; at < kGroups; ++at) partials.push_back(sums + at * kCols);
+  for (std::int64_t at = 0; at < kGroups; ++at) {
+    groups.push_back({at * kGroup, std::min(kGroup, kRows - at * kGroup), operands,
+                      std::span(partials).subspan(static_cast<std::size_t>(at), 1),
+                      scratch + at * kLane});
   }
-  RowCall call;
-  call.rows = kRows;
-  call.operands = operands;
-  call.partials = partials;
-  call.scratch = scratch;
-  work.run(call);
+  work.run({groups});
 }
 
 }  // namespace
 
 TEST_CASE("cuda rows: a program runs group by group, with conversions, as the CPU's") {
-  constexpr std::size_t kScratch = 16 << 10;
+  constexpr std::size_t kScratch = kGroups * kLane;
   for (const DType stored : {DType::kF16, DType::kBF16}) {
     std::vector<std::uint16_t> x = stored_rows(stored);
     Result expected{std::vector<float>(x.size(), 7.0f),
-                    std::vector<float>(static_cast<std::size_t>(ceil_div(kRows, kGroup) * kCols))};
+                    std::vector<float>(static_cast<std::size_t>(kGroups * kCols))};
     AlignedBuffer scratch(kScratch);
     const auto cpu = make_cpu_backend();
     Result found = expected;
     run(*cpu->row_work(program_of(stored)), x.data(), expected.z.data(), expected.sums.data(),
         scratch.data());
     for_each_order(2, {}, [&] {
-      cuda::Device device(0, 0);
-      DeviceCopies copies(device);
+      const auto backend = make_cuda_backend(0, 0);
+      DeviceCopies copies(*backend);
       auto* const z = copies.of(found.z);
       auto* const sums = copies.of(found.sums);
       auto* const there = copies.of(std::vector<std::byte>(kScratch));
-      const auto work =
-          cuda::make_row_work(program_of(stored), device.queue(QueueKind::kCompute).stream());
-      run(*work, copies.of(x), z, sums, there);
+      run(*backend->row_work(program_of(stored)), copies.of(x), z, sums, there);
       Result back = found;
       copies.back(back.z, z);
       copies.back(back.sums, sums);

@@ -161,21 +161,35 @@ class StrictRowWork final : public RowWork {
       : work_(std::move(work)), memory_(memory), queue_(queue) {}
 
   void run(const RowCall& call) const override {
-    std::vector<SlicedRows> operands;
-    for (const SlicedRows& rows : call.operands) operands.push_back(memory_.of_kernel(rows));
-    std::vector<void*> partials;
-    for (void* partial : call.partials) partials.push_back(memory_.of_kernel(partial));
-    RowCall there = call;
-    there.scratch = memory_.of_kernel(call.scratch);
+    std::vector<Group> groups;
+    for (const RowGroup& group : call.groups) {
+      Group& there = groups.emplace_back();
+      there.group = group;
+      there.group.scratch = memory_.of_kernel(group.scratch);
+      for (const SlicedRows& rows : group.operands) {
+        there.operands.push_back(memory_.of_kernel(rows));
+      }
+      for (void* partial : group.partials) there.partials.push_back(memory_.of_kernel(partial));
+    }
     queue_.launch(
-        [this, there, operands = std::move(operands), partials = std::move(partials)]() mutable {
-          there.operands = operands;
-          there.partials = partials;
-          work_->run(there);
+        [this, stored = call.stored, state = call.state, groups = std::move(groups)]() mutable {
+          std::vector<RowGroup> there;
+          for (Group& group : groups) {
+            group.group.operands = group.operands;
+            group.group.partials = group.partials;
+            there.push_back(group.group);
+          }
+          work_->run({there, stored, state});
         });
   }
 
  private:
+  struct Group {
+    RowGroup group;
+    std::vector<SlicedRows> operands;
+    std::vector<void*> partials;
+  };
+
   std::unique_ptr<RowWork> work_;
   const Memory& memory_;
   StrictQueue& queue_;

@@ -140,8 +140,7 @@ UseMemory MemoryModel::edge_slot_memory(int pass_index, std::int64_t end_chunk,
 
 std::int64_t MemoryModel::worker_scratch(int pass) const {
   if (!works_) return 0;
-  return builder_.options().lanes() *
-         builder_.scratch_bytes(draft_.passes[static_cast<std::size_t>(pass)]);
+  return builder_.scratch_bytes(draft_.passes[static_cast<std::size_t>(pass)]);
 }
 
 std::int64_t MemoryModel::working_set(int pass_index, const ResidentSet& residency,

@@ -287,6 +287,7 @@ std::vector<Section> PassBuilder::sections(const Draft& draft) const {
     pass.dst_ranges = from.dst_ranges;
     pass.dst_ranges_at_once = from.dst_ranges_at_once;
     pass.slices_at_once = from.edges ? from.slices_at_once : 0;
+    pass.lanes = lanes(from);
     if (from.rows) pass.row_partials = row_partials(draft, from);
     if (from.edges) pass.edge_partials = edge_partials(from);
     for (const UseDraft& use : from.uses) {
@@ -311,15 +312,35 @@ std::int64_t PassBuilder::scratch_bytes(const PassDraft& pass) const {
   Pass dst_range;
   if (pass.rows) dst_range.scratch_bytes = work.scratch_bytes;
   if (pass.edges) dst_range.edge_scratch_bytes = work.edge_scratch_bytes;
-  return worker_scratch_bytes(dst_range);
+  dst_range.lanes = lanes(pass);
+  return ooc::scratch_bytes(dst_range, options_.workers);
+}
+
+// As many as a small part of the memory takes.
+std::int64_t PassBuilder::lanes(const PassDraft& pass) const {
+  constexpr std::int64_t kShare = 16;
+  if (options_.compute.lanes == 0) return 0;
+  if (!pass.rows) return 1;
+  const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
+  const std::int64_t most = std::min(options_.compute.lanes, group_count(stage));
+  std::int64_t bytes = stage.pass.scratch_bytes;
+  for (const ValueId id : stage.pass.reductions) bytes += partial_bytes(value(stage, id));
+  if (options_.memory_bytes <= 0 || bytes == 0) return most;
+  return std::clamp<std::int64_t>(options_.memory_bytes / kShare / bytes, 1, most);
+}
+
+// Of the row-wise work.
+std::int64_t PassBuilder::group_count(const StageShape& stage) const {
+  return graph_.edges.block_count() * ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
 }
 
 std::int64_t PassBuilder::row_partials(const Draft& draft, const PassDraft& pass) const {
   const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
-  const std::int64_t groups = ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
+  const std::int64_t leaves = group_count(stage);
+  if (options_.compute.lanes > 0) return lanes(pass) + partials_in_order(leaves);
   const std::int64_t at_once = ceil_div(step_rows(draft, pass), stage.pass.group_rows);
   const std::int64_t window = (steps_ahead(options_.workers, at_once) + 1) * at_once;
-  return most_partials(graph_.edges.block_count() * groups, options_.workers, window);
+  return most_partials(leaves, options_.workers, window);
 }
 
 // Of a block each, from its first tile on: all blocks of a destination range at once, and those of

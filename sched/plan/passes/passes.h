@@ -95,8 +95,8 @@ class PassBuilder {
   std::vector<Section> sections(const Draft& draft) const;
   // Rows that a pass takes up at once in its row-wise steps.
   std::int64_t step_rows(const Draft& draft, const PassDraft& pass) const;
-  // Of one worker in a pass of a stage.
-  std::int64_t scratch_bytes(const PassDraft& pass) const;
+  std::int64_t scratch_bytes(const PassDraft& pass) const;  // of all workers, or lanes
+  std::int64_t lanes(const PassDraft& pass) const;          // Pass::lanes
   // Of the sums of all passes.
   std::int64_t reduction_bytes(const Draft& draft) const;
   // Of each sum of a pass's steps, and of those at its edges.
@@ -104,6 +104,7 @@ class PassBuilder {
   std::int64_t edge_partials(const PassDraft& pass) const;
 
  private:
+  std::int64_t group_count(const StageShape& stage) const;
   void split_stage(Draft& draft, int stage, PassSplit split) const;
   void add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   void add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;

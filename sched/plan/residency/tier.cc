@@ -217,6 +217,7 @@ class TierPlanner {
       row_spans = row_spans == 0 ? held : std::min(row_spans, held);
     }
     memory.worker_scratch.bytes = problem_.memory().worker_scratch(index);
+    if (draft.rows && pass.lanes > 0) pass.batch_steps = full_batch(draft, memory, pass);
     if (!draft.edges) return memory;
     const auto direction = static_cast<std::size_t>(
         builder_.stages()[static_cast<std::size_t>(draft.stage)].edge_file);
@@ -224,6 +225,26 @@ class TierPlanner {
         problem_.memory().edge_slot_memory(index, residency.edge_chunks[direction], slot_counts);
     choose_windows(draft, row_spans, memory.edges.slots, pass);
     return memory;
+  }
+
+  // Steps whose groups fill the lanes of a call, as far as slots hold two such batches: one is in
+  // work, the next one comes in.
+  std::int64_t full_batch(const PassDraft& draft, const PassMemory& memory,
+                          const Pass& pass) const {
+    std::int64_t steps =
+        std::max<std::int64_t>(1, pass.lanes / ceil_div(pass.step_rows, pass.group_rows));
+    for (std::size_t i = 0; i < draft.uses.size(); ++i) {
+      const UseRole role = draft.uses[i].role;
+      if (memory.uses[i].slots == 0 || (role != UseRole::kRows && role != UseRole::kOutput))
+        continue;
+      const PlannedTensor& tensor = tensor_of(draft.uses[i]);
+      const std::int64_t chunks = memory.uses[i].slots / tensor.layout.slice_count();
+      const std::int64_t of_chunk =
+          tensor.io_chunk_blocks * tensor.layout.block_rows / pass.step_rows;
+      // A batch begins anywhere in an I/O chunk.
+      steps = std::min(steps, std::max<std::int64_t>(1, (chunks / 2 - 1) * of_chunk + 1));
+    }
+    return steps;
   }
 
   // Of a pass whose slots hold rows of so many spans and so many chunks; 0: all of them are in

@@ -227,18 +227,19 @@ TEST_CASE("backend: a row program runs group by group, through scratch, into a p
   const auto backend = make_cpu_backend();
   const auto work = backend->row_work(program);
   std::vector<std::vector<float>> sums(3, std::vector<float>(kCols));
-  std::vector<void*> partials;
-  for (auto& sum : sums) partials.push_back(sum.data());
   const auto scratch_bytes =
       static_cast<std::size_t>(scratch_slice_offset(4, kCols, DType::kF32, 2));
   ooc::test::AlignedBuffer scratch(64 + scratch_bytes);
   const std::vector<SlicedRows> operands{{}, from.view().slices, {}, to.view().slices};
-  RowCall call;
-  call.rows = kCount;
-  call.operands = operands;
-  call.partials = partials;
-  call.scratch = scratch.data();
-  work->run(call);
+  std::vector<void*> partials;
+  std::vector<RowGroup> groups;
+  for (auto& sum : sums) partials.push_back(sum.data());
+  for (std::size_t g = 0; g < 3; ++g) {
+    const auto first = static_cast<std::int64_t>(g) * 4;
+    groups.push_back({first, std::min<std::int64_t>(4, kCount - first), operands,
+                      std::span(partials).subspan(g, 1), scratch.data()});
+  }
+  work->run({groups});
   const Dense y = to.dense();
   for (std::int64_t c = 0; c < kCols; ++c) {
     std::vector<float> expected(3);

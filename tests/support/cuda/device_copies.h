@@ -8,9 +8,11 @@
 
 namespace ooc::test {
 
+// `Device`: cuda::Device, or a Backend.
+template <class Device>
 class DeviceCopies {
  public:
-  explicit DeviceCopies(cuda::Device& device)
+  explicit DeviceCopies(Device& device)
       : device_(device), queue_(device.queue(QueueKind::kCompute)) {}
 
   // Null where there are none. Lives as long as this.
@@ -29,7 +31,7 @@ class DeviceCopies {
   }
 
  private:
-  cuda::Device& device_;
+  Device& device_;
   Queue& queue_;
   std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
 };
