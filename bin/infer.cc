@@ -1,5 +1,6 @@
 // ooc-infer: applies a trained model to a dataset.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "engine/infer/inference.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
+#include "engine/machine/gpus.h"
 #include "engine/machine/host_memory.h"
 #include "engine/model/parts/words.h"
 #include "engine/train/run_directory.h"
@@ -148,6 +150,18 @@ void print_result(const Options& options, const Dataset& dataset, const Checkpoi
   for (const std::string& path : ids) fmt::print("{}: their ids\n", path);
 }
 
+// A GPU that has kernels for all of the model, else the CPU.
+std::string devices_for(const Checkpoint& checkpoint, const Dataset& dataset) {
+  const std::string devices = devices_of_auto();
+  if (!gpu_of(devices)) return devices;
+  const ModelProgram program(checkpoint.config.model, facts_of(dataset), Mode::kEvaluate, {},
+                             DType::kF32);
+  const std::string missing = missing_on_gpu({&program.program()});
+  if (missing.empty()) return devices;
+  spdlog::info("computing on the CPU: no CUDA kernel for {} yet", missing);
+  return "cpu";
+}
+
 void infer(const Options& options) {
   FileSystem& files = posix_file_system();
   if (options.run.empty() == options.checkpoint.empty()) {
@@ -173,11 +187,13 @@ void infer(const Options& options) {
   inference.may_map = options.io == DatasetIo::kAuto;
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
   if (!options.scratch.empty()) files.create_directories(options.scratch);
-  inference.budget = measured_budget(*io, options.on, inference.scratch);
+  MachineShare on = options.on;
+  if (on.devices == "auto") on.devices = devices_for(checkpoint, dataset);
+  inference.budget = measured_budget(*io, on, inference.scratch);
   // A budget is of all that the process ever takes: a large model's file was in memory as well.
   inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
   inference.budget.resident_bytes += mapped_slack_bytes(options.io);
-  const std::unique_ptr<Backend> backend = make_backend(options.on.devices, inference.budget);
+  const std::unique_ptr<Backend> backend = make_backend(on.devices, inference.budget);
   log_kernels(blas_core());
   const InferenceResult result =
       run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());

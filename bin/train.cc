@@ -13,6 +13,7 @@
 #include "bin/train_options.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
+#include "engine/machine/gpus.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "engine/model/parts/words.h"
@@ -190,13 +191,34 @@ void warn_of_unread(const RunConfig& config, const Dataset& dataset) {
 }
 
 // Before anything is written: whether it can be trained in the budget, and how.
-TrainerOptions planned(const TrainOptions& options, Machine& machine, const RunConfig& config,
-                       const Dataset& dataset) {
+TrainerOptions planned(const Machine& machine, const RunConfig& config, const Dataset& dataset) {
   TrainerOptions planned{machine.budget};
   planned.plan = plan_training(dataset, config, machine.budget);
   warn_of_unread(config, dataset);
-  if (options.plan) print_plan(*planned.plan, options.json);
   return planned;
+}
+
+// On a device that needn't be there (--plan-device).
+void plan_only(const TrainOptions& options, const RunConfig& config, const Dataset& dataset) {
+  const std::unique_ptr<BlockIo> io = open_io(config.io);
+  const RunBudget budget = budget_for(*io, config, options.run_dir, options.rates);
+  warn_of_unread(config, dataset);
+  print_plan(*plan_training(dataset, config, budget), options.json);
+}
+
+// Where a new run computes that is to decide itself: on a GPU that has kernels for all of it.
+void choose_devices(const TrainOptions& options, RunConfig& config, const Dataset& dataset) {
+  if (!config.on.plan_device.empty() || config.on.devices != "auto") return;
+  const std::string devices = devices_of_auto();
+  if (!gpu_of(devices)) return;
+  const ModelProgram program(config.model, facts_of(dataset), Mode::kTrain, {.gradients = true},
+                             DType::kF32);
+  const std::string missing = missing_on_gpu({&program.program()});
+  if (missing.empty()) {
+    config.on.devices = devices;
+  } else if (!options.plan) {
+    spdlog::info("computing on the CPU: no CUDA kernel for {} yet", missing);
+  }
 }
 
 void start(const cli::Command& command, TrainOptions& options) {
@@ -204,10 +226,15 @@ void start(const cli::Command& command, TrainOptions& options) {
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   set_task(config, options, default_task(dataset.manifest().labels));
   check_edge_weights(config.model, facts_of(dataset).edge_weights);
+  if (!config.on.plan_device.empty() && !options.plan) {
+    throw UsageError("--plan-device without --plan", "command line",
+                     "a device that isn't there can only be planned for");
+  }
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
+  choose_devices(options, config, dataset);
+  if (options.plan) return plan_only(options, config, dataset);
   Machine machine(config, options.run_dir, options.rates);
-  const TrainerOptions trainer = planned(options, machine, config, dataset);
-  if (options.plan) return;
+  const TrainerOptions trainer = planned(machine, config, dataset);
   RunDirectory run =
       RunDirectory::create(posix_file_system(), options.run_dir, config, options.force);
   const RunLock lock(posix_file_system(), run.path());
@@ -268,13 +295,21 @@ Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
   return dataset;
 }
 
+// Sums on a GPU are in another order than on the CPU.
+void warn_of_moved_run(const RunConfig& before, const RunConfig& config) {
+  if (gpu_of(before.on.devices).has_value() == gpu_of(config.on.devices).has_value()) return;
+  spdlog::warn("the run was computed on {}, and goes on on {}: results differ in their last bits",
+               before.on.devices == "auto" ? "cpu" : before.on.devices, config.on.devices);
+}
+
 void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = resumed_dataset(run, config);
+  warn_of_moved_run(run.config(), config);
+  if (options.plan) return plan_only(options, config, dataset);
   Machine machine(config, run.path(), options.rates);
-  const TrainerOptions trainer = planned(options, machine, config, dataset);
-  if (options.plan) return;
+  const TrainerOptions trainer = planned(machine, config, dataset);
   const RunLock lock(posix_file_system(), run.path());
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);

@@ -11,6 +11,7 @@
 
 #include "bin/cli/devices.h"
 #include "bin/cli/metric_option.h"
+#include "engine/machine/gpus.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "engine/rewrite/rewrites.h"
@@ -171,6 +172,14 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                    options.graph = counts;
                    return true;
                  });
+  command.parsed("--plan-device", "GPU", "h100, h200, a100 or l4",
+                 "With --plan: plan for a GPU that needn't be there, by what its maker says of it",
+                 [&options](const std::string& text) {
+                   for (const GpuModel& gpu : gpu_models()) {
+                     if (text == gpu.word) options.config.on.plan_device = text;
+                   }
+                   return options.config.on.plan_device == text;
+                 });
   command.path("--rates", options.rates, "FILE",
                "Plan by what FILE says that the machine does in a second, as kept in ~/.cache/ooc; "
                "measured if absent");
@@ -191,6 +200,8 @@ void add_examples(cli::Command& command) {
                   "ooc-train prices.ooc --loss huber --metric mae,rmse,r2");
   command.example("A network of your own", "ooc-train cora.ooc --model ./mine.saga");
   command.example("Look before you train", "ooc-train cora.ooc --hidden 256 --plan");
+  command.example("On a GPU that you may buy",
+                  "ooc-train cora.ooc --plan --plan-device h100 --device-memory 4GiB");
   command.example("In 4 GiB of memory, whatever the graph's size",
                   "ooc-train papers.ooc --host-memory 4GiB --scratch /fast/disk");
   command.example("What a graph would take that isn't there yet",
@@ -327,7 +338,10 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("dataset")) config.dataset = given.dataset;
   if (command.given("epochs")) config.epochs = given.epochs;
   if (command.given("verify")) config.verify = given.verify;
-  if (command.given("devices")) config.on.devices = given.on.devices;
+  // auto leaves a run where it is.
+  if (command.given("devices") && (given.on.devices != "auto" || !gpu_of(stored.on.devices))) {
+    config.on.devices = given.on.devices;
+  }
   if (command.given("host-memory")) config.on.host_memory = given.on.host_memory;
   if (command.given("device-memory")) config.on.device_memory = given.on.device_memory;
   if (command.given("link-rate")) config.on.link_rate = given.on.link_rate;

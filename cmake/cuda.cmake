@@ -2,6 +2,18 @@
 # host's for tests without one (tests/support/cuda). The latter needs the toolkit's headers alone.
 file(GLOB_RECURSE OOC_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*_cuda.cu)
 
+# What a program and the module that it opens share: a module of other headers is refused.
+file(GLOB shared_headers CONFIGURE_DEPENDS
+     ${CMAKE_SOURCE_DIR}/kernels/device/backend.h
+     ${CMAKE_SOURCE_DIR}/kernels/device/queue.h ${CMAKE_SOURCE_DIR}/kernels/device/cuda_module.h
+     ${CMAKE_SOURCE_DIR}/kernels/spec/*.h ${CMAKE_SOURCE_DIR}/storage/format/*.h)
+set(OOC_MODULE_KEY "${PROJECT_VERSION}")
+foreach(header ${shared_headers})
+  file(SHA256 ${header} hash)
+  string(SHA256 OOC_MODULE_KEY "${OOC_MODULE_KEY}${hash}")
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shared_headers})
+
 set(OOC_CUDA_CACHE $ENV{XDG_CACHE_HOME})
 if(NOT OOC_CUDA_CACHE)
   set(OOC_CUDA_CACHE $ENV{HOME}/.cache)
@@ -26,8 +38,9 @@ if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
   # that spill registers are errors.
   add_library(ooc_cuda SHARED ${OOC_CUDA_SOURCES})
   target_include_directories(ooc_cuda PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(ooc_cuda PRIVATE OOC_MODULE_KEY="${OOC_MODULE_KEY}")
   set_target_properties(ooc_cuda PROPERTIES
-    CUDA_RUNTIME_LIBRARY Static
+    CUDA_RUNTIME_LIBRARY Static LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
     CUDA_ARCHITECTURES "75-real;80-real;90-real;120" CUDA_VISIBILITY_PRESET hidden)
   target_compile_options(ooc_cuda PRIVATE --expt-relaxed-constexpr -Werror=all-warnings
     "SHELL:-Xptxas -warn-spills,-warn-lmem-usage" "SHELL:-Xcompiler -Wall,-Wextra")

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/machine/gpus.h"
 #include "engine/machine/host_memory.h"
 #include "engine/machine/machine_rates.h"
 #include "kernels/device/cpu_backend.h"
@@ -37,13 +38,47 @@ void hold_link(RunBudget& budget) {
 bool has_own_memory(const std::string& devices) { return devices == "cpu:1"; }
 
 bool is_device(const std::string& devices) {
-  return devices == "auto" || devices == "cpu" || has_own_memory(devices);
+  return devices == "auto" || devices == "cpu" || has_own_memory(devices) ||
+         gpu_of(devices).has_value();
 }
+
+namespace {
+
+const GpuModel* planned_gpu(const MachineShare& share) {
+  for (const GpuModel& gpu : gpu_models()) {
+    if (gpu.word == share.plan_device) return &gpu;
+  }
+  return nullptr;
+}
+
+// The device's part of a budget. Its context takes memory of the host's, too.
+bool add_gpu(const MachineShare& share, RunBudget& budget) {
+  const std::int64_t given =
+      share.device_memory == "auto" ? 0 : parse_byte_size(share.device_memory).value();
+  if (const GpuModel* gpu = planned_gpu(share)) {
+    set_gpu_budget(*gpu, given, budget);
+    return true;
+  }
+  const std::optional<int> gpu = gpu_of(share.devices);
+  if (gpu) set_gpu_budget(cuda_module().open(*gpu), given, budget);
+  return gpu.has_value();
+}
+
+// The rates of a device's own.
+void add_gpu_rates(const MachineShare& share, MachineRates& rates) {
+  if (const GpuModel* gpu = planned_gpu(share)) return set_gpu_rates(*gpu, rates);
+  const std::optional<int> gpu = gpu_of(share.devices);
+  if (gpu) set_gpu_rates(cuda_module().open(*gpu), rates);
+}
+
+}  // namespace
 
 RunBudget budget_of(const MachineShare& share) {
   RunBudget budget;
+  const bool gpu = add_gpu(share, budget);
   budget.host_bytes = host_memory_of(share.host_memory);
   budget.resident_bytes = held_host_bytes();
+  if (gpu) return budget;
   budget.plan.device = has_own_memory(share.devices);
   if (!budget.plan.device) return budget;
   budget.device_bytes = share.device_memory == "auto"
@@ -71,6 +106,7 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
   const RateOptions rates{existing(files, scratch), budget.plan.workers,
                           std::min(kMeasuring, left / 2)};
   budget.plan.rates = machine_rates(files, io, rates, rates_cache());
+  add_gpu_rates(share, budget.plan.rates);
   hold_link(budget);
   return budget;
 }
@@ -98,6 +134,9 @@ void log_kernels(const BlasCore& core) {
 }
 
 std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget) {
+  if (const std::optional<int> gpu = gpu_of(devices)) {
+    return cuda_module().make_backend(*gpu, budget.device_bytes);
+  }
   if (has_own_memory(devices)) {
     return make_virtual_cpu_device(devices, budget.device_bytes, budget.link_rate);
   }

@@ -11,21 +11,25 @@
 
 namespace ooc {
 
-// What --devices says. auto and cpu: the CPU, whose memory is the host's. cpu:1: the CPU's kernels
-// on memory of a device's own, of which there is as much as --device-memory says.
+// What --devices says. cpu: the CPU, whose memory is the host's. cpu:1: the CPU's kernels on memory
+// of a device's own, of which there is as much as --device-memory says. cuda:N, or cuda for the
+// first one: a GPU. auto: the CPU, unless whoever begins has made it a GPU (engine/machine/gpus.h).
 bool has_own_memory(const std::string& devices);
 bool is_device(const std::string& devices);
 // What a run takes of the machine, in the words of its options: sizes (storage/base/byte_size.h) or
 // auto. All memory is the host's where cpu:1 has it: then auto is a quarter of what is free for the
-// device, and the rest for the host.
+// device, and the rest for the host. Of a GPU auto is what is free there.
 struct MachineShare {
   std::string devices = "auto";
   std::string host_memory = "auto";
   std::string device_memory = "auto";
   std::string link_rate = "auto";  // of cpu:1, a second and each way
+  // Of --plan-device: a GPU that isn't there (gpu_models()), to plan for; empty: `devices` counts.
+  std::string plan_device = {};
 
   bool operator==(const MachineShare&) const = default;
 };
+// Of a GPU: makes its context, and DeviceError where it can't be used.
 RunBudget budget_of(const MachineShare& share);
 // The same for as many workers as the thread arena that calls has, with what the machine does in a
 // second (engine/machine/machine_rates.h) where `scratch` lies, or will: a directory; or what

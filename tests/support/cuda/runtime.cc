@@ -49,9 +49,27 @@ using namespace cuda_emulation;
 
 extern "C" {
 
+cudaError_t cudaDriverGetVersion(int* version) {
+  CALL();
+  *version = state.machine.driver;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  CALL();
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int device) {
+  CALL();
+  NEEDS(device >= 0 && device < state.machine.devices, cudaErrorInvalidDevice);
+  *value = 0;
+  return cudaErrorInvalidValue;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
   CALL();
   *count = state.machine.devices;
+  if (state.machine.driver < CUDART_VERSION) return cudaErrorInsufficientDriver;
+  if (state.machine.devices == 0) return cudaErrorNoDevice;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
@@ -71,7 +89,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   *p = {};
   std::snprintf(p->name, sizeof p->name, "emulated sm_90");
   p->totalGlobalMem = state.machine.device_bytes;
-  p->major = 9;
+  p->major = state.machine.capability / 10;
+  p->minor = state.machine.capability % 10;
   p->multiProcessorCount = 132;
   p->maxThreadsPerBlock = 1024;
   p->warpSize = 32;

@@ -1,0 +1,161 @@
+#include "engine/machine/gpus.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "kernels/device/cuda_backend.h"
+#include "sched/plan/passes/edge_binding.h"
+#include "storage/base/byte_size.h"
+#include "storage/base/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+constexpr const char* kOnTheCpu = "give --devices cpu";
+
+std::string module_path() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string() : (program.parent_path() / "libooc_cuda.so").string();
+}
+
+CudaModule* open_module() {
+  const std::string path = module_path();
+  if (!std::filesystem::exists(path)) return nullptr;
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw DeviceError(fmt::format("it can't be opened: {}", dlerror()), path,
+                      fmt::format("install ooc again, or {}", kOnTheCpu));
+  }
+  const auto key = reinterpret_cast<CudaModuleKey>(dlsym(library, kCudaModuleKey));
+  const auto entry = reinterpret_cast<CudaModuleEntry>(dlsym(library, kCudaModule));
+  if (key == nullptr || entry == nullptr || std::string_view(key()) != OOC_MODULE_KEY) {
+    throw DeviceError("it belongs to another version of ooc", path,
+                      fmt::format("install ooc again, or {}", kOnTheCpu));
+  }
+  return entry();
+}
+
+// Of what its maker says, as far as kernels come to it.
+constexpr double kOfBandwidth = 0.8, kOfLink = 0.8, kOfMultiplyAdds = 0.3;
+
+void set_rates(double bandwidth, double multiply_adds, double link, MachineRates& rates) {
+  rates.gather = rates.elementwise = kOfBandwidth * bandwidth;
+  rates.dropout = kOfBandwidth * bandwidth / 8;  // an element is read and written
+  rates.multiply_adds = rates.row_sums = kOfMultiplyAdds * multiply_adds;
+  rates.to_device = rates.from_device = kOfLink * link;
+}
+
+}  // namespace
+
+CudaModule* find_cuda_module() {
+  static CudaModule* const module = open_module();
+  return module;
+}
+
+CudaModule& cuda_module() {
+  CudaModule* const module = find_cuda_module();
+  if (module != nullptr) return *module;
+  throw DeviceError("this ooc was built without CUDA: libooc_cuda.so is not beside the program",
+                    "--devices",
+                    fmt::format("build it where a CUDA toolkit 13 is, or {}", kOnTheCpu));
+}
+
+std::optional<int> gpu_of(std::string_view devices) {
+  constexpr std::string_view kPrefix = "cuda";
+  if (!devices.starts_with(kPrefix)) return std::nullopt;
+  devices.remove_prefix(kPrefix.size());
+  if (devices.empty()) return 0;
+  if (devices.front() != ':') return std::nullopt;
+  devices.remove_prefix(1);
+  int index = -1;
+  const auto [end, error] = std::from_chars(devices.data(), devices.data() + devices.size(), index);
+  const bool whole = error == std::errc() && end == devices.data() + devices.size();
+  return whole && index >= 0 ? std::optional(index) : std::nullopt;
+}
+
+std::string devices_of_auto() {
+  try {
+    CudaModule* const module = find_cuda_module();
+    if (module == nullptr || module->count() == 0) return "cpu";
+    spdlog::info("computing on {}, the first GPU; --devices cpu computes on the CPU",
+                 module->open(0).name);
+    return "cuda:0";
+  } catch (const DeviceError& error) {
+    spdlog::debug("computing on the CPU: {}", error.what());
+    return "cpu";
+  }
+}
+
+std::string missing_on_gpu(const std::vector<const Program*>& programs) {
+  const CudaModule& module = cuda_module();
+  for (const Program* program : programs) {
+    for (const Stage& stage : program->stages) {
+      for (const RowStep& step : stage.steps) {
+        if (!module.has_kernel(step.op, program->real)) return step.op;
+      }
+      if (!stage.propagation) continue;
+      const EdgeProgram edges = bind_edges(*program, *stage.propagation, 1, 0).program;
+      if (!module.has_kernel(edges)) return stage.name;
+    }
+  }
+  return {};
+}
+
+// PCIe 5 and 4 of 16 lanes.
+const std::vector<GpuModel>& gpu_models() {
+  static const std::vector<GpuModel> models{{"h100", 80 * kGiB, 3.35e12, 33.5e12, 63e9},
+                                            {"h200", 141 * kGiB, 4.8e12, 33.5e12, 63e9},
+                                            {"a100", 80 * kGiB, 2.04e12, 9.75e12, 31.5e9},
+                                            {"l4", 24 * kGiB, 0.3e12, 15.1e12, 31.5e9}};
+  return models;
+}
+
+void set_gpu_rates(const GpuModel& gpu, MachineRates& rates) {
+  set_rates(gpu.bandwidth, gpu.multiply_adds, gpu.link, rates);
+}
+
+// One of the table, or by its memory alone.
+void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates) {
+  std::string name = gpu.name;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const GpuModel& model : gpu_models()) {
+    if (name.find(model.word) != std::string::npos) return set_gpu_rates(model, rates);
+  }
+  constexpr double kMultiplyAddsOfByte = 10, kLink = 31.5e9;
+  if (gpu.bandwidth <= 0) return;
+  set_rates(gpu.bandwidth, kMultiplyAddsOfByte * gpu.bandwidth, kLink, rates);
+}
+
+// A little stays free: the driver takes memory in pages of its own.
+void set_gpu_budget(const GpuFacts& gpu, std::int64_t given, RunBudget& budget) {
+  const std::int64_t free = gpu.free_bytes - gpu.free_bytes / 32;
+  budget.plan.device = true;
+  budget.plan.compute = kCudaShape;
+  budget.device_resident_bytes = kCudaRingBytes;
+  budget.device_bytes = free;
+  if (given == 0) return;
+  budget.device_resident_bytes += gpu.context_bytes;
+  budget.device_bytes = given;
+  if (given <= free + gpu.context_bytes) return;
+  throw BudgetError(fmt::format("{} has {} free of {}", gpu.name, format_byte_size(gpu.free_bytes),
+                                format_byte_size(gpu.total_bytes)),
+                    fmt::format("--device-memory {}", format_byte_size(given)),
+                    "give less, or look with nvidia-smi who takes it");
+}
+
+void set_gpu_budget(const GpuModel& gpu, std::int64_t given, RunBudget& budget) {
+  constexpr std::int64_t kContext = 512 << 20;
+  set_gpu_budget(
+      GpuFacts{gpu.word, gpu.memory_bytes, gpu.memory_bytes - kContext, kContext, gpu.bandwidth},
+      given, budget);
+}
+
+}  // namespace ooc

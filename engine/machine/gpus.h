@@ -1,0 +1,49 @@
+// The GPUs of this machine, and what is known of others.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/machine/run_budget.h"
+#include "kernels/device/cuda_module.h"
+
+namespace ooc {
+
+// Opened when it is first wanted, from the directory of the program; never closed. Null: it isn't
+// there. DeviceError where it can't be opened, or is of another ooc.
+CudaModule* find_cuda_module();
+// The same; DeviceError where it isn't there.
+CudaModule& cuda_module();
+
+// Of --devices cuda:N; nothing: it isn't one.
+std::optional<int> gpu_of(std::string_view devices);
+// What --devices auto means for what begins: the first GPU that can be used, else the CPU.
+std::string devices_of_auto();
+
+// What the operator or propagation is that a program has and no GPU a kernel for; empty: none.
+std::string missing_on_gpu(const std::vector<const Program*>& programs);
+
+// A GPU as its maker describes it, to plan for.
+struct GpuModel {
+  const char* word;
+  std::int64_t memory_bytes;
+  double bandwidth;      // of its memory, bytes a second
+  double multiply_adds;  // fp32, a second
+  double link;           // bytes a second, each way
+};
+const std::vector<GpuModel>& gpu_models();
+// What plans for it go by: not measured. Storage and packing stay as they are.
+void set_gpu_rates(const GpuModel& gpu, MachineRates& rates);
+// Of a GPU that is there.
+void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates);
+
+// A budget on a GPU of this machine: `given`, or what is free there (0). BudgetError where less is
+// free.
+void set_gpu_budget(const GpuFacts& gpu, std::int64_t given, RunBudget& budget);
+// On one that isn't there.
+void set_gpu_budget(const GpuModel& gpu, std::int64_t given, RunBudget& budget);
+
+}  // namespace ooc
