@@ -294,6 +294,16 @@ void TrainingPlan::count_metric_bytes(const RunConfig& config, const GraphCounts
   metric_.from_device = read(planned.layout, planned.io_chunk_blocks, precompute.from_device);
 }
 
+// Of the passes, and an update a parameter, after the sum of what its gradient is made of.
+std::int64_t TrainingPlan::launches() const {
+  if (epoch_.launches == 0) return 0;
+  std::int64_t updates = 0;
+  for (const ModelParameter& parameter : training_.model().parameters) {
+    if (parameter.trainable) updates += std::ssize(training_.gradient_parts(parameter));
+  }
+  return epoch_.launches + updates;
+}
+
 std::int64_t TrainingPlan::arena_bytes() const {
   std::int64_t bytes = 0;
   for (const Plan* plan : {&epoch_, &precompute_plan_}) {
@@ -310,6 +320,7 @@ Json TrainingPlan::json() const {
   plan["bytes_written_per_epoch"] = bytes_written();
   plan["bytes_to_device_per_epoch"] = bytes_to_device();
   plan["bytes_from_device_per_epoch"] = bytes_from_device();
+  if (launches() > 0) plan["launches_per_epoch"] = launches();
   plan["host_memory"] = budget_.host_bytes;
   plan["device_memory"] = budget_.device_bytes;
   plan["reserved_bytes"] = reserved_.host_bytes;

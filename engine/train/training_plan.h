@@ -55,6 +55,8 @@ class TrainingPlan {
   // Over the link to a device with memory of its own.
   std::int64_t bytes_to_device() const { return epoch_.bytes_to_device; }
   std::int64_t bytes_from_device() const { return epoch_.bytes_from_device + metric_.from_device; }
+  // Of kernels on a GPU, in an epoch with an evaluation; 0 elsewhere.
+  std::int64_t launches() const;
   std::int64_t host_bytes() const { return budget_.host_bytes; }
   std::int64_t workers() const { return budget_.plan.workers; }
   // Of the budget: what the process holds when it plans, and what it takes beside the plan.

@@ -76,16 +76,18 @@ class CudaEdgeWork final : public EdgeWork {
   };
 
   // As many spans as the scratch has room for the index of.
-  std::int64_t end_of(const Part& part) const {
+  static std::int64_t end_of(const Part& part) {
     const EdgeWindow& window = part.window;
     const std::int64_t rows = part.block_count() * window.layout->block_rows;
-    std::int64_t end = part.first_span, bytes = 0;
-    for (; end < std::ssize(window.spans) && end - part.first_span < kMostSpans; ++end) {
-      bytes += std::ssize(window.spans[static_cast<std::size_t>(end)].chunk);
-      const std::int64_t index = edge_index_bytes(window.layout->data, rows, bytes);
-      if (index > std::ssize(part.call.scratch)) break;
-    }
-    OOC_CHECK(end > part.first_span);
+    const std::int64_t scratch = std::ssize(part.call.scratch);
+    const auto bytes_of = [&](std::int64_t span) {
+      return std::ssize(window.spans[static_cast<std::size_t>(span)].chunk);
+    };
+    const std::int64_t end = end_of_index(window.layout->data, rows, scratch, part.first_span,
+                                          std::ssize(window.spans), bytes_of);
+    std::int64_t bytes = 0;
+    for (std::int64_t span = part.first_span; span < end; ++span) bytes += bytes_of(span);
+    OOC_CHECK(edge_index_bytes(window.layout->data, rows, bytes) <= scratch);
     return end;
   }
 

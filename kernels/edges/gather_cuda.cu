@@ -3,6 +3,7 @@
 #include "kernels/cuda/block_scan_cuda.h"
 #include "kernels/cuda/launch_cuda.h"
 #include "kernels/cuda/shared_cuda.h"
+#include "kernels/spec/compute_shape.h"
 #include "storage/base/errors.h"
 #include "storage/format/tensor_layout.h"
 
@@ -132,7 +133,7 @@ void gather_rows(const GatherSum& sum, cudaStream_t stream) {
 
 void gather_sum(const GatherSum& sum, cudaStream_t stream) {
   OOC_CHECK(sum.dtype == DType::kF32 || sum.dtype == DType::kF64);
-  OOC_CHECK(sum.span_count <= kMostSpans && sum.slice_count < 65536);
+  OOC_CHECK(sum.span_count <= kMostIndexedSpans && sum.slice_count < 65536);
   OOC_CHECK(sum.stride < 8 || (sum.stride % 8 == 0 && sum.stride <= kSliceWidth));
   OOC_CHECK(sum.rows <= sum.block_rows * sum.block_count && sum.rows < std::int64_t{1} << 31);
   if (sum.dtype == DType::kF32) {

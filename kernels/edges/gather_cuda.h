@@ -10,15 +10,13 @@
 
 namespace ooc::cuda {
 
-inline constexpr std::int64_t kMostSpans = 1024;
-
 // All edges of an index into the rows of its window, for some slices. Memory of the device.
 struct GatherSum {
   DType dtype = DType::kF32;  // of rows on both sides, or kF64
   EdgeIndex index;            // its weights: null where rows count as they are
   std::int64_t block_rows = 0, block_count = 0;
   std::int64_t rows = 0;        // of all blocks; the last one may be short
-  std::int64_t span_count = 0;  // kMostSpans at most
+  std::int64_t span_count = 0;  // kMostIndexedSpans at most
   std::int64_t slice_count = 0;
   std::int64_t stride = 0;  // elements between two rows: that of a vertex chunk (tensor_layout.h)
   // Row 0 of each span, slice after slice, and of each block. Rows begin at multiples of 16 bytes

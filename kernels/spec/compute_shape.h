@@ -19,6 +19,7 @@ struct ComputeShape {
   // worker scratch.
   std::int64_t lanes = 0;
   std::int64_t most_group_rows = 2048;  // of a row group
+  double launch_seconds = 0;            // what a kernel takes at least
 };
 
 // Of the CUDA backend.
@@ -26,7 +27,8 @@ inline constexpr ComputeShape kCudaShape{.runs_inline = false,
                                          .host_tiles = false,
                                          .indexes_edges = true,
                                          .lanes = 64,
-                                         .most_group_rows = 4096};
+                                         .most_group_rows = 4096,
+                                         .launch_seconds = 4e-6};
 
 inline constexpr std::int64_t kIndexAlignment = 256;
 
@@ -42,6 +44,20 @@ inline std::int64_t edge_index_bytes(const EdgeData& data, std::int64_t rows,
   const auto words = [](std::int64_t count) { return round_up(4 * count, kIndexAlignment); };
   const std::int64_t edges = words(most_edges(data, chunk_bytes) + rows);
   return words(rows + 1) + (data.weights ? 2 : 1) * edges;
+}
+
+// Of spans whose chunks take bytes_of(span): the end of those from `first` on that are indexed at
+// once in so much scratch, as the CUDA backend does and plans count; at least one.
+inline constexpr std::int64_t kMostIndexedSpans = 1024;
+template <class BytesOf>
+std::int64_t end_of_index(const EdgeData& data, std::int64_t rows, std::int64_t scratch_bytes,
+                          std::int64_t first, std::int64_t end, BytesOf&& bytes_of) {
+  std::int64_t at = first, bytes = 0;
+  for (; at < end && at - first < kMostIndexedSpans; ++at) {
+    bytes += bytes_of(at);
+    if (at > first && edge_index_bytes(data, rows, bytes) > scratch_bytes) break;
+  }
+  return at;
 }
 
 }  // namespace ooc

@@ -187,7 +187,8 @@ struct Pass {
   // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge
   // values that don't stay in cache, rows of vertex tensors in the row-wise work.
   std::int64_t bytes_moved = 0;
-  double multiply_adds = 0;  // of its matrix products
+  double multiply_adds = 0;   // of its matrix products
+  std::int64_t launches = 0;  // of kernels on a GPU
   // Predicted: of its transfers, of its compute on all workers, and of both as they overlap.
   double transfer_seconds = 0;
   double compute_seconds = 0;
@@ -244,6 +245,7 @@ struct Plan {
   std::int64_t bytes_to_device = 0;
   std::int64_t bytes_from_device = 0;
   std::int64_t bytes_moved = 0;
+  std::int64_t launches = 0;
   double seconds = 0;
   // What the linear program over this pass list comes to with the smallest slots: no plan for it
   // moves fewer bytes or takes less time. With a HostTier the bytes are those to and from storage,

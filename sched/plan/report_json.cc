@@ -111,6 +111,7 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
   if (pass.lanes > 0) {
     entry["lanes"] = pass.lanes;
     entry["batch_steps"] = pass.batch_steps;
+    entry["launches"] = pass.launches;
   }
   entry["scratch_bytes"] = pass.scratch_bytes;
   entry["worker_scratch_bytes"] = memory.worker_scratch.bytes;

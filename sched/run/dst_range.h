@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "sched/plan/dst_ranges.h"
 #include "sched/plan/plan.h"
 #include "sched/stream/item_stream.h"
 #include "sched/stream/rows_writer.h"
@@ -39,23 +40,5 @@ struct DstRange {
 
   std::int64_t blocks() const { return end_block - first_block; }
 };
-
-// Calls visit(first_slice, end_slice, first_block, end_block) for a pass's destination ranges in
-// order, while it returns true; returns whether it did to the end.
-template <class Visit>
-bool for_each_dst_range(const Pass& pass, std::int64_t blocks, Visit&& visit) {
-  if (pass.kind == PassKind::kRow) return visit(0, 1, 0, blocks);
-  const std::int64_t slices =
-      std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
-  const std::int64_t at_once = pass.slices_at_once > 0 ? pass.slices_at_once : slices;
-  for (std::int64_t slice = 0; slice < slices; slice += at_once) {
-    for (std::int64_t block = 0; block < blocks; block += pass.dst_range_blocks) {
-      const bool on = visit(slice, std::min(slice + at_once, slices), block,
-                            std::min(block + pass.dst_range_blocks, blocks));
-      if (!on) return false;
-    }
-  }
-  return true;
-}
 
 }  // namespace ooc

@@ -1,5 +1,6 @@
 #include "sched/run/reduction_tree.h"
 
+#include "sched/plan/leaf_sums.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
@@ -42,23 +43,13 @@ std::vector<std::byte*> ReductionTree::take_leaves(std::int64_t count) {
   return partials;
 }
 
-// As the subtrees that they are, the largest ones: of a power of two of leaves, at a multiple of
-// it.
 void ReductionTree::add_leaves(std::int64_t first, std::int64_t count) {
-  std::byte* from = slab_.data;
-  for (std::int64_t leaf = first; leaf < first + count;) {
-    int level = 0;
-    while (leaf % (std::int64_t{2} << level) == 0 &&
-           leaf + (std::int64_t{2} << level) <= first + count && level < kMostLeavesLevel) {
-      ++level;
-    }
-    const std::int64_t leaves = std::int64_t{1} << level;
+  for_each_leaf_sum(first, count, [&](int level, std::int64_t leaf) {
     std::byte* const sum = take_any();
-    backend_.sum_leaves({dtype_, count_, sum, from, slab_.partial_bytes, leaves});
+    backend_.sum_leaves({dtype_, count_, sum, slab_.data + (leaf - first) * slab_.partial_bytes,
+                         slab_.partial_bytes, std::int64_t{1} << level});
     add({level, leaf >> level}, sum);
-    leaf += leaves;
-    from += leaves * slab_.partial_bytes;
-  }
+  });
 }
 
 void ReductionTree::add(std::int64_t leaf, std::byte* partial) { add(Node{0, leaf}, partial); }

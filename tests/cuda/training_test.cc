@@ -44,34 +44,93 @@ PlanOptions on_gpu(std::int64_t memory_bytes) {
   return options;
 }
 
-std::vector<double> losses(TinyTraining& training, const RunConfig& config,
-                           const PlanOptions& options) {
+struct Run {
+  std::vector<double> losses;               // and scores
+  std::vector<std::int64_t> launches;       // by epoch
+  std::int64_t planned_launches = 0;        // of an epoch
+  std::int64_t parameters = 0;              // what they take of the device's memory
+  std::int64_t peak = 0, planned_peak = 0;  // of the device's memory
+};
+
+Run run(TinyTraining& training, const RunConfig& config, const PlanOptions& options) {
   Trainer& trainer = training.start(config, options);
-  std::vector<double> losses;
+  Run run;
   while (trainer.state().epoch < config.epochs) {
+    const std::int64_t before = cuda_emulation::counters().launches;
     const EpochRecord record = trainer.run_epoch(nullptr).value();
-    losses.insert(losses.end(), {record.loss, record.valid_loss, record.scores.front().test});
+    run.losses.insert(run.losses.end(),
+                      {record.loss, record.valid_loss, record.scores.front().test});
+    run.launches.push_back(cuda_emulation::counters().launches - before);
   }
-  return losses;
+  const TrainingPlan& plan = trainer.plan();
+  run.planned_launches = plan.launches();
+  run.peak = trainer.peak_device_bytes();
+  for (const Plan* part : {&plan.epoch_plan(), &plan.precompute_plan()}) {
+    for (const DevicePlan& device : part->devices) {
+      run.planned_peak = std::max(run.planned_peak, device.arena_bytes + device.reduction_bytes);
+    }
+  }
+  run.planned_peak += kCudaRingBytes;
+  run.parameters = device_reserve(plan.training(), Mode::kTrain, counts_of(training.dataset()));
+  return run;
 }
+
+class NoCpu {
+ public:
+  NoCpu() { cpu_is_forbidden = true; }
+  ~NoCpu() { cpu_is_forbidden = false; }
+};
 
 }  // namespace
 
-TEST_CASE("cuda training: the models' losses are the CPU's") {
+TEST_CASE("cuda training: the models' losses are the CPU's, by as many launches as planned") {
   TinyTraining training;
   training.use([] { return make_cuda_backend(0, 0); });
   for (const char* model : {"gcn", "sage", "sgc", "resgcn"}) {
+    INFO(model);
     cuda_emulation::reset({}, cuda_emulation::Order::kShuffled, 3);
     const RunConfig config = config_of(model);
-    const std::vector<double> expected = losses(training, config, {});
-    REQUIRE(std::isfinite(expected.back()));
-    cpu_is_forbidden = true;
-    const std::vector<double> found = losses(training, config, on_gpu(0));
-    cpu_is_forbidden = false;
-    REQUIRE(found.size() == expected.size());
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      INFO(model << ", number " << i);
-      CHECK(found[i] == Approx(expected[i]).epsilon(1e-4));
+    const Run expected = run(training, config, {});
+    REQUIRE(std::isfinite(expected.losses.back()));
+    const NoCpu no_cpu;
+    const Run found = run(training, config, on_gpu(0));
+    REQUIRE(found.losses.size() == expected.losses.size());
+    for (std::size_t i = 0; i < found.losses.size(); ++i) {
+      CHECK(found.losses[i] == Approx(expected.losses[i]).epsilon(1e-4));
+    }
+    // The first epoch may run the first step of the second one, or compute what is needed once.
+    REQUIRE(found.planned_launches > 0);
+    for (std::size_t epoch = 1; epoch < found.launches.size(); ++epoch) {
+      CHECK(found.launches[epoch] == found.planned_launches);
+    }
+  }
+}
+
+TEST_CASE("cuda training: bits don't depend on memory, strategies and orders") {
+  using cuda_emulation::Order;
+  TinyTraining training;
+  training.use([] { return make_cuda_backend(0, 0); });
+  const std::vector<std::pair<const char*, std::vector<Strategy>>> models{
+      {"gcn", {Strategy::kNone, Strategy::kLp}}, {"sage", {Strategy::kLru}}};
+  for (const auto& [model, strategies] : models) {
+    RunConfig config = config_of(model);
+    config.epochs = 2;
+    cuda_emulation::reset({}, Order::kEager);
+    const Run expected = run(training, config, on_gpu(0));
+    std::uint64_t seed = 0;
+    for (const std::int64_t memory : {4 * kMiB, 3 * kMiB / 2, kMiB}) {
+      for (const Strategy strategy : strategies) {
+        INFO(model << ", " << memory << " bytes, strategy " << static_cast<int>(strategy));
+        cuda_emulation::reset({}, ++seed % 3 == 0 ? Order::kLazy : Order::kShuffled, seed);
+        config.cache_policy = strategy;
+        const NoCpu no_cpu;
+        const Run found = run(training, config, on_gpu(memory));
+        CHECK(found.losses == expected.losses);
+        CHECK(found.launches.back() == found.planned_launches);
+        CHECK(found.peak >= found.planned_peak);
+        CHECK(found.peak <= found.planned_peak + found.parameters);
+        CHECK(found.planned_peak <= memory + kCudaRingBytes);
+      }
     }
   }
 }

@@ -14,6 +14,9 @@ class EdgeTable {
  public:
   explicit EdgeTable(const GraphCounts& graph);
   std::int64_t chunk_count() const { return layout_.chunk_count(); }
+  std::int64_t chunk_bytes(Direction direction, std::int64_t chunk) const {
+    return side(direction).bytes[static_cast<std::size_t>(chunk)];
+  }
   // Of the chunks from `first` on.
   std::int64_t largest(Direction direction, std::int64_t first) const;
   // What the first ones take in memory.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "sched/plan/cost/cost.h"
+#include "sched/plan/cost/launches.h"
 #include "sched/plan/io_chunks.h"
 #include "sched/plan/plan.h"
 #include "sched/plan/residency/lp.h"
@@ -160,8 +161,14 @@ class Planner {
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
         pass.transfer_seconds = transfers[index].sum();
-        pass.compute_seconds = compute[index].sum();
-        pass.seconds = overlapped_seconds(transfers[index], compute[index],
+        pass.launches =
+            launches_of(builder_, edges_, plan, stage, pass, plan.devices[0].passes[index]);
+        plan.launches += pass.launches;
+        const double launching =
+            builder_.options().compute.launch_seconds * static_cast<double>(pass.launches);
+        pass.compute_seconds = compute[index].sum() + launching;
+        pass.seconds = launching +
+                       overlapped_seconds(transfers[index], compute[index],
                                           slot_depth(plan, builder_.graph().edges, options_.workers,
                                                      static_cast<int>(index), pass),
                                           pipelined_dst_ranges(draft));

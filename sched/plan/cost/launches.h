@@ -1,0 +1,16 @@
+// How many kernels a device launches that takes many row groups in a call and indexes edges.
+#pragma once
+
+#include <cstdint>
+
+#include "sched/plan/liveness/problem.h"
+
+namespace ooc {
+
+// Of a pass of a plan, as the executor hands it out and the CUDA backend computes it
+// (sched/run/row_phase.cc, kernels/edges/edge_work_cuda.cu). `index`: counted over all sections.
+// 0 for other devices.
+std::int64_t launches_of(const PassBuilder& builder, const EdgeTable& edges, const Plan& plan,
+                         const StageShape& stage, const Pass& pass, const PassMemory& memory);
+
+}  // namespace ooc
