@@ -83,12 +83,12 @@ std::optional<int> gpu_of(std::string_view devices) {
 std::string devices_of_auto() {
   try {
     CudaModule* const module = find_cuda_module();
-    if (module == nullptr || module->count() == 0) return "cpu";
+    if (module == nullptr || !module->has_driver() || module->count() == 0) return "cpu";
     spdlog::info("computing on {}, the first GPU; --devices cpu computes on the CPU",
                  module->open(0).name);
     return "cuda:0";
   } catch (const DeviceError& error) {
-    spdlog::debug("computing on the CPU: {}", error.what());
+    spdlog::warn("computing on the CPU: {}", error.what());
     return "cpu";
   }
 }

@@ -6,15 +6,23 @@
 
 namespace ooc::cuda {
 
+namespace {
+
+thread_local int device_in_use = 0;  // a device that is lost says nothing
+
+}  // namespace
+
 void fail(cudaError_t error, const char* what) {
-  int device = -1;
-  cudaGetDevice(&device);
   throw DeviceError(std::string(what) + ": " + cudaGetErrorString(error),
-                    "cuda:" + std::to_string(device),
-                    error == cudaErrorMemoryAllocation ? "give it less --device-memory"
-                                                       : "look at nvidia-smi and dmesg");
+                    "cuda:" + std::to_string(device_in_use),
+                    error == cudaErrorMemoryAllocation
+                        ? "give it less --device-memory"
+                        : "look at nvidia-smi and dmesg, then go on with --resume");
 }
 
-void use_device(int index) { check(cudaSetDevice(index), "choosing the device"); }
+void use_device(int index) {
+  device_in_use = index;
+  check(cudaSetDevice(index), "choosing the device");
+}
 
 }  // namespace ooc::cuda

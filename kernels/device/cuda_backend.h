@@ -9,7 +9,7 @@
 namespace ooc {
 
 // What the backend takes of the device's and of the host's memory beside buffers, once.
-inline constexpr std::int64_t kCudaRingBytes = 4 << 20;
+inline constexpr std::int64_t kCudaRingBytes = 2 << 20;
 
 // The GPU of the number `index`, which gives out so many bytes at most; 0: what is free there.
 // DeviceError where there is none, or no driver; BudgetError where less is free.

@@ -22,6 +22,7 @@ struct GpuFacts {
 class CudaModule {
  public:
   virtual ~CudaModule() = default;
+  virtual bool has_driver() = 0;
   // Of GPUs. DeviceError where there is no driver, or one that is too old.
   virtual int count() = 0;
   // Makes the GPU's context; it stays. DeviceError where there is no such GPU, or it is too old.

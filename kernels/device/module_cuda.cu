@@ -30,6 +30,11 @@ double bandwidth_of(int index) {
 
 class Module final : public CudaModule {
  public:
+  bool has_driver() override {
+    int driver = 0;
+    return cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+  }
+
   int count() override {
     int driver = 0, runtime = 0, gpus = 0;
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {

@@ -26,7 +26,7 @@ struct ComputeShape {
 inline constexpr ComputeShape kCudaShape{.runs_inline = false,
                                          .host_tiles = false,
                                          .indexes_edges = true,
-                                         .lanes = 64,
+                                         .lanes = 128,
                                          .most_group_rows = 4096,
                                          .launch_seconds = 4e-6};
 

@@ -21,8 +21,8 @@ void PassLoop::launch(std::function<void()> work, std::function<void()> then) {
   PassContext& context = info_.context;
   if (context.compute == nullptr) return context.driver.run(std::move(work), std::move(then));
   work();
-  context.compute->after(context.backend.queue(QueueKind::kCompute).record(),
-                         context.driver.expect_task(std::move(then)));
+  const Ticket done = context.backend.queue(QueueKind::kCompute).record();  // may fail
+  context.compute->after(done, context.driver.expect_task(std::move(then)));
 }
 
 std::span<std::byte> PassLoop::scratch() const {

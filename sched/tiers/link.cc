@@ -22,12 +22,14 @@ Link::Way::~Way() { const std::lock_guard issued(issuing_); }
 
 void Link::Way::copy(void* to, const void* from, std::size_t bytes, BlockCompletion done) {
   const std::lock_guard lock(issuing_);
+  Ticket copied;
   try {
     queue_.copy(to, from, bytes);
+    copied = queue_.record();
   } catch (...) {
     return watcher_.failed(std::current_exception(), std::move(done));
   }
-  watcher_.after(queue_.record(), std::move(done));
+  watcher_.after(copied, std::move(done));
 }
 
 }  // namespace ooc

@@ -23,6 +23,10 @@ constexpr SlotChoice kSlotCounts[PlanProblem::kSlotChoices] = {{{1, 0, 0, 1}, 1}
                                                                {{3, 8 * kMiB, 16 * kMiB, 4}, 8},
                                                                {{3, 8 * kMiB, 16 * kMiB, 8}, 8},
                                                                {{3, 8 * kMiB, 16 * kMiB, 12}, 8}};
+// For a device that takes many row groups and spans in a call, and waits for each.
+constexpr SlotChoice kCallSlots[] = {{{3, 64 * kMiB, 32 * kMiB, 16}, 16},
+                                     {{3, 256 * kMiB, 64 * kMiB, 24}, 16},
+                                     {{3, 512 * kMiB, 128 * kMiB, 48}, 16}};
 // Where there is memory left, for so many workers. The widest rows of a pass may be in resident
 // ranges: then `times` counts.
 constexpr std::uint64_t kFewWorkers = 8;
@@ -81,6 +85,12 @@ SlotCounts PlanProblem::choose_slots(int pass, int most) const {
     const std::int64_t bytes = memory_.working_set(pass, empty_residency(), slot_counts);
     if (held + bytes > arena_.bytes || bytes - least_bytes > arena_.bytes / share) break;
     chosen = slot_counts;
+  }
+  if (builder_.options().compute.lanes > 0 && most == kSlotChoices - 1) {
+    for (const auto& [slot_counts, share] : kCallSlots) {
+      const std::int64_t bytes = memory_.working_set(pass, empty_residency(), slot_counts);
+      if (bytes - least_bytes <= (arena_.bytes - held) / share) chosen = slot_counts;
+    }
   }
   // Whatever its share; with the chunks of as many spans.
   SlotCounts wide = chosen;

@@ -12,7 +12,8 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kMinGroupRows = 128;
-constexpr std::int64_t kGroupScratchBytes = 32 << 20;
+// Of a worker's scratch, and of a lane's.
+constexpr std::int64_t kGroupScratchBytes = 32 << 20, kLaneScratchBytes = 128 << 20;
 constexpr std::int64_t kTensorAlignment = 4096;
 // Where at most so many vertices are in the train split, choosing the edges that count takes less
 // than it saves, also in tiles that are dense (bench/gather_bench.cc).
@@ -109,7 +110,8 @@ std::int64_t choose_group_rows(const std::vector<const Program*>& programs, std:
     }
   }
   std::int64_t rows = std::min(compute.most_group_rows, block_rows);
-  while (rows > kMinGroupRows && rows * row_bytes * kValues > kGroupScratchBytes) rows /= 2;
+  const std::int64_t most = compute.lanes > 0 ? kLaneScratchBytes : kGroupScratchBytes;
+  while (rows > kMinGroupRows && rows * row_bytes * kValues > most) rows /= 2;
   return rows;
 }
 

@@ -37,10 +37,25 @@ std::int64_t cached_spans(const PlanProblem& problem, const PassDraft& pass) {
                                   std::max<std::int64_t>(1, edges.span_count()));
 }
 
+// Spans whose edges into a panel fill an index, about.
+std::int64_t indexed_spans(const PlanProblem& problem, const PassDraft& pass) {
+  const GraphCounts& graph = problem.builder().graph();
+  const StageShape& stage = problem.builder().stages()[static_cast<std::size_t>(pass.stage)];
+  const EdgeBytes& file = stage.edge_file == Direction::kIn ? graph.in : graph.out;
+  const std::int64_t chunk = ceil_div(file.bytes, graph.edges.chunk_count());
+  const std::int64_t index =
+      edge_index_bytes(graph.edges.data, 0, std::max<std::int64_t>(chunk, 1));
+  return std::clamp<std::int64_t>(stage.pass.edge_scratch_bytes / index, 1,
+                                  graph.edges.span_count());
+}
+
 // Where slots allow it.
 std::int64_t widest_window(const PlanProblem& problem, const PassDraft& pass) {
   const std::int64_t forced = problem.builder().options().span_group;
-  return forced > 0 ? forced : cached_spans(problem, pass);
+  if (forced > 0) return forced;
+  const std::int64_t cached = cached_spans(problem, pass);
+  if (!problem.builder().options().compute.indexes_edges) return cached;
+  return std::max(cached, indexed_spans(problem, pass));
 }
 
 class TierPlanner {
@@ -257,7 +272,8 @@ class TierPlanner {
     const std::int64_t slices = pass.slices_at_once > 0
                                     ? pass.slices_at_once
                                     : ceil_div(pass.slice_local_cols, kSliceWidth);
-    const bool small = row_spans > 0 && slices <= 1;
+    const bool panels = builder_.options().compute.indexes_edges;  // few kernels are launched
+    const bool small = row_spans > 0 && slices <= 1 && !panels;
     const std::int64_t ranges =
         small ? ceil_div(kGroups * edges.panel_blocks, pass.dst_range_blocks) : 1;
     pass.group_blocks = ceil_div(edges.panel_blocks, std::min(ranges, edges.panel_blocks));

@@ -124,6 +124,7 @@ cudaError_t set_last(cudaError_t error) {
 cudaError_t begin_call() {
   if (in_stream) fault("a host function of a stream calls CUDA");
   ++state.counters.calls;
+  if (state.calls_left == 0 && state.is_lost) return set_last(state.injected);
   if (state.calls_left >= 0 && state.calls_left-- == 0) return set_last(state.injected);
   return cudaSuccess;
 }
@@ -168,8 +169,14 @@ void reset(const Machine& machine, Order order, std::uint64_t seed) {
   set_block_order(order, seed);
 }
 
+void fail_from(int calls, int error) {
+  fail_after(calls, error);
+  state.is_lost = true;
+}
+
 void fail_after(int calls, int error) {
   state.calls_left = calls;
+  state.is_lost = false;
   state.injected = static_cast<cudaError_t>(error);
 }
 

@@ -106,6 +106,7 @@ struct State {
   std::unordered_map<const void*, std::size_t> shared_limit;
   Counters counters;
   int calls_left = -1;
+  bool is_lost = false;  // and so are all calls after it
   cudaError_t injected = cudaSuccess, last = cudaSuccess;
 };
 extern State& state;
