@@ -19,6 +19,10 @@ if(NOT OOC_CUDA_CACHE)
   set(OOC_CUDA_CACHE $ENV{HOME}/.cache)
 endif()
 
+find_program(OOC_NVCC nvcc PATHS /usr/local/cuda/bin)
+if(NOT OOC_NVCC AND EXISTS ${OOC_CUDA_CACHE}/ooc/cuda-13.0/bin/nvcc)
+  set(CUDAToolkit_ROOT ${OOC_CUDA_CACHE}/ooc/cuda-13.0)  # bin/install-dependencies --cuda
+endif()
 if(OOC_CUDA)
   find_package(CUDAToolkit 13.0 QUIET)
 endif()
@@ -36,13 +40,16 @@ if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   # The module of the GPUs, apart from the programs: who has none needs nothing of NVIDIA's. Kernels
   # that spill registers are errors.
-  add_library(ooc_cuda SHARED ${OOC_CUDA_SOURCES})
-  target_include_directories(ooc_cuda PRIVATE ${CMAKE_SOURCE_DIR})
-  target_compile_definitions(ooc_cuda PRIVATE OOC_MODULE_KEY="${OOC_MODULE_KEY}")
-  set_target_properties(ooc_cuda PROPERTIES
-    CUDA_RUNTIME_LIBRARY Static LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+  add_library(ooc_cuda_objects OBJECT ${OOC_CUDA_SOURCES})
+  target_include_directories(ooc_cuda_objects PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(ooc_cuda_objects PRIVATE OOC_MODULE_KEY="${OOC_MODULE_KEY}")
+  set_target_properties(ooc_cuda_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
     CUDA_ARCHITECTURES "75-real;80-real;90-real;120" CUDA_VISIBILITY_PRESET hidden)
-  target_compile_options(ooc_cuda PRIVATE --expt-relaxed-constexpr -Werror=all-warnings
+  add_library(ooc_cuda SHARED $<TARGET_OBJECTS:ooc_cuda_objects>)
+  set_target_properties(ooc_cuda PROPERTIES LINKER_LANGUAGE CUDA
+    CUDA_RUNTIME_LIBRARY Static LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+    CUDA_ARCHITECTURES "75-real;80-real;90-real;120")
+  target_compile_options(ooc_cuda_objects PRIVATE --expt-relaxed-constexpr -Werror=all-warnings
     "SHELL:-Xptxas -warn-spills,-warn-lmem-usage" "SHELL:-Xcompiler -Wall,-Wextra")
 else()
   message(STATUS "no CUDA toolkit: building for the CPU only")

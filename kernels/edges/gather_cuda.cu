@@ -10,19 +10,19 @@
 namespace ooc::cuda {
 namespace {
 
-// Eight lanes own a row of a slice, and have the rows of its next edges under way at once: 128
-// bytes of each lane's.
+// Eight lanes own a row of a slice, and each has its parts of the rows of the next edges under way
+// at once: 128 bytes.
 constexpr int kLanes = 8;
 template <class T>
 constexpr int kEdgesAhead = 32 / sizeof(T);
 constexpr int kRowsOfBlock = kThreads / kLanes;
 
 __device__ inline void load16(const float* from, float* to) {
-  const float4 at = __ldg(reinterpret_cast<const float4*>(from));
+  const float4 at = *reinterpret_cast<const float4*>(from);
   to[0] = at.x, to[1] = at.y, to[2] = at.z, to[3] = at.w;
 }
 __device__ inline void load16(const double* from, double* to) {
-  const double2 at = __ldg(reinterpret_cast<const double2*>(from));
+  const double2 at = *reinterpret_cast<const double2*>(from);
   to[0] = at.x, to[1] = at.y;
 }
 __device__ inline void store16(float* to, const float* from) {
@@ -64,7 +64,7 @@ __device__ inline double product(double a, double b) { return __dmul_rn(a, b); }
 
 // blockIdx.y: the slice.
 template <class T, bool kWeighted, int kCount>
-__global__ void __launch_bounds__(kThreads) gather(GatherSum sum) {
+__global__ void __launch_bounds__(kThreads, 3) gather(GatherSum sum) {
   auto** const sources = reinterpret_cast<const T**>(shared_bytes);  // by span
   for (std::int64_t i = threadIdx.x; i < sum.span_count; i += kThreads) {
     sources[i] = static_cast<const T*>(sum.sources[blockIdx.y * sum.span_count + i]);
@@ -77,33 +77,40 @@ __global__ void __launch_bounds__(kThreads) gather(GatherSum sum) {
   const std::uint32_t begin = sum.index.row_ptr[row], end = sum.index.row_ptr[row + 1];
   if (begin == end && !sum.begins) return;
   const bool owns = lane * kCount < sum.stride;
-  const std::int64_t offset = lane * kCount;
+  const std::int64_t offset = owns ? lane * kCount : 0;
   T* const to = static_cast<T*>(sum.accumulators[blockIdx.y * sum.block_count + block]) +
                 (row - std::int64_t{block} * sum.block_rows) * sum.stride + offset;
   Part<T, kCount> total{};
   if (owns && !sum.begins) total = Part<T, kCount>::load(to);
-  const unsigned lanes = 0xffu << (threadIdx.x % 32 / kLanes * kLanes);
+  // Of edges after the last one it is again: loads ask for nothing, so that none waits for another.
+  const std::uint32_t* const neighbours = sum.index.neighbours;
+  std::uint32_t next[kEdgesAhead<T>];
+  const auto read_ahead = [&](std::uint32_t first) {
+#pragma unroll
+    for (int e = 0; e < kEdgesAhead<T>; ++e) next[e] = __ldg(neighbours + min(first + e, end - 1));
+  };
+  if (begin < end) read_ahead(begin);
   for (std::uint32_t first = begin; first < end; first += kEdgesAhead<T>) {
-    const std::uint32_t left = end - first;
-    const bool has_edge = lane < kEdgesAhead<T> && static_cast<std::uint32_t>(lane) < left;
-    const std::uint32_t mine = has_edge ? __ldg(sum.index.neighbours + first + lane) : 0;
-    const float weight = kWeighted && has_edge ? __ldg(sum.index.weights + first + lane) : 0.0f;
     Part<T, kCount> rows[kEdgesAhead<T>];
 #pragma unroll
     for (int e = 0; e < kEdgesAhead<T>; ++e) {
-      const std::uint32_t neighbour = __shfl_sync(lanes, mine, e, kLanes);
-      if (owns && e < left) {
-        rows[e] = Part<T, kCount>::load(sources[neighbour >> 16] +
-                                        (neighbour & 0xffffu) * sum.stride + offset);
-      }
+      rows[e] =
+          Part<T, kCount>::load(sources[next[e] >> 16] + (next[e] & 0xffffu) * sum.stride + offset);
     }
+    float weights[kEdgesAhead<T>];
+#pragma unroll
+    for (int e = 0; kWeighted && e < kEdgesAhead<T>; ++e) {
+      weights[e] = __ldg(sum.index.weights + min(first + e, end - 1));
+    }
+    read_ahead(min(first + kEdgesAhead<T>, end - 1));
+    const std::uint32_t left = end - first;
 #pragma unroll
     for (int e = 0; e < kEdgesAhead<T>; ++e) {
-      const T factor = kWeighted ? static_cast<T>(__shfl_sync(lanes, weight, e, kLanes)) : T{1};
-      if (!owns || e >= left) continue;
+      if (e >= left) continue;
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        total.at[i] += kWeighted ? product(factor, rows[e].at[i]) : rows[e].at[i];
+        total.at[i] +=
+            kWeighted ? product(static_cast<T>(weights[e]), rows[e].at[i]) : rows[e].at[i];
       }
     }
   }

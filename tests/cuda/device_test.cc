@@ -93,7 +93,8 @@ TEST_CASE("cuda device: memory is zeroed, aligned and as large as asked") {
   });
 }
 
-TEST_CASE("cuda device: its memory is limited, by what is given and by what there is") {
+TEST_CASE("cuda device: its memory is limited, by what is given and by what there is",
+          "[emulation]") {
   cuda_emulation::reset({.device_bytes = 4 << 20}, cuda_emulation::Order::kEager);
   Device given(0, 1 << 20);
   const auto half = given.allocate(512 << 10);
@@ -106,7 +107,7 @@ TEST_CASE("cuda device: its memory is limited, by what is given and by what ther
   CHECK(whole.allocate(3 << 20)->bytes() == 3 << 20);
 }
 
-TEST_CASE("cuda device: a GPU that isn't there is named") {
+TEST_CASE("cuda device: a GPU that isn't there is named", "[emulation]") {
   cuda_emulation::reset({.devices = 2}, cuda_emulation::Order::kEager);
   CHECK(Device(1, 0).name() == "cuda:1");
   CHECK_THROWS_WITH(Device(2, 0),
@@ -150,7 +151,8 @@ TEST_CASE("cuda device: many threads copy at once, each sees its own copies in o
   CHECK(right == 40);
 }
 
-TEST_CASE("cuda device: whichever call fails, an error says so, and nothing is left") {
+TEST_CASE("cuda device: whichever call fails, an error says so, and nothing is left",
+          "[emulation]") {
   constexpr int kUnknown = 999, kMemory = 2;  // cudaErrorUnknown, cudaErrorMemoryAllocation
   for (const int error : {kUnknown, kMemory}) {
     int failed = 0;

@@ -169,6 +169,8 @@ void reset(const Machine& machine, Order order, std::uint64_t seed) {
   set_block_order(order, seed);
 }
 
+bool is_emulated() { return true; }
+
 void fail_from(int calls, int error) {
   fail_after(calls, error);
   state.is_lost = true;
