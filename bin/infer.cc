@@ -150,18 +150,6 @@ void print_result(const Options& options, const Dataset& dataset, const Checkpoi
   for (const std::string& path : ids) fmt::print("{}: their ids\n", path);
 }
 
-// A GPU that has kernels for all of the model, else the CPU.
-std::string devices_for(const Checkpoint& checkpoint, const Dataset& dataset) {
-  const std::string devices = devices_of_auto();
-  if (!gpu_of(devices)) return devices;
-  const ModelProgram program(checkpoint.config.model, facts_of(dataset), Mode::kEvaluate, {},
-                             DType::kF32);
-  const std::string missing = missing_on_gpu({&program.program()});
-  if (missing.empty()) return devices;
-  spdlog::info("computing on the CPU: no CUDA kernel for {} yet", missing);
-  return "cpu";
-}
-
 void infer(const Options& options) {
   FileSystem& files = posix_file_system();
   if (options.run.empty() == options.checkpoint.empty()) {
@@ -187,16 +175,32 @@ void infer(const Options& options) {
   inference.may_map = options.io == DatasetIo::kAuto;
   inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
   if (!options.scratch.empty()) files.create_directories(options.scratch);
-  MachineShare on = options.on;
-  if (on.devices == "auto") on.devices = devices_for(checkpoint, dataset);
-  inference.budget = measured_budget(*io, on, inference.scratch);
-  // A budget is of all that the process ever takes: a large model's file was in memory as well.
-  inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
-  inference.budget.resident_bytes += mapped_slack_bytes(options.io);
-  const std::unique_ptr<Backend> backend = make_backend(on.devices, inference.budget);
+  const auto infer_on = [&](MachineShare on, const std::string& devices) {
+    on.devices = devices;
+    inference.budget = measured_budget(*io, on, inference.scratch);
+    // A budget is of all that the process ever takes: a large model's file was in memory as well.
+    inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
+    inference.budget.resident_bytes += mapped_slack_bytes(options.io);
+    const std::unique_ptr<Backend> backend = make_backend(devices, inference.budget);
+    return run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
+  };
   log_kernels(blas_core());
+  std::optional<InferenceResult> on_gpu;
+  const bool chooses = options.on.devices == "auto";
+  for (const std::string& devices : chooses ? gpus_of_auto() : std::vector<std::string>()) {
+    try {
+      on_gpu = infer_on(options.on, devices);
+      spdlog::info("computed on {}, {}", devices, name_of_gpu(devices));
+      break;
+    } catch (const DeviceError& error) {
+      spdlog::warn("not computing on {}: {}", devices, error.what());
+    } catch (const BudgetError& error) {
+      if (options.on.device_memory != "auto") throw;
+      spdlog::warn("not computing on {}: {}", devices, error.what());
+    }
+  }
   const InferenceResult result =
-      run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
+      on_gpu ? std::move(*on_gpu) : infer_on(options.on, options.on.devices);
   print_result(options, dataset, checkpoint, result);
 }
 

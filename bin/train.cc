@@ -84,16 +84,11 @@ class ScratchDirectory {
   std::string path_;
 };
 
-// What a program of this kind has once.
+// What a run is trained with, and how: nothing of it is written or allocated yet.
 struct Machine {
-  Machine(const RunConfig& config, const std::string& directory, const std::string& rates)
-      : io(open_io(config.io)),
-        budget(budget_for(*io, config, directory, rates)),
-        backend(make_backend(config.on.devices, budget)) {}
-
   std::unique_ptr<BlockIo> io;
   RunBudget budget;
-  std::unique_ptr<Backend> backend;
+  std::shared_ptr<const TrainingPlan> plan;
 };
 
 std::string metric_text(const nlohmann::ordered_json& value) {
@@ -155,16 +150,19 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
 }
 
 // Several runs take a trainer each, one after the other.
-void train(const cli::Command& command, const TrainOptions& options, Machine& machine,
-           RunDirectory& run, const Dataset& dataset, TrainerOptions trainer_options) {
+void train(const cli::Command& command, const TrainOptions& options, const Machine& machine,
+           RunDirectory& run, const Dataset& dataset) {
+  const std::unique_ptr<Backend> backend = make_backend(run.config().on.devices, machine.budget);
   const ScratchDirectory scratch(run.config(), run);
+  TrainerOptions trainer_options{machine.budget};
+  trainer_options.plan = machine.plan;
   trainer_options.scratch = scratch.path();
   const bool maps = run.config().io == DatasetIo::kAuto &&
-                    mapping_pays(dataset, machine.budget, trainer_options.plan->epoch_plan());
+                    mapping_pays(dataset, machine.budget, machine.plan->epoch_plan());
   const std::unique_ptr<BlockIo> mapped = maps ? make_mapped_block_io(*machine.io) : nullptr;
   BlockIo& io = maps ? *mapped : *machine.io;
   const auto train_seed = [&](RunDirectory& seed_run) {
-    Trainer trainer(*machine.backend, io, dataset, seed_run.config(), trainer_options);
+    Trainer trainer(*backend, io, dataset, seed_run.config(), trainer_options);
     RunResult result = train_one(command, seed_run, trainer);
     if (result.outcome != RunOutcome::kFinishedBefore) trainer_options.warns_of_data = false;
     return result;
@@ -190,35 +188,50 @@ void warn_of_unread(const RunConfig& config, const Dataset& dataset) {
                model_title(config.model.model), fmt::join(unread, " and "));
 }
 
-// Before anything is written: whether it can be trained in the budget, and how.
-TrainerOptions planned(const Machine& machine, const RunConfig& config, const Dataset& dataset) {
-  TrainerOptions planned{machine.budget};
-  planned.plan = plan_training(dataset, config, machine.budget);
-  warn_of_unread(config, dataset);
-  return planned;
+void check_kernels(const TrainingPlan& plan) {
+  std::vector<const Program*> programs = plan.precompute().programs();
+  for (const ModelProgram* program : plan.programs()) programs.push_back(&program->program());
+  const std::string missing = missing_on_gpu(programs);
+  if (missing.empty()) return;
+  throw DeviceError(fmt::format("there is no CUDA kernel for {} yet", missing), "--devices cuda",
+                    "give --devices cpu");
 }
 
-// On a device that needn't be there (--plan-device).
-void plan_only(const TrainOptions& options, const RunConfig& config, const Dataset& dataset) {
-  const std::unique_ptr<BlockIo> io = open_io(config.io);
-  const RunBudget budget = budget_for(*io, config, options.run_dir, options.rates);
+// Before anything is written: whether it can be trained in the budget, and how. A device that
+// is only planned for needn't be there.
+Machine machine_for(const RunConfig& config, const std::string& directory, const std::string& rates,
+                    const Dataset& dataset) {
+  Machine machine{open_io(config.io), {}, {}};
+  machine.budget = budget_for(*machine.io, config, directory, rates);
+  machine.plan = plan_training(dataset, config, machine.budget);
+  if (config.on.plan_device.empty() && gpu_of(config.on.devices)) check_kernels(*machine.plan);
   warn_of_unread(config, dataset);
-  print_plan(*plan_training(dataset, config, budget), options.json);
+  return machine;
 }
 
-// Where a new run computes that is to decide itself: on a GPU that has kernels for all of it.
-void choose_devices(const TrainOptions& options, RunConfig& config, const Dataset& dataset) {
-  if (!config.on.plan_device.empty() || config.on.devices != "auto") return;
-  const std::string devices = devices_of_auto();
-  if (!gpu_of(devices)) return;
-  const ModelProgram program(config.model, facts_of(dataset), Mode::kTrain, {.gradients = true},
-                             DType::kF32);
-  const std::string missing = missing_on_gpu({&program.program()});
-  if (missing.empty()) {
-    config.on.devices = devices;
-  } else if (!options.plan) {
-    spdlog::info("computing on the CPU: no CUDA kernel for {} yet", missing);
+// Of a new run that doesn't say where to compute: on the first GPU that has memory and kernels for
+// all of it, which the run says from then on, else on the CPU.
+Machine machine_of_auto(RunConfig& config, const TrainOptions& options, const Dataset& dataset) {
+  for (const std::string& devices : gpus_of_auto()) {
+    RunConfig on_gpu = config;
+    on_gpu.on.devices = devices;
+    const auto warn = [&](const Error& error) {
+      spdlog::warn("not computing on {}: {}", devices, error.what());
+    };
+    try {
+      Machine machine = machine_for(on_gpu, options.run_dir, options.rates, dataset);
+      spdlog::info("computing on {}, {}; --devices cpu computes on the CPU", devices,
+                   name_of_gpu(devices));
+      config = on_gpu;
+      return machine;
+    } catch (const DeviceError& error) {
+      warn(error);
+    } catch (const BudgetError& error) {
+      if (config.on.device_memory != "auto") throw;
+      warn(error);
+    }
   }
+  return machine_for(config, options.run_dir, options.rates, dataset);
 }
 
 void start(const cli::Command& command, TrainOptions& options) {
@@ -226,19 +239,15 @@ void start(const cli::Command& command, TrainOptions& options) {
   const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
   set_task(config, options, default_task(dataset.manifest().labels));
   check_edge_weights(config.model, facts_of(dataset).edge_weights);
-  if (!config.on.plan_device.empty() && !options.plan) {
-    throw UsageError("--plan-device without --plan", "command line",
-                     "a device that isn't there can only be planned for");
-  }
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
-  choose_devices(options, config, dataset);
-  if (options.plan) return plan_only(options, config, dataset);
-  Machine machine(config, options.run_dir, options.rates);
-  const TrainerOptions trainer = planned(machine, config, dataset);
+  const bool chooses = config.on.plan_device.empty() && config.on.devices == "auto";
+  const Machine machine = chooses ? machine_of_auto(config, options, dataset)
+                                  : machine_for(config, options.run_dir, options.rates, dataset);
+  if (options.plan) return print_plan(*machine.plan, options.json);
   RunDirectory run =
       RunDirectory::create(posix_file_system(), options.run_dir, config, options.force);
   const RunLock lock(posix_file_system(), run.path());
-  train(command, options, machine, run, dataset, trainer);
+  train(command, options, machine, run, dataset);
 }
 
 void plan_absent(const cli::Command& command, const TrainOptions& options) {
@@ -306,17 +315,20 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = resumed_dataset(run, config);
+  const Machine machine = machine_for(config, run.path(), options.rates, dataset);
+  if (options.plan) return print_plan(*machine.plan, options.json);
   warn_of_moved_run(run.config(), config);
-  if (options.plan) return plan_only(options, config, dataset);
-  Machine machine(config, run.path(), options.rates);
-  const TrainerOptions trainer = planned(machine, config, dataset);
   const RunLock lock(posix_file_system(), run.path());
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);
-  train(command, options, machine, run, dataset, trainer);
+  train(command, options, machine, run, dataset);
 }
 
 void run(const cli::Command& command, TrainOptions& options) {
+  if (!options.config.on.plan_device.empty() && !options.plan) {
+    throw UsageError("--plan-device without --plan", "command line",
+                     "a device that isn't there can only be planned for");
+  }
   if (!options.graph.empty()) return plan_absent(command, options);
   if (options.resume.empty()) {
     if (options.dataset.empty()) {

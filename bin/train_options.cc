@@ -342,6 +342,7 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("devices") && (given.on.devices != "auto" || !gpu_of(stored.on.devices))) {
     config.on.devices = given.on.devices;
   }
+  config.on.plan_device = given.on.plan_device;
   if (command.given("host-memory")) config.on.host_memory = given.on.host_memory;
   if (command.given("device-memory")) config.on.device_memory = given.on.device_memory;
   if (command.given("link-rate")) config.on.link_rate = given.on.link_rate;

@@ -6,6 +6,8 @@ file(GLOB_RECURSE OOC_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels
 file(GLOB shared_headers CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/kernels/device/backend.h
      ${CMAKE_SOURCE_DIR}/kernels/device/queue.h ${CMAKE_SOURCE_DIR}/kernels/device/cuda_module.h
+     ${CMAKE_SOURCE_DIR}/kernels/device/host_buffer.h
+     ${CMAKE_SOURCE_DIR}/storage/base/errors.h ${CMAKE_SOURCE_DIR}/storage/base/types.h
      ${CMAKE_SOURCE_DIR}/kernels/spec/*.h ${CMAKE_SOURCE_DIR}/storage/format/*.h)
 set(OOC_MODULE_KEY "${PROJECT_VERSION}")
 foreach(header ${shared_headers})
@@ -44,11 +46,11 @@ if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
   target_include_directories(ooc_cuda_objects PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_definitions(ooc_cuda_objects PRIVATE OOC_MODULE_KEY="${OOC_MODULE_KEY}")
   set_target_properties(ooc_cuda_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
-    CUDA_ARCHITECTURES "75-real;80-real;90-real;120" CUDA_VISIBILITY_PRESET hidden)
+    CUDA_ARCHITECTURES "75-real;80-real;90;120" CUDA_VISIBILITY_PRESET hidden)
   add_library(ooc_cuda SHARED $<TARGET_OBJECTS:ooc_cuda_objects>)
   set_target_properties(ooc_cuda PROPERTIES LINKER_LANGUAGE CUDA
     CUDA_RUNTIME_LIBRARY Static LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
-    CUDA_ARCHITECTURES "75-real;80-real;90-real;120")
+    CUDA_ARCHITECTURES "75-real;80-real;90;120")
   target_compile_options(ooc_cuda_objects PRIVATE --expt-relaxed-constexpr -Werror=all-warnings
     "SHELL:-Xptxas -warn-spills,-warn-lmem-usage" "SHELL:-Xcompiler -Wall,-Wextra")
 else()

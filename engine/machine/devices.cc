@@ -99,6 +99,7 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
   budget.plan.workers = tbb::this_task_arena::max_concurrency();
   if (!rates_file.empty()) {
     budget.plan.rates = read_rates(files, rates_file);
+    add_gpu_rates(share, budget.plan.rates);
     hold_link(budget);
     return budget;
   }

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 
@@ -80,17 +81,21 @@ std::optional<int> gpu_of(std::string_view devices) {
   return whole && index >= 0 ? std::optional(index) : std::nullopt;
 }
 
-std::string devices_of_auto() {
+std::vector<std::string> gpus_of_auto() {
+  std::vector<std::string> gpus;
   try {
     CudaModule* const module = find_cuda_module();
-    if (module == nullptr || !module->has_driver() || module->count() == 0) return "cpu";
-    spdlog::info("computing on {}, the first GPU; --devices cpu computes on the CPU",
-                 module->open(0).name);
-    return "cuda:0";
+    if (module == nullptr || !module->has_driver()) return gpus;
+    const int count = module->count();
+    for (int index = 0; index < count; ++index) gpus.push_back(fmt::format("cuda:{}", index));
   } catch (const DeviceError& error) {
     spdlog::warn("computing on the CPU: {}", error.what());
-    return "cpu";
   }
+  return gpus;
+}
+
+std::string name_of_gpu(const std::string& devices) {
+  return cuda_module().open(gpu_of(devices).value()).name;
 }
 
 std::string missing_on_gpu(const std::vector<const Program*>& programs) {
@@ -121,17 +126,22 @@ void set_gpu_rates(const GpuModel& gpu, MachineRates& rates) {
   set_rates(gpu.bandwidth, gpu.multiply_adds, gpu.link, rates);
 }
 
-// One of the table, or by its memory alone.
+// What it says of its memory; the rest by a word of its name, or by its memory.
 void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates) {
-  std::string name = gpu.name;
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const GpuModel& model : gpu_models()) {
-    if (name.find(model.word) != std::string::npos) return set_gpu_rates(model, rates);
-  }
   constexpr double kMultiplyAddsOfByte = 10, kLink = 31.5e9;
-  if (gpu.bandwidth <= 0) return;
-  set_rates(gpu.bandwidth, kMultiplyAddsOfByte * gpu.bandwidth, kLink, rates);
+  std::string words(gpu.name);
+  for (char& letter : words) {
+    const auto byte = static_cast<unsigned char>(letter);
+    letter = std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : ' ';
+  }
+  GpuModel known{"", gpu.total_bytes, gpu.bandwidth, kMultiplyAddsOfByte * gpu.bandwidth, kLink};
+  for (const GpuModel& model : gpu_models()) {
+    if ((' ' + words + ' ').find(fmt::format(" {} ", model.word)) != std::string::npos) {
+      known = model;
+    }
+  }
+  if (gpu.bandwidth > 0) known.bandwidth = gpu.bandwidth;
+  if (known.bandwidth > 0) set_gpu_rates(known, rates);
 }
 
 // A little stays free: the driver takes memory in pages of its own.

@@ -20,8 +20,10 @@ CudaModule& cuda_module();
 
 // Of --devices cuda:N; nothing: it isn't one.
 std::optional<int> gpu_of(std::string_view devices);
-// What --devices auto means for what begins: the first GPU that can be used, else the CPU.
-std::string devices_of_auto();
+// What --devices auto may mean for what begins, in order: cuda:0 and so on; none where there is no
+// module or no driver. Warns in the log where the driver can't be used.
+std::vector<std::string> gpus_of_auto();
+std::string name_of_gpu(const std::string& devices);  // of one that has been opened
 
 // What the operator or propagation is that a program has and no GPU a kernel for; empty: none.
 std::string missing_on_gpu(const std::vector<const Program*>& programs);

@@ -19,7 +19,9 @@ ArgumentRing::ArgumentRing(int index, std::span<std::byte> pinned, std::byte* de
   }
 }
 
+// The memory goes next: nothing may be on its way from it.
 ArgumentRing::~ArgumentRing() {
+  cudaStreamSynchronize(stream_);
   for (const Half& half : halves_) cudaEventDestroy(half.passed);
 }
 

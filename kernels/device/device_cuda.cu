@@ -17,8 +17,13 @@ class PinnedPages final : public PinnedBuffer {
  public:
   PinnedPages(std::size_t bytes, std::string_view owner) : pages_(bytes, owner) {
     if (bytes == 0) return;
-    check(cudaHostRegister(pages_.data(), bytes, cudaHostRegisterPortable),
-          "pinning memory of the host");
+    const cudaError_t error = cudaHostRegister(pages_.data(), bytes, cudaHostRegisterPortable);
+    if (error == cudaErrorMemoryAllocation) {
+      throw BudgetError("no room to pin " + format_byte_size(static_cast<std::int64_t>(bytes)) +
+                            " of the host's memory",
+                        owner, "give less --host-memory, or raise what may be locked");
+    }
+    check(error, "pinning memory of the host");
   }
   ~PinnedPages() override {
     if (pages_.bytes() > 0) cudaHostUnregister(pages_.data());

@@ -5,6 +5,7 @@
 #include "kernels/cuda/block_scan_cuda.h"
 #include "kernels/cuda/launch_cuda.h"
 #include "kernels/edges/tile_cuda.h"
+#include "kernels/spec/compute_shape.h"
 #include "storage/base/errors.h"
 
 namespace ooc::cuda {
@@ -140,16 +141,41 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-// row_ptr[i] becomes the sum of what stands there up to i, by one block of threads.
+constexpr int kScanned = static_cast<int>(kIndexStrip) / static_cast<int>(kThreads);  // by a thread
+
+// row_ptr[i] becomes the sum of what stands there in its strip up to i; strip_sums, of all of it.
 __global__ void __launch_bounds__(kThreads, 4)
-    sum_counts(std::int64_t count, std::uint32_t* row_ptr) {
+    sum_strips(std::int64_t count, std::uint32_t* row_ptr, std::uint32_t* strip_sums) {
   __shared__ ScanMemory<std::uint32_t> scan;
-  std::uint32_t before = 0;
-  for (std::int64_t first = 0; first < count; first += kThreads) {
-    const std::int64_t i = first + threadIdx.x;
-    const std::uint32_t sum = block_scan(i < count ? row_ptr[i] : 0u, Sum(), scan);
-    if (i < count) row_ptr[i] = before + sum;
-    before += scan.last;
+  const std::int64_t first = std::int64_t{blockIdx.x} * kIndexStrip + threadIdx.x * kScanned;
+  std::uint32_t sums[kScanned], sum = 0;
+#pragma unroll
+  for (int i = 0; i < kScanned; ++i) {
+    sum += first + i < count ? row_ptr[first + i] : 0;
+    sums[i] = sum;
+  }
+  const std::uint32_t before = block_scan(sum, Sum(), scan) - sum;
+#pragma unroll
+  for (int i = 0; i < kScanned; ++i) {
+    if (first + i < count) row_ptr[first + i] = before + sums[i];
+  }
+  if (threadIdx.x == 0) strip_sums[blockIdx.x] = scan.last;
+}
+
+// And of the strips before.
+__global__ void __launch_bounds__(kThreads, 4)
+    add_strips(std::int64_t count, std::uint32_t* row_ptr, const std::uint32_t* strip_sums) {
+  __shared__ ScanMemory<std::uint32_t> scan;
+  std::uint32_t sum = 0;
+  for (unsigned strip = threadIdx.x; strip < blockIdx.x; strip += kThreads) {
+    sum += strip_sums[strip];
+  }
+  block_scan(sum, Sum(), scan);
+  const std::uint32_t before = scan.last;
+  const std::int64_t end = (std::int64_t{blockIdx.x} + 1) * kIndexStrip;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kIndexStrip + threadIdx.x; i < end && i < count;
+       i += kThreads) {
+    row_ptr[i] += before;
   }
 }
 
@@ -284,7 +310,7 @@ __global__ void __launch_bounds__(kThreads, 4)
 }  // namespace
 
 void build_edge_index(const IndexedWindow& window, const EdgeIndex& index, cudaStream_t stream) {
-  OOC_CHECK(window.span_count > 0 && window.span_count <= 65536 && window.block_count > 0);
+  OOC_CHECK(window.span_count > 0 && window.block_count > 0);
   OOC_CHECK(window.span_count < 65536 && window.block_count < 65536);  // gridDim.y
   OOC_CHECK(index.weights == nullptr || window.layout.data.weights);
   const std::int64_t rows = window.rows();
@@ -296,7 +322,10 @@ void build_edge_index(const IndexedWindow& window, const EdgeIndex& index, cudaS
       static_cast<std::uint32_t>(window.first_block % window.layout.panel_blocks);
   launch(count_edges, {dim3(blocks, static_cast<unsigned>(window.span_count)), dim3(kThreads)},
          stream, window, first_in_panel, index.row_ptr + 1);
-  launch(sum_counts, {dim3(1), dim3(kThreads)}, stream, rows, index.row_ptr + 1);
+  const LaunchShape by_strip{dim3(static_cast<unsigned>(ceil_div(rows, kIndexStrip))),
+                             dim3(kThreads)};
+  launch(sum_strips, by_strip, stream, rows, index.row_ptr + 1, index.strip_sums);
+  launch(add_strips, by_strip, stream, rows, index.row_ptr + 1, index.strip_sums);
   const std::int64_t strip_rows = std::min(window.layout.block_rows, kStripRows);
   const auto strips = static_cast<unsigned>(window.layout.block_rows / strip_rows);
   launch(fill_rows, {dim3(strips, blocks), dim3(kThreads)}, stream, window, index, first_in_panel,

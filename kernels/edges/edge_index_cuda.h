@@ -35,11 +35,13 @@ struct IndexedWindow {
 // Memory of the device. Edges of a row are in (span, tile, edge) order.
 struct EdgeIndex {
   std::uint32_t* row_ptr = nullptr;     // [rows + 1]; the last one is the number of edges
+  std::uint32_t* strip_sums = nullptr;  // [rows / kIndexStrip]: what it is made with
   std::uint32_t* neighbours = nullptr;  // by edge: span of the window << 16 | row in the span
   float* weights = nullptr;             // by edge; null: they are not wanted
 };
 
-// In three kernels on the stream. A window has at most 65,536 spans.
+// In four kernels on the stream. A window has at most kMostIndexedRows, and fewer than 65,536 spans
+// and blocks.
 void build_edge_index(const IndexedWindow& window, const EdgeIndex& index, cudaStream_t stream);
 
 }  // namespace ooc::cuda

@@ -189,6 +189,8 @@ class CudaEdgeWork final : public EdgeWork {
     const std::int64_t edges = most_edges(window.layout.data, chunk_bytes) + window.rows();
     EdgeIndex index;
     index.row_ptr = reinterpret_cast<std::uint32_t*>(words(window.rows() + 1));
+    index.strip_sums =
+        reinterpret_cast<std::uint32_t*>(words(ceil_div(window.rows(), kIndexStrip)));
     index.neighbours = reinterpret_cast<std::uint32_t*>(words(edges));
     if (weighted_) index.weights = reinterpret_cast<float*>(words(edges));
     return index;

@@ -31,19 +31,22 @@ inline constexpr ComputeShape kCudaShape{.runs_inline = false,
                                          .launch_seconds = 4e-6};
 
 inline constexpr std::int64_t kIndexAlignment = 256;
+// Rows whose edges are indexed at once at most, and those that are counted together.
+inline constexpr std::int64_t kMostIndexedRows = 4 << 20, kIndexStrip = 4096;
 
 // Edges of chunks of so many bytes, at most.
 inline std::int64_t most_edges(const EdgeData& data, std::int64_t chunk_bytes) {
   constexpr std::int64_t kSourceBytes = 2;
   return chunk_bytes / (kSourceBytes + static_cast<std::int64_t>(data.bytes()));
 }
-// What an index of these chunks takes, whose edges end in so many rows: where rows begin,
-// neighbours and weights (kernels/edges/edge_index_cuda.h). A row may get an edge from itself.
+// What an index of these chunks takes, whose edges end in so many rows: where rows begin, sums of
+// strips, neighbours and weights (kernels/edges/edge_index_cuda.h). A row may get an edge from
+// itself.
 inline std::int64_t edge_index_bytes(const EdgeData& data, std::int64_t rows,
                                      std::int64_t chunk_bytes) {
   const auto words = [](std::int64_t count) { return round_up(4 * count, kIndexAlignment); };
   const std::int64_t edges = words(most_edges(data, chunk_bytes) + rows);
-  return words(rows + 1) + (data.weights ? 2 : 1) * edges;
+  return words(rows + 1) + words(ceil_div(rows, kIndexStrip)) + (data.weights ? 2 : 1) * edges;
 }
 
 // Of spans whose chunks take bytes_of(span): the end of those from `first` on that are indexed at

@@ -48,7 +48,7 @@ class CudaTest(ProgramTest):
 
     def test_a_run_on_the_gpu_is_the_cpu_s_within_its_memory(self):
         result = self.train("run", "--epochs", EPOCHS)  # auto takes the GPU
-        self.assertIn("computing on emulated sm_90, the first GPU", result.stderr)
+        self.assertIn("computing on cuda:0, emulated sm_90; --devices cpu", result.stderr)
         expected = self.losses(self.cpu)
         np.testing.assert_allclose(self.losses(self.path / "run"), expected, rtol=1e-4)
         last = metrics(self.path / "run")[-1]
@@ -91,9 +91,11 @@ class CudaTest(ProgramTest):
     def test_models_without_kernels_take_the_cpu_or_say_so(self):
         gat = ("ooc-train", self.dataset, "--model", "gat", "--epochs", 1, "--threads", 2)
         result = self.succeed(*gat, "--run-dir", "run")
-        self.assertIn("computing on the CPU: no CUDA kernel for", result.stderr)
+        self.assertIn("not computing on cuda:0: there is no CUDA kernel for", result.stderr)
+        self.assertNotIn("info: computing on cuda:0", result.stderr)
         self.fail_with(1, r"no CUDA kernel.*--devices cuda; give --devices cpu",
                        *gat, "--devices", "cuda", "--run-dir", "other")  # fmt: skip
+        self.assertFalse((self.path / "other").exists())
 
     def test_what_a_gpu_lacks_is_said_in_one_line(self):
         run = ("ooc-train", self.dataset, *MODEL, "--epochs", 1)
@@ -104,7 +106,7 @@ class CudaTest(ProgramTest):
             ("capability=70", (), 1, r"too old: its compute capability is 7\.0, the least is"),
             ("", ("--devices", "cuda:3"), 1, r"there is no GPU of the number 3 among 1, --devices"),
             ("", ("--device-memory", "1GiB"), 4, r"has 256 MiB free of 256 MiB, --device-memory"),
-            ("bytes=1500000", (), 4, r"no room for a buffer of 2 MiB .* --device-memory"),
+            ("bytes=1500000", (), 4, r"device memory budget of \d+ MiB is too small"),
         )
         for emulated, more, code, line in cases:
             with self.subTest(emulated or more):
@@ -114,7 +116,7 @@ class CudaTest(ProgramTest):
         for emulated in ("driver=0", "devices=0", "capability=70"):
             with self.subTest("auto, " + emulated):
                 result = self.succeed(*run, "--run-dir", emulated, **machine(emulated))
-                warned = "computing on the CPU: emulated sm_90 is too old" in result.stderr
+                warned = "not computing on cuda:0: emulated sm_90 is too old" in result.stderr
                 self.assertEqual(warned, emulated == "capability=70")
                 text = (self.path / emulated / "config.toml").read_text()
                 self.assertIn("devices = 'auto'", text)

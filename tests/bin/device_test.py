@@ -268,7 +268,7 @@ class DeviceTest(ProgramTest):
         self.assertNotIn("device", text)
 
     def test_an_unknown_device_is_refused_with_those_there_are(self):
-        error = "--devices cannot be 'cpu:9', command line; it takes .*cpu.* or cpu:1"
+        error = "--devices cannot be 'cpu:9', command line; it takes auto, cpu, cpu:1, cuda"
         self.fail_with(2, error, "ooc-train", self.dataset, "--devices", "cpu:9")
         infer = (self.dataset, "--run", self.cpu, "-o", "x.npy")
         self.fail_with(2, error, "ooc-infer", *infer, "--devices", "cpu:9")

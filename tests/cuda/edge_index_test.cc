@@ -8,6 +8,7 @@
 
 #include "kernels/device/device_cuda.h"
 #include "kernels/edges/edge_index_cuda.h"
+#include "kernels/spec/compute_shape.h"
 #include "storage/format/format.h"
 #include "tests/support/cuda/device_copies.h"
 #include "tests/support/cuda/emulated_machine.h"
@@ -165,8 +166,10 @@ Found index_of(Device& device, const WindowCase& on, const Found& expected) {
   std::fill(found.row_ptr.begin(), found.row_ptr.end(), 77u);
   std::fill(found.neighbours.begin(), found.neighbours.end(), 77u);
   std::fill(found.weights.begin(), found.weights.end(), 77.0f);
-  const cuda::EdgeIndex index{copies.of(found.row_ptr), copies.of(found.neighbours),
-                              copies.of(found.weights)};
+  const std::vector<std::uint32_t> sums(
+      static_cast<std::size_t>(ceil_div(window.rows(), kIndexStrip)), 77u);
+  const cuda::EdgeIndex index{copies.of(found.row_ptr), copies.of(sums),
+                              copies.of(found.neighbours), copies.of(found.weights)};
   cuda::build_edge_index(window, index, device.queue(QueueKind::kCompute).stream());
   copies.back(found.row_ptr, index.row_ptr);
   copies.back(found.neighbours, index.neighbours);

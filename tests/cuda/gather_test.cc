@@ -76,7 +76,7 @@ void check_sums(Device& device, std::int64_t stride, bool weighted, bool begins,
   for (const auto& rows : on.accumulators) accumulators.push_back(copies.of(rows));
   cuda::GatherSum sum{
       .dtype = sizeof(T) == 4 ? DType::kF32 : DType::kF64,
-      .index = {copies.of(on.row_ptr), copies.of(on.neighbours), copies.of(on.weights)},
+      .index = {copies.of(on.row_ptr), nullptr, copies.of(on.neighbours), copies.of(on.weights)},
       .block_rows = kBlockRows,
       .block_count = kBlocks,
       .rows = kBlocks * kBlockRows,

@@ -127,7 +127,7 @@ std::int64_t indexes_of(const EdgeTable& table, const EdgeLayout& edges, Directi
 
 std::int64_t launches_of(const PassBuilder& builder, const EdgeTable& edges, const Plan& plan,
                          const StageShape& stage, const Pass& pass, const PassMemory& memory) {
-  constexpr std::int64_t kOfIndex = 3;
+  constexpr std::int64_t kOfIndex = 4;
   if (!builder.options().compute.indexes_edges || pass.lanes == 0) return 0;
   const EdgeLayout& layout = builder.graph().edges;
   RowLaunches rows(layout, plan, pass);

@@ -89,7 +89,8 @@ SlotCounts PlanProblem::choose_slots(int pass, int most) const {
   if (builder_.options().compute.lanes > 0 && most == kSlotChoices - 1) {
     for (const auto& [slot_counts, share] : kCallSlots) {
       const std::int64_t bytes = memory_.working_set(pass, empty_residency(), slot_counts);
-      if (bytes - least_bytes <= (arena_.bytes - held) / share) chosen = slot_counts;
+      const bool fits = held + bytes <= arena_.bytes;
+      if (fits && bytes - least_bytes <= (arena_.bytes - held) / share) chosen = slot_counts;
     }
   }
   // Whatever its share; with the chunks of as many spans.

@@ -322,10 +322,17 @@ std::int64_t PassBuilder::lanes(const PassDraft& pass) const {
   if (options_.compute.lanes == 0) return 0;
   if (!pass.rows) return 1;
   const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
-  const std::int64_t most = std::min(options_.compute.lanes, group_count(stage));
+  // Of slices that are converted a call has so many.
+  constexpr std::int64_t kMostConverted = 16384;
+  std::int64_t converted = 1;
+  for (const Scratch& scratch : stage.pass.scratch) {
+    if (scratch.converted) converted += ceil_div(value(stage, scratch.value).cols, kSliceWidth);
+  }
+  const std::int64_t most = std::min({options_.compute.lanes, group_count(stage),
+                                      std::max<std::int64_t>(1, kMostConverted / converted)});
   std::int64_t bytes = stage.pass.scratch_bytes;
   for (const ValueId id : stage.pass.reductions) bytes += partial_bytes(value(stage, id));
-  if (options_.memory_bytes <= 0 || bytes == 0) return most;
+  if (options_.memory_bytes == 0 || bytes == 0) return most;
   return std::clamp<std::int64_t>(options_.memory_bytes / kShare / bytes, 1, most);
 }
 

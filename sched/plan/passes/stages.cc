@@ -165,12 +165,13 @@ std::int64_t index_scratch_bytes(const GraphCounts& graph, Direction direction,
   constexpr std::int64_t kMost = 256 << 20, kShare = 16;  // of the memory
   const EdgeLayout& edges = graph.edges;
   const EdgeBytes& file = direction == Direction::kIn ? graph.in : graph.out;
-  const std::int64_t rows = edges.panel_blocks * edges.block_rows;
+  const std::int64_t rows = std::min(edges.panel_blocks * edges.block_rows, kMostIndexedRows);
   std::int64_t largest = ceil_div(file.bytes, edges.chunk_count());
   for (const std::int64_t bytes : file.chunk_bytes) largest = std::max(largest, bytes);
   const std::int64_t memory = options.memory_bytes;
-  const std::int64_t wanted = std::min({edge_index_bytes(edges.data, rows, file.bytes), kMost,
-                                        memory > 0 ? memory / kShare : kMost});
+  const std::int64_t share = memory == 0 ? kMost : std::max<std::int64_t>(memory, 0) / kShare;
+  const std::int64_t wanted =
+      std::min({edge_index_bytes(edges.data, rows, file.bytes), kMost, share});
   return std::max(wanted, edge_index_bytes(edges.data, rows, largest));
 }
 

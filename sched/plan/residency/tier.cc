@@ -15,6 +15,7 @@ namespace {
 // Slots hold the spans of a window and two steps to the next one; or one, where otherwise a window
 // had fewer than kFew spans.
 constexpr std::int64_t kStepsAhead = 2, kFew = 4;
+constexpr std::int64_t kMostGridBlocks = 32768;  // of an index
 constexpr std::int64_t kGroups = 8;  // of a destination range's blocks, where rows come and go
 
 // Spans of which what a task reads of the streamed tensors stays in the last-level cache, of
@@ -40,13 +41,14 @@ std::int64_t cached_spans(const PlanProblem& problem, const PassDraft& pass) {
 // Spans whose edges into a panel fill an index, about.
 std::int64_t indexed_spans(const PlanProblem& problem, const PassDraft& pass) {
   const GraphCounts& graph = problem.builder().graph();
+  const EdgeLayout& edges = graph.edges;
   const StageShape& stage = problem.builder().stages()[static_cast<std::size_t>(pass.stage)];
   const EdgeBytes& file = stage.edge_file == Direction::kIn ? graph.in : graph.out;
-  const std::int64_t chunk = ceil_div(file.bytes, graph.edges.chunk_count());
-  const std::int64_t index =
-      edge_index_bytes(graph.edges.data, 0, std::max<std::int64_t>(chunk, 1));
-  return std::clamp<std::int64_t>(stage.pass.edge_scratch_bytes / index, 1,
-                                  graph.edges.span_count());
+  const std::int64_t chunk = std::max<std::int64_t>(1, ceil_div(file.bytes, edges.chunk_count()));
+  const std::int64_t rows = std::min(edges.panel_blocks * edges.block_rows, kMostIndexedRows);
+  const std::int64_t spare = stage.pass.edge_scratch_bytes - edge_index_bytes(edges.data, rows, 0);
+  const std::int64_t of_chunk = std::max<std::int64_t>(1, edge_index_bytes(edges.data, 0, chunk));
+  return std::clamp<std::int64_t>(spare / of_chunk, 1, edges.span_count());
 }
 
 // Where slots allow it.
@@ -277,6 +279,10 @@ class TierPlanner {
     const std::int64_t ranges =
         small ? ceil_div(kGroups * edges.panel_blocks, pass.dst_range_blocks) : 1;
     pass.group_blocks = ceil_div(edges.panel_blocks, std::min(ranges, edges.panel_blocks));
+    if (panels) {
+      pass.group_blocks = std::clamp<std::int64_t>(kMostIndexedRows / edges.block_rows, 1,
+                                                   std::min(edges.panel_blocks, kMostGridBlocks));
+    }
     const std::int64_t groups = ceil_div(pass.dst_range_blocks, pass.group_blocks);
     pass.span_group = widest_window(problem_, draft);
     // A window's chunks are in use, the next one's come in; what groups of a panel are apart by is

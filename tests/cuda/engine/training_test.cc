@@ -122,7 +122,8 @@ TEST_CASE("cuda training: bits don't depend on memory, strategies and orders") {
     for (const std::int64_t memory : {4 * kMiB, 3 * kMiB / 2, kMiB}) {
       for (const Strategy strategy : strategies) {
         INFO(model << ", " << memory << " bytes, strategy " << static_cast<int>(strategy));
-        cuda_emulation::reset({}, ++seed % 3 == 0 ? Order::kLazy : Order::kShuffled, seed);
+        ++seed;
+        cuda_emulation::reset({}, seed % 3 == 0 ? Order::kLazy : Order::kShuffled, seed);
         config.cache_policy = strategy;
         const NoCpu no_cpu;
         const Run found = run(training, config, on_gpu(memory));

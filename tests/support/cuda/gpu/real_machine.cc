@@ -1,5 +1,5 @@
-// What tests of the emulated machine ask for, on a GPU that is there: it takes no orders, and counts
-// nothing. A process without a GPU ends as skipped.
+// What tests of the emulated machine ask for, on a GPU that is there: it takes no orders, and
+// counts nothing. A process without a GPU ends as skipped.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
