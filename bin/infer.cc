@@ -182,9 +182,9 @@ void infer(const Options& options) {
     inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
     inference.budget.resident_bytes += mapped_slack_bytes(options.io);
     const std::unique_ptr<Backend> backend = make_backend(devices, inference.budget);
+    log_kernels(blas_core());
     return run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
   };
-  log_kernels(blas_core());
   std::optional<InferenceResult> on_gpu;
   const bool chooses = options.on.devices == "auto";
   for (const std::string& devices : chooses ? gpus_of_auto() : std::vector<std::string>()) {

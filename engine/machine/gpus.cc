@@ -43,6 +43,14 @@ CudaModule* open_module() {
   return entry();
 }
 
+// The module takes some MiB of memory: nobody without a driver gives them.
+bool finds_driver() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) return false;
+  dlclose(driver);
+  return true;
+}
+
 // Of what its maker says, as far as kernels come to it.
 constexpr double kOfBandwidth = 0.8, kOfLink = 0.8, kOfMultiplyAdds = 0.3;
 
@@ -84,6 +92,7 @@ std::optional<int> gpu_of(std::string_view devices) {
 std::vector<std::string> gpus_of_auto() {
   std::vector<std::string> gpus;
   try {
+    if (!finds_driver()) return gpus;
     CudaModule* const module = find_cuda_module();
     if (module == nullptr || !module->has_driver()) return gpus;
     const int count = module->count();

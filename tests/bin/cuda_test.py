@@ -18,8 +18,12 @@ MODEL = ("--hidden", 24, "--layers", 2, "--threads", 2)
 EPOCHS = 3
 
 
+# What stands for the driver's library lies beside the programs.
+DRIVER = os.environ | {"LD_LIBRARY_PATH": str(programs.BIN)}
+
+
 def machine(text):
-    return {"env": os.environ | {"CUDA_EMULATION": text}}
+    return {"env": DRIVER | {"CUDA_EMULATION": text}}
 
 
 class CudaTest(ProgramTest):
@@ -39,6 +43,9 @@ class CudaTest(ProgramTest):
             *("--features", 64, "--classes", 5, "-o", cls.dataset))  # fmt: skip
         run(*("ooc-train", cls.dataset, *MODEL, "--epochs", EPOCHS, "--devices", "cpu"),
             *("--run-dir", cls.cpu))  # fmt: skip
+
+    def run_program(self, program, *arguments, **options):
+        return super().run_program(program, *arguments, **({"env": DRIVER} | options))
 
     def train(self, run, *more, **options):
         return self.succeed("ooc-train", self.dataset, *MODEL, "--run-dir", run, *more, **options)

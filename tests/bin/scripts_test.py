@@ -21,6 +21,7 @@ class InstallDependenciesTest(unittest.TestCase):
         header = self.path / ".cache/ooc/cuda-13.0/include/cuda_runtime_api.h"
         header.parent.mkdir(parents=True)
         header.touch()
+        self.fake("cuobjdump", "")
 
     def tearDown(self):
         self.directory.cleanup()

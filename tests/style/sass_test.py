@@ -3,22 +3,19 @@
 it waits for the first one, and keeps nothing in local memory."""
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
-TOOLS = CACHE / "ooc/cuda-13.0/bin"
 # Of rows of fp32, in loads of 16 bytes, without weights.
 GATHER = re.compile(r"Function : \S*gatherIfLb0ELi4E")
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
 
 
-def instructions(module, architecture):
+def instructions(module, tools, architecture):
     """Of the kernel, in order."""
-    path = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     cuobjdump = shutil.which("cuobjdump", path=path)
     if cuobjdump is None:
         sys.exit("no cuobjdump: run bin/install-dependencies")
@@ -48,10 +45,10 @@ def most_under_way(code):
     return most
 
 
-def main(module):
+def main(module, tools):
     failed = False
     for architecture in ARCHITECTURES:
-        code = instructions(module, architecture)
+        code = instructions(module, tools, architecture)
         local = sum("LDL" in one or "STL" in one for one in code)
         loads = most_under_way(code)
         print(f"{architecture}: {len(code)} instructions, {loads} loads under way, {local} in local"
@@ -61,4 +58,4 @@ def main(module):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:3]))
