@@ -75,6 +75,14 @@ Run run(TinyTraining& training, const RunConfig& config, const PlanOptions& opti
   return run;
 }
 
+// What is started from now on finds nothing allocated there: what ran before is gone by then.
+void on_machine(TinyTraining& training, cuda_emulation::Order order, std::uint64_t seed) {
+  training.use([order, seed] {
+    cuda_emulation::reset({}, order, seed);
+    return make_cuda_backend(0, 0);
+  });
+}
+
 class NoCpu {
  public:
   NoCpu() { cpu_is_forbidden = true; }
@@ -85,10 +93,9 @@ class NoCpu {
 
 TEST_CASE("cuda training: the models' losses are the CPU's, by as many launches as planned") {
   TinyTraining training;
-  training.use([] { return make_cuda_backend(0, 0); });
+  on_machine(training, cuda_emulation::Order::kShuffled, 3);
   for (const char* model : {"gcn", "sage", "sgc", "resgcn"}) {
     INFO(model);
-    cuda_emulation::reset({}, cuda_emulation::Order::kShuffled, 3);
     const RunConfig config = config_of(model);
     const Run expected = run(training, config, {});
     REQUIRE(std::isfinite(expected.losses.back()));
@@ -110,20 +117,19 @@ TEST_CASE("cuda training: the models' losses are the CPU's, by as many launches 
 TEST_CASE("cuda training: bits don't depend on memory, strategies and orders") {
   using cuda_emulation::Order;
   TinyTraining training;
-  training.use([] { return make_cuda_backend(0, 0); });
   const std::vector<std::pair<const char*, std::vector<Strategy>>> models{
       {"gcn", {Strategy::kNone, Strategy::kLp}}, {"sage", {Strategy::kLru}}};
   for (const auto& [model, strategies] : models) {
     RunConfig config = config_of(model);
     config.epochs = 2;
-    cuda_emulation::reset({}, Order::kEager);
+    on_machine(training, Order::kEager, 1);
     const Run expected = run(training, config, on_gpu(0));
     std::uint64_t seed = 0;
     for (const std::int64_t memory : {4 * kMiB, 3 * kMiB / 2, kMiB}) {
       for (const Strategy strategy : strategies) {
         INFO(model << ", " << memory << " bytes, strategy " << static_cast<int>(strategy));
         ++seed;
-        cuda_emulation::reset({}, seed % 3 == 0 ? Order::kLazy : Order::kShuffled, seed);
+        on_machine(training, seed % 3 == 0 ? Order::kLazy : Order::kShuffled, seed);
         config.cache_policy = strategy;
         const NoCpu no_cpu;
         const Run found = run(training, config, on_gpu(memory));
