@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 
 import programs
-from programs import ProgramTest
+from programs import ProgramTest, write_graph
 from train_test import curve, metrics
 
 MODEL = ("--hidden", 24, "--layers", 2, "--threads", 2)
@@ -103,6 +103,18 @@ class CudaTest(ProgramTest):
         self.fail_with(1, r"no CUDA kernel.*--devices cuda; give --devices cpu",
                        *gat, "--devices", "cuda", "--run-dir", "other")  # fmt: skip
         self.assertFalse((self.path / "other").exists())
+
+    def test_weighted_edges_take_the_cpu(self):
+        raw = write_graph(self.path / "raw")
+        edges = len(np.load(raw / "edges.npy"))
+        np.save(raw / "edge_weights.npy", np.linspace(0.1, 1, edges, dtype=np.float32))
+        self.succeed("ooc-prep", "import", "raw", "-o", "w.ooc", "--undirected", "--quiet")
+        for model in ("gcn", "sage"):
+            run = ("ooc-train", "w.ooc", "--model", model, "--epochs", 1, "--run-dir", model)
+            result = self.succeed(*run)
+            self.assertIn("not computing on cuda:0: there is no CUDA kernel for", result.stderr)
+            result = self.succeed("ooc-infer", "w.ooc", "--run", model, "-o", "w.npy", "--force")
+            self.assertIn("not computing on cuda:0", result.stderr)
 
     def test_what_a_gpu_lacks_is_said_in_one_line(self):
         run = ("ooc-train", self.dataset, *MODEL, "--epochs", 1)
