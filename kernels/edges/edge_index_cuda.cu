@@ -202,17 +202,30 @@ __device__ void find_edges(const TileView& tile, std::uint32_t first_row, std::u
   shared.end_edge = end > 0 ? tile.ends[end - 1] : 0;
 }
 
+// Of a strip, by row: where its next edge goes, and where its edges from the span at hand begin.
+struct Cursors {
+  std::uint32_t at[kStripRows], span_begins[kStripRows];
+  std::uint32_t rows[kThreads];  // of the edges that threads have at hand
+};
+
 // A strip of a block's rows, span after span.
 class Strip {
  public:
   __device__ Strip(const IndexedWindow& window, const EdgeIndex& index, std::uint32_t first_row,
-                   std::uint32_t rows, std::uint32_t* cursors, Shared& shared)
+                   std::uint32_t rows, Cursors& cursors, Shared& shared)
       : window_(window),
         index_(index),
         first_row_(first_row),
         rows_(rows),
         cursors_(cursors),
         shared_(shared) {}
+
+  __device__ void start(const std::uint32_t* row_ptr) {
+    for (std::uint32_t row = threadIdx.x; row < rows_; row += kThreads) {
+      cursors_.at[row] = cursors_.span_begins[row] = row_ptr[row];
+    }
+    __syncthreads();
+  }
 
   // Those of the tile's edges whose rows are the strip's, from shared.first_edge on.
   __device__ void take(const TileView& tile, const IndexedSpan& span,
@@ -227,51 +240,56 @@ class Strip {
       const bool taken = walk.is_live(end_edge) && row < rows_ && is_taken(span, neighbour);
       const std::uint32_t place = place_of(row, taken);
       if (taken) {
-        index_.neighbours[place] = span_in_window << 16 | neighbour;
+        put(row, place, span_in_window, neighbour);
         if (index_.weights != nullptr) index_.weights[place] = tile.weights[edge];
       }
     }
   }
 
+  // And ends the span.
   __device__ void take_loops(std::uint32_t span_in_window, std::int64_t first_vertex) {
     const std::int64_t span_vertex = first_vertex_of(window_, span_in_window);
     for (std::uint32_t row = threadIdx.x; row < rows_; row += kThreads) {
       const std::int64_t vertex = first_vertex + row;
-      if (!gets_loop(window_, span_vertex, vertex)) continue;
-      const std::uint32_t place = cursors_[row]++;
-      index_.neighbours[place] =
-          span_in_window << 16 | static_cast<std::uint32_t>(vertex - span_vertex);
-      if (index_.weights != nullptr) index_.weights[place] = 1.0f;
+      if (gets_loop(window_, span_vertex, vertex)) {
+        const std::uint32_t place = cursors_.at[row]++;
+        put(row, place, span_in_window, static_cast<std::uint32_t>(vertex - span_vertex));
+        if (index_.weights != nullptr) index_.weights[place] = 1.0f;
+      }
+      cursors_.span_begins[row] = cursors_.at[row];
     }
   }
 
  private:
+  __device__ void put(std::uint32_t row, std::uint32_t place, std::uint32_t span,
+                      std::uint32_t neighbour) {
+    const bool begins_piece = (place - cursors_.span_begins[row]) % kPieceEdges == 0;
+    index_.neighbours[place] = IndexedEdge(span, neighbour, begins_piece).word;
+  }
+
   // Where a thread's edge goes: after those of its row that went before, in other turns and by
   // threads before it in this one. Moves the cursors of all rows on.
   __device__ std::uint32_t place_of(std::uint32_t row, bool taken) {
     const std::uint32_t thread = threadIdx.x;
     const std::uint32_t kept = block_scan(taken ? 1u : 0u, Sum(), shared_.scan);
     shared_.kept_before[thread] = kept - (taken ? 1 : 0);
-    row_at_hand(thread) = row;
+    cursors_.rows[thread] = row;
     __syncthreads();
-    const bool head = thread == 0 || row_at_hand(thread - 1) != row;
-    const bool tail = thread == kThreads - 1 || row_at_hand(thread + 1) != row;
+    const bool head = thread == 0 || cursors_.rows[thread - 1] != row;
+    const bool tail = thread == kThreads - 1 || cursors_.rows[thread + 1] != row;
     const std::uint32_t first = block_scan(head ? thread : 0u, Largest(), shared_.scan);
     const std::uint32_t of_row = kept - shared_.kept_before[first];  // up to this thread
-    const std::uint32_t place = row < rows_ ? cursors_[row] + of_row - 1 : 0;
+    const std::uint32_t place = row < rows_ ? cursors_.at[row] + of_row - 1 : 0;
     __syncthreads();
-    if (tail && row < rows_) cursors_[row] += of_row;
+    if (tail && row < rows_) cursors_.at[row] += of_row;
     __syncthreads();
     return place;
-  }
-  __device__ std::uint32_t& row_at_hand(std::uint32_t thread) {
-    return cursors_[kStripRows + thread];
   }
 
   const IndexedWindow& window_;
   const EdgeIndex& index_;
   const std::uint32_t first_row_, rows_;
-  std::uint32_t* const cursors_;  // [kStripRows] by row, then what threads have at hand
+  Cursors& cursors_;
   Shared& shared_;
 };
 
@@ -280,7 +298,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     fill_rows(IndexedWindow window, EdgeIndex index, std::uint32_t first_in_panel,
               std::uint32_t strip_rows) {
   __shared__ Shared shared;
-  __shared__ std::uint32_t cursors[kStripRows + kThreads];
+  __shared__ Cursors cursors;
   const std::int64_t block = window.first_block + blockIdx.y;
   const std::uint32_t first_row = blockIdx.x * strip_rows;
   const std::int64_t left = rows_of(window, block) - first_row;
@@ -289,9 +307,8 @@ __global__ void __launch_bounds__(kThreads, 4)
                                                                    : strip_rows);
   const std::uint32_t* const row_ptr =
       index.row_ptr + std::int64_t{blockIdx.y} * window.layout.block_rows + first_row;
-  for (std::uint32_t row = threadIdx.x; row < rows; row += kThreads) cursors[row] = row_ptr[row];
-  __syncthreads();
   Strip strip(window, index, first_row, rows, cursors, shared);
+  strip.start(row_ptr);
   for (std::uint32_t i = 0; i < window.span_count; ++i) {
     const IndexedSpan& span = window.spans[i];
     if (threadIdx.x == 0) {
@@ -311,7 +328,7 @@ __global__ void __launch_bounds__(kThreads, 4)
 
 void build_edge_index(const IndexedWindow& window, const EdgeIndex& index, cudaStream_t stream) {
   OOC_CHECK(window.span_count > 0 && window.block_count > 0);
-  OOC_CHECK(window.span_count < 65536 && window.block_count < 65536);  // gridDim.y
+  OOC_CHECK(window.span_count <= kMostIndexedSpans && window.block_count < 65536);  // gridDim.y
   OOC_CHECK(index.weights == nullptr || window.layout.data.weights);
   const std::int64_t rows = window.rows();
   check(cudaMemsetAsync(index.row_ptr, 0,

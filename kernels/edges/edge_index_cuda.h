@@ -32,16 +32,32 @@ struct IndexedWindow {
   std::int64_t rows() const { return block_count * layout.block_rows; }
 };
 
+// Edges of a row from one span are summed piece by piece, of so many edges.
+inline constexpr std::uint32_t kPieceEdges = 256;
+
+// An edge of an index, in a word: whether a piece begins with it, the span of the window that it
+// comes from, its row in the span.
+struct IndexedEdge {
+  std::uint32_t word;
+
+  __host__ __device__ IndexedEdge(std::uint32_t bits) : word(bits) {}
+  __host__ __device__ IndexedEdge(std::uint32_t span, std::uint32_t row, bool begins_piece)
+      : word((begins_piece ? 1u << 31 : 0u) | span << 16 | row) {}
+  __host__ __device__ bool begins_piece() const { return word >> 31 != 0; }
+  __host__ __device__ std::uint32_t span() const { return word >> 16 & 0x7fffu; }
+  __host__ __device__ std::uint32_t row() const { return word & 0xffffu; }
+};
+
 // Memory of the device. Edges of a row are in (span, tile, edge) order.
 struct EdgeIndex {
   std::uint32_t* row_ptr = nullptr;     // [rows + 1]; the last one is the number of edges
   std::uint32_t* strip_sums = nullptr;  // [rows / kIndexStrip]: what it is made with
-  std::uint32_t* neighbours = nullptr;  // by edge: span of the window << 16 | row in the span
+  std::uint32_t* neighbours = nullptr;  // by edge: IndexedEdge
   float* weights = nullptr;             // by edge; null: they are not wanted
 };
 
-// In four kernels on the stream. A window has at most kMostIndexedRows, and fewer than 65,536 spans
-// and blocks.
+// In four kernels on the stream. A window has at most kMostIndexedRows rows and kMostIndexedSpans
+// spans, and fewer than 65,536 blocks.
 void build_edge_index(const IndexedWindow& window, const EdgeIndex& index, cudaStream_t stream);
 
 }  // namespace ooc::cuda

@@ -26,9 +26,10 @@ struct GatherSum {
   bool begins = false;                   // accumulators hold nothing yet
 };
 
-// accumulator[row] += source[s], or weight source[s], in the index's order of edges; a product is
-// rounded before it is added. So windows may be cut in any way, and the bits are the CPU's. Padding
-// is added along. One kernel on the stream.
+// accumulator[row] += the sum of source[s], or of weight source[s], over each piece, in the index's
+// order of edges; a product is rounded before it is added. So the bits depend on neither how
+// windows are cut nor how many lanes share a row: a block of threads takes the pieces of a row with
+// many edges. Padding is added along. One kernel on the stream.
 void gather_sum(const GatherSum& sum, cudaStream_t stream);
 
 }  // namespace ooc::cuda

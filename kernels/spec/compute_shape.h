@@ -32,7 +32,7 @@ inline constexpr ComputeShape kCudaShape{.runs_inline = false,
 
 inline constexpr std::int64_t kIndexAlignment = 256;
 // Rows whose edges are indexed at once at most, and those that are counted together.
-inline constexpr std::int64_t kMostIndexedRows = 4 << 20, kIndexStrip = 4096;
+inline constexpr std::int64_t kMostIndexedRows = 8 << 20, kIndexStrip = 4096;
 
 // Edges of chunks of so many bytes, at most.
 inline std::int64_t most_edges(const EdgeData& data, std::int64_t chunk_bytes) {

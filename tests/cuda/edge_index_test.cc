@@ -140,8 +140,12 @@ Found expected_of(const WindowCase& on) {
   }
   Found found{{0}, {}, {}};
   for (const auto& edges : of_row) {
+    std::uint32_t span = ~0u, of_span = 0;
     for (const auto& [neighbour, weight] : edges) {
-      found.neighbours.push_back(neighbour);
+      of_span = neighbour >> 16 == span ? of_span + 1 : 0;
+      span = neighbour >> 16;
+      const bool begins_piece = of_span % cuda::kPieceEdges == 0;
+      found.neighbours.push_back(cuda::IndexedEdge(span, neighbour & 0xffff, begins_piece).word);
       if (on.layout.data.weights) found.weights.push_back(weight);
     }
     found.row_ptr.push_back(static_cast<std::uint32_t>(found.neighbours.size()));

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/edges/gather_cuda.h"
@@ -11,7 +12,7 @@ namespace {
 
 using cuda::Device;
 
-constexpr std::int64_t kBlockRows = 64, kBlocks = 2, kSpans = 3, kSpanRows = 50, kSlices = 2;
+constexpr std::int64_t kBlockRows = 64, kBlocks = 2, kSpans = 40, kSpanRows = 50, kSlices = 2;
 
 // An index, and what it sums; accumulators begin at 0.5.
 template <class T>
@@ -24,11 +25,17 @@ struct Sums {
     std::mt19937 random(seed);
     const auto draw = [&] { return static_cast<float>(random() % 20001) / 10000.0f - 1.0f; };
     for (std::int64_t row = 0; row < kBlocks * kBlockRows; ++row) {
-      const unsigned hub = row == 5 ? 2000 : 0;
-      for (unsigned e = random() % 20 + hub; e > 0 && row % 7 != 3; --e) {
-        neighbours.push_back(static_cast<std::uint32_t>(random() % kSpans) << 16 |
-                             static_cast<std::uint32_t>(random() % kSpanRows));
-        if (weighted) weights.push_back(draw());
+      // The first hub takes more pieces than a block of threads sums at once, from some spans.
+      const unsigned hub = row == 5 ? 9000 : row == 69 ? 4097 : row == 70 ? 2000 : 0;
+      unsigned edges = row % 7 == 3 ? 0 : random() % 20 + hub;
+      for (std::uint32_t span = 0; span < kSpans; ++span) {
+        const unsigned of_span = span + 1 == kSpans ? edges : random() % (edges / 4 + 1);
+        for (std::uint32_t e = 0; e < of_span; ++e) {
+          const auto neighbour = static_cast<std::uint32_t>(random() % kSpanRows);
+          neighbours.push_back(cuda::IndexedEdge(span, neighbour, e % cuda::kPieceEdges == 0).word);
+          if (weighted) weights.push_back(draw());
+        }
+        edges -= of_span;
       }
       row_ptr.push_back(static_cast<std::uint32_t>(neighbours.size()));
     }
@@ -42,7 +49,7 @@ struct Sums {
                         std::vector<T>(static_cast<std::size_t>(kBlockRows * stride), T(0.5)));
   }
 
-  // Edge after edge, as the CPU sums.
+  // Piece after piece, and edge after edge in each.
   std::vector<std::vector<T>> expected(std::int64_t stride, bool begins) const {
     std::vector<std::vector<T>> sums = accumulators;
     for (std::int64_t slice = 0; slice < kSlices; ++slice) {
@@ -50,19 +57,27 @@ struct Sums {
         T* const to = sums[static_cast<std::size_t>(slice * kBlocks + row / kBlockRows)].data() +
                       row % kBlockRows * stride;
         for (std::int64_t col = 0; col < stride; ++col) {
-          T sum = begins ? T(0) : to[col];
-          for (std::uint32_t e = row_ptr[static_cast<std::size_t>(row)];
-               e < row_ptr[static_cast<std::size_t>(row) + 1]; ++e) {
-            const T x = sources[static_cast<std::size_t>(slice * kSpans + (neighbours[e] >> 16))]
-                               [static_cast<std::size_t>((neighbours[e] & 0xffff) * stride + col)];
-            const volatile T product = weights.empty() ? x : static_cast<T>(weights[e]) * x;
-            sum += product;
-          }
-          to[col] = sum;
+          to[col] = sum_of(slice, row, begins ? T(0) : to[col], stride, col);
         }
       }
     }
     return sums;
+  }
+
+ private:
+  T sum_of(std::int64_t slice, std::int64_t row, T before, std::int64_t stride,
+           std::int64_t col) const {
+    T sum = before, piece = 0;
+    for (std::uint32_t e = row_ptr[static_cast<std::size_t>(row)];
+         e < row_ptr[static_cast<std::size_t>(row) + 1]; ++e) {
+      const cuda::IndexedEdge edge = neighbours[e];
+      if (edge.begins_piece()) sum += std::exchange(piece, T(0));
+      const T x = sources[static_cast<std::size_t>(slice * kSpans + edge.span())]
+                         [static_cast<std::size_t>(edge.row() * stride + col)];
+      const volatile T product = weights.empty() ? x : static_cast<T>(weights[e]) * x;
+      piece += product;
+    }
+    return sum + piece;
   }
 };
 
@@ -97,7 +112,7 @@ void check_sums(Device& device, std::int64_t stride, bool weighted, bool begins,
 
 }  // namespace
 
-TEST_CASE("cuda edges: sums of neighbours' rows are the CPU's to the bit") {
+TEST_CASE("cuda edges: sums of neighbours' rows, piece by piece, to the bit") {
   for_each_order(1, {}, [] {
     Device device(0, 0);
     unsigned seed = 0;

@@ -26,7 +26,9 @@ constexpr SlotChoice kSlotCounts[PlanProblem::kSlotChoices] = {{{1, 0, 0, 1}, 1}
 // For a device that takes many row groups and spans in a call, and waits for each.
 constexpr SlotChoice kCallSlots[] = {{{3, 64 * kMiB, 32 * kMiB, 16}, 16},
                                      {{3, 256 * kMiB, 64 * kMiB, 24}, 16},
-                                     {{3, 512 * kMiB, 128 * kMiB, 48}, 16}};
+                                     {{3, 512 * kMiB, 128 * kMiB, 48}, 8},
+                                     {{3, 512 * kMiB, 256 * kMiB, 96}, 6},
+                                     {{3, 512 * kMiB, 512 * kMiB, 192}, 6}};
 // Where there is memory left, for so many workers. The widest rows of a pass may be in resident
 // ranges: then `times` counts.
 constexpr std::uint64_t kFewWorkers = 8;

@@ -162,7 +162,7 @@ void add_edge_work(const Program& program, const Propagation& propagation, const
 
 std::int64_t index_scratch_bytes(const GraphCounts& graph, Direction direction,
                                  const PlanOptions& options) {
-  constexpr std::int64_t kMost = 256 << 20, kShare = 16;  // of the memory
+  constexpr std::int64_t kMost = 1 << 30, kShare = 16;  // of the memory
   const EdgeLayout& edges = graph.edges;
   const EdgeBytes& file = direction == Direction::kIn ? graph.in : graph.out;
   const std::int64_t rows = std::min(edges.panel_blocks * edges.block_rows, kMostIndexedRows);
