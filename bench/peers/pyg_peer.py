@@ -55,7 +55,7 @@ def make_graph(arrays, model, form):
         return Graph(edges, weight)
     counts = torch.bincount(edges[1], minlength=vertices)
     starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    values = torch.ones(edges.size(1)) if weight is None else weight
+    values = torch.ones(edges.size(1), device=edges.device) if weight is None else weight
     return Graph(torch.sparse_csr_tensor(starts, edges[0], values, (vertices, vertices)))
 
 
