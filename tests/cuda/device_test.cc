@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/cuda/argument_ring_cuda.h"
 #include "kernels/device/device_cuda.h"
 #include "storage/base/errors.h"
 #include "tests/support/cuda/emulated_machine.h"
@@ -174,6 +175,32 @@ TEST_CASE("cuda device: whichever call fails, an error says so, and nothing is l
     }
     CHECK(failed > 40);
   }
+}
+
+TEST_CASE("cuda device: arguments arrive as they were sent, however often the ring comes round") {
+  constexpr std::size_t kBytes = 1024;
+  constexpr int kSent = 40;
+  for_each_order(2, {}, [] {
+    Device device(0, 0);
+    cuda::StreamQueue& queue = device.queue(QueueKind::kCompute);
+    const auto pinned = device.allocate_pinned(kBytes, "test");
+    const auto ours = device.allocate(kBytes), arrived = device.allocate(kSent * sizeof(int));
+    const auto back = device.allocate_pinned(kSent * sizeof(int), "test");
+    {
+      cuda::ArgumentRing ring(0, {pinned->data(), pinned->bytes()}, ours->data(), queue.stream());
+      for (int i = 0; i < kSent; ++i) {
+        cuda::Arguments arguments;
+        const std::size_t at = arguments.add(std::vector<int>(50, i));
+        const cuda::ArgumentRing::Sent sent = ring.send(arguments);
+        queue.copy(arrived->data() + static_cast<std::size_t>(i) * sizeof(int), sent.at<int>(at),
+                   sizeof(int));
+      }
+    }
+    queue.copy(back->data(), arrived->data(), arrived->bytes());
+    queue.wait(queue.record());
+    const auto* const found = reinterpret_cast<const int*>(back->data());
+    for (int i = 0; i < kSent; ++i) CHECK(found[i] == i);
+  });
 }
 
 }  // namespace ooc::test

@@ -20,10 +20,21 @@ WATCHED = re.compile(r"queue_\.wait\(next->ticket\);")
 BUSY = re.compile(r"\bbusy(?=\()")
 # What would not compile, or asks nothing.
 ELSEWHERE = {"sched/stream/hazards.cc", "sched/stream/hazards.h"}
+CUDA_WAIT = re.compile(r"(?:check\()?cuda(?:StreamWaitEvent|(?:Event|Stream)Synchronize)\([^;]*;")
 TESTS = [
     ("sched_tests", "strict*,device*,executor*,hazards*,slots*,rows writer*,wide*"),
     ("engine_tests", "strict*,out of core: models*"),
 ]  # fmt: skip
+CUDA_TESTS = [("emulated_tests", "*"), ("emulated_training_tests", "*")]
+
+
+def cuda_sites(root):
+    for path in sorted(root.glob("kernels/**/*_cuda.cu")):
+        text = path.read_text()
+        for match in CUDA_WAIT.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            what = f"{path.relative_to(root)}:{line}: {match[0].split('(')[-2]}"
+            yield path, what, (match.start(), match.end()), ";", CUDA_TESTS
 
 
 def sites(root):
@@ -35,17 +46,18 @@ def sites(root):
         for pattern, instead in ((TICKET, "Ticket{}"), (WATCHED, ";"), (BUSY, "never_busy")):
             for match in pattern.finditer(text):
                 line = text.count("\n", 0, match.start()) + 1
-                yield path, f"{name}:{line}: {match[0]}", (match.start(), match.end()), instead
+                what = f"{name}:{line}: {match[0]}"
+                yield path, what, (match.start(), match.end()), instead, TESTS
 
 
-def build(root):
-    command = ["ninja", "-C", root / "build/release", *(f"bin/{name}" for name, _ in TESTS)]
+def build(root, tests):
+    command = ["ninja", "-C", root / "build/release", *(f"bin/{name}" for name, _ in tests)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def noticed_by(root):
-    for program, tests in TESTS:
-        command = [root / "build/release/bin" / program, tests, "--abort"]
+def noticed_by(root, tests):
+    for program, names in tests:
+        command = [root / "build/release/bin" / program, names, "--abort"]
         try:
             result = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
@@ -64,13 +76,15 @@ def main():
     subprocess.run(["cmake", "--preset", "release"], cwd=root, check=True, capture_output=True)
     missed = 0
     try:
-        print(f"without a change: {build(root).returncode == 0 and noticed_by(root) is None}")
-        for path, what, (begin, end), instead in list(sites(root)):
+        everything = TESTS + CUDA_TESTS
+        passes = build(root, everything).returncode == 0 and noticed_by(root, everything) is None
+        print(f"without a change: {passes}", flush=True)
+        for path, what, (begin, end), instead, tests in [*sites(root), *cuda_sites(root)]:
             text = path.read_text()
             path.write_text(text[:begin] + instead + text[end:])
             try:
-                built = build(root)
-                found = noticed_by(root) if built.returncode == 0 else "the compiler"
+                built = build(root, tests)
+                found = noticed_by(root, tests) if built.returncode == 0 else "the compiler"
             finally:
                 path.write_text(text)
             missed += found is None
