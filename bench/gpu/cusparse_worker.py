@@ -9,11 +9,10 @@ Answers the first line of its own accord, then `step N` (mean seconds of N produ
 """
 
 import ctypes
-import json
-import os
 import pathlib
 import sys
 
+import answers
 import numpy as np
 import torch
 
@@ -153,13 +152,4 @@ def serve():
 
 
 if __name__ == "__main__":
-    # What libraries print is not an answer.
-    ANSWERS = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    try:
-        for answer in serve():
-            print(json.dumps(answer), file=ANSWERS, flush=True)
-    except Exception as error:
-        line = f"{type(error).__name__}: {error}".strip().splitlines()[0][:300]
-        print(json.dumps({"error": line}), file=ANSWERS, flush=True)
-        sys.exit(1)
+    answers.give(serve())
