@@ -7,18 +7,18 @@
 
 namespace ooc {
 
-// Calls visit(first_slice, end_slice, first_block, end_block) for a pass's destination ranges in
-// order, while it returns true; returns whether it did to the end.
+// Calls visit(first_slice, end_slice, first_block, end_block) for a pass's destination ranges of a
+// device's own blocks in order, while it returns true; returns whether it did to the end.
 template <class Visit>
-bool for_each_dst_range(const Pass& pass, std::int64_t blocks, Visit&& visit) {
-  if (pass.kind == PassKind::kRow) return visit(0, 1, 0, blocks);
+bool for_each_dst_range(const Pass& pass, const BlockRange& own, Visit&& visit) {
+  if (pass.kind == PassKind::kRow) return visit(0, 1, own.first, own.end);
   const std::int64_t slices =
       std::max<std::int64_t>(ceil_div(pass.slice_local_cols, kSliceWidth), 1);
   const std::int64_t at_once = pass.slices_at_once > 0 ? pass.slices_at_once : slices;
   for (std::int64_t slice = 0; slice < slices; slice += at_once) {
-    for (std::int64_t block = 0; block < blocks; block += pass.dst_range_blocks) {
+    for (std::int64_t block = own.first; block < own.end; block += pass.dst_range_blocks) {
       const bool on = visit(slice, std::min(slice + at_once, slices), block,
-                            std::min(block + pass.dst_range_blocks, blocks));
+                            std::min(block + pass.dst_range_blocks, own.end));
       if (!on) return false;
     }
   }

@@ -38,6 +38,14 @@ struct GraphCounts {
   std::set<std::string> produced_inputs = {};
   // In the train split; 0: not known.
   std::int64_t train_vertices = 0;
+  // In-edges, by block of vertices; empty: not known, all alike.
+  std::vector<std::int64_t> block_edges = {};
+};
+
+// By what the vertices are cut into the ranges of several devices.
+enum class DevicePartition {
+  kEqualEdges,  // in-edges are about the same
+  kEqualVertices,
 };
 
 // What a machine does in a second, all workers together; the defaults are a desktop's.
@@ -70,12 +78,14 @@ struct PlanOptions {
   std::int64_t memory_bytes = 0;
   // What else is charged to the budget, so that errors can name the budget.
   std::int64_t reserved_bytes = 0;
-  // The passes run on a device with memory of its own, of which the arena and the partial sums may
-  // take so much, as memory_bytes and reserved_bytes say.
+  // The passes run on devices with memory of their own, of which the arena and the partial sums may
+  // take so much on each, as memory_bytes and reserved_bytes say.
   bool device = false;
+  std::int64_t devices = 1;
+  DevicePartition partition = DevicePartition::kEqualEdges;
   std::int64_t device_memory_bytes = 0;
   std::int64_t device_reserved_bytes = 0;
-  std::int64_t workers = 1;
+  std::int64_t workers = 1;   // of each device
   ComputeShape compute = {};  // of what the passes run on
   MachineRates rates = {};
   // Outputs of the programs are stored in full, for other plans to read.

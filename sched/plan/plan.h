@@ -65,10 +65,14 @@ struct PlannedTensor {
   // What storage is expected to hold of its bytes: rows that no resident range holds when they are
   // made are written without their zeros (storage/format/zero_packing.h).
   double packed = 1;
-  // Of a produced tensor: blocks from here on leave the arena, for the host's memory where there is
-  // a HostTier, else for storage; those before it never do, since they stay until their last use. A
-  // multiple of io_chunk_blocks, or block_count.
-  std::int64_t stored_from_block = 0;
+};
+
+// Of the graph's blocks, or a tensor's.
+struct BlockRange {
+  std::int64_t first = 0, end = 0;
+
+  std::int64_t count() const { return end - first; }
+  bool has(std::int64_t block) const { return first <= block && block < end; }
 };
 
 // Blocks [first_block, end_block) of a tensor, counted in its own, in memory, from the beginning of
@@ -87,13 +91,14 @@ struct ResidentRange {
 };
 bool is_alive(const ResidentRange& range, int pass);  // during the pass
 
-// Edge chunks [first_chunk, end_chunk) of a direction's file in memory, each at a multiple of 4
-// KiB, from the first epoch on. In the arena first_chunk is 0.
+// Edge chunks [first_chunk, end_chunk) of a direction's file in memory, those of some panels, each
+// at a multiple of 4 KiB, from the first epoch on. In the arena first_chunk is 0.
 struct EdgeRange {
   Direction direction = Direction::kIn;
   std::int64_t end_chunk = 0;
   Region memory;
   std::int64_t first_chunk = 0;
+  std::int64_t first_panel = 0, end_panel = 0;
 };
 
 // The host's memory below a device: an arena of its own. What the device reads comes from a
@@ -105,9 +110,9 @@ struct EdgeRange {
 struct HostTier {
   std::vector<ResidentRange> ranges;
   std::vector<EdgeRange> edge_ranges;
-  // By tensor, of produced ones: blocks from here on are written to storage; those between
-  // PlannedTensor::stored_from_block and here live in the host's ranges until their last use. A
-  // multiple of io_chunk_blocks, or block_count.
+  // By tensor, of produced ones: blocks from here on are written to storage; others that leave a
+  // device live in the host's ranges until their last use. A multiple of io_chunk_blocks, or
+  // block_count.
   std::vector<std::int64_t> stored_from_block;
   // Slots of the largest I/O chunk of a slice or edge chunk that crosses the link.
   Region staging;
@@ -152,7 +157,7 @@ struct Pass {
 
   std::int64_t dst_range_blocks = 0;  // the graph's blocks of a destination range, a multiple of
                                       // what is stored of sums in one I/O chunk
-  std::int64_t dst_ranges = 1;
+  std::int64_t dst_ranges = 1;        // of the device that has the most blocks
   // In memory: of two, one goes through the steps, or out, while the next one is folded.
   std::int64_t dst_ranges_at_once = 1;
   std::int64_t slices_at_once = 0;  // of a slice-local propagation; where not all, no steps follow
@@ -182,7 +187,7 @@ struct Pass {
   // Of an epoch after the first.
   std::int64_t bytes_read = 0;  // from storage
   std::int64_t bytes_written = 0;
-  std::int64_t bytes_to_device = 0;  // over the link; 0 without a HostTier
+  std::int64_t bytes_to_device = 0;  // over the links of all devices; 0 without a HostTier
   std::int64_t bytes_from_device = 0;
   // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge
   // values that don't stay in cache, rows of vertex tensors in the row-wise work.
@@ -221,13 +226,23 @@ struct PassMemory {
   Region worker_scratch;  // of all workers or lanes, of rows or edges, one after the other
 };
 
-// What is a device's own: its arena, and what lies there when.
+// What is a device's own: the rows that it makes, its arena, and what lies there when.
 struct DevicePlan {
+  // The graph's blocks whose rows it makes, of every tensor, and into which it folds edges. Ranges
+  // hold no other rows where there are several devices: what edges read span by span comes through
+  // slots.
+  BlockRange own;
+  // By tensor, of produced ones: of its own blocks those from here on leave the arena, for the
+  // host's memory where there is a HostTier, else for storage; those before never do, since they
+  // stay until their last use. A multiple of io_chunk_blocks, or the tensor's block_count.
+  std::vector<std::int64_t> stored_from_block;
   std::vector<ResidentRange> ranges;
   std::vector<EdgeRange> edge_ranges;
   std::vector<PassMemory> passes;  // counted over all sections
   std::int64_t arena_bytes = 0;
   std::int64_t reduction_bytes = 0;  // beside the arena, for partial sums
+  // Of an epoch after the first, over its link to the host.
+  std::int64_t bytes_in = 0, bytes_out = 0;
 };
 
 // Passes, their splits and groups of slices are common to all devices.
@@ -235,8 +250,8 @@ struct Plan {
   Strategy strategy = Strategy::kLp;
   std::vector<PlannedTensor> tensors;
   std::vector<Section> sections;    // in the order in which an epoch runs them
-  std::vector<DevicePlan> devices;  // one: of the CPU, or of a virtual device
-  std::optional<HostTier> host;     // below a device with memory of its own
+  std::vector<DevicePlan> devices;  // in the order of their blocks; one: of the CPU, or any other
+  std::optional<HostTier> host;     // below devices with memory of their own
   std::int64_t stored_bytes = 0;    // of files for produced tensors
 
   // Of an epoch after the first that runs every section.

@@ -157,7 +157,7 @@ Json tensors_to_json(const Plan& plan) {
                {"blocks", tensor.layout.block_count()},
                {"block_rows", tensor.layout.block_rows},
                {"unit_blocks", tensor.io_chunk_blocks},
-               {"stored_from_block", tensor.stored_from_block},
+               {"stored_from_block", plan.devices[0].stored_from_block[t]},
                {"in_memory", ranges_to_json(plan.devices[0].ranges, static_cast<int>(t))}};
     if (!tensor.kept.all()) entry["kept_quarters"] = tensor.kept.quarters;
     if (plan.host) {

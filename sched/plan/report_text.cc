@@ -114,7 +114,7 @@ std::string edges_text(const TierView& tier) {
 bool crosses(const Plan& plan, std::size_t index) {
   const PlannedTensor& tensor = plan.tensors[index];
   const std::int64_t blocks = tensor.layout.block_count();
-  if (!tensor.input) return tensor.stored_from_block < blocks;
+  if (!tensor.input) return plan.devices[0].stored_from_block[index] < blocks;
   std::int64_t kept = 0;
   for (const ResidentRange& range : plan.devices[0].ranges) {
     if (range.tensor != static_cast<int>(index)) continue;
@@ -172,7 +172,7 @@ std::string tiers_text(const Plan& plan, const Subject& subject) {
   const TierView below{host.ranges, host.edge_ranges, "stored"};
   std::string text = "what stays in the device's memory\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
-    text += tensor_text(plan, device, t, plan.tensors[t].stored_from_block);
+    text += tensor_text(plan, device, t, plan.devices[0].stored_from_block[t]);
   }
   text +=
       edges_text(device) + "what stays in the host's memory, of what the device does not keep\n";
@@ -199,7 +199,7 @@ std::string memory_text(const Plan& plan, const Subject& subject) {
   const TierView tier{plan.devices[0].ranges, plan.devices[0].edge_ranges, "stored"};
   std::string text = "what stays in memory\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
-    text += tensor_text(plan, tier, t, plan.tensors[t].stored_from_block);
+    text += tensor_text(plan, tier, t, plan.devices[0].stored_from_block[t]);
   }
   text += edges_text(tier);
   text += fmt::format("besides the {} of the arena: {} for sums; {} of files in scratch\n",

@@ -1,16 +1,19 @@
 #include "sched/run/executor.h"
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
+#include <functional>
+#include <thread>
 #include <utility>
 
-#include "kernels/device/host_buffer.h"
+#include "sched/plan/io_chunks.h"
+#include "sched/run/device_exchange.h"
+#include "sched/run/device_run.h"
 #include "sched/run/output_rows.h"
-#include "sched/run/pass_run.h"
 #include "sched/run/self_loops.h"
 #include "storage/base/errors.h"
 #include "storage/base/wakeup_latency.h"
-#include "storage/stores/dataset_tensor.h"
 #include "storage/stores/scratch_tensor.h"
 
 namespace ooc {
@@ -33,20 +36,6 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-std::unique_ptr<HostStore> make_cache(Backend& backend, Driver& driver, const Plan& plan) {
-  OOC_CHECK(plan.host.has_value() == !backend.host_accessible());
-  return plan.host ? std::make_unique<HostStore>(backend, driver, plan) : nullptr;
-}
-
-// Null where both directions are one file.
-std::unique_ptr<EdgeStore> open_out(const RunResources& resources, HostStore* host,
-                                    const DevicePlan& device, std::byte* arena) {
-  const EdgeFile& file = resources.dataset.edge_file(Direction::kOut);
-  if (&file == &resources.dataset.edge_file(Direction::kIn)) return nullptr;
-  return std::make_unique<EdgeStore>(resources.io, file, Direction::kOut, host, device.edge_ranges,
-                                     arena);
-}
-
 // Null where no pass adds loops.
 const TensorStore* degrees_for_loops(const Plan& plan, const EdgeLayout& edges,
                                      const std::map<std::string, TensorStore*>& inputs) {
@@ -61,103 +50,61 @@ const TensorStore* degrees_for_loops(const Plan& plan, const EdgeLayout& edges,
   return nullptr;
 }
 
+std::vector<Backend*> devices_of(const RunResources& resources) {
+  std::vector<Backend*> devices{&resources.backend};
+  devices.insert(devices.end(), resources.others.begin(), resources.others.end());
+  return devices;
+}
+
 }  // namespace
 
 struct Executor::State {
   State(const RunResources& resources, std::vector<const Program*> programs, const Plan& plan,
         const std::map<std::string, TensorStore*>& inputs);
-  ~State() {
-    drain();
-    residency.clear_all();  // mapped rows outlive the executor otherwise
-  }
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
-  // Places in the arena that mapped rows and edges never take.
-  void leave_mapped_empty() const;
-  // Takes the memory of its partial sums from `slab` on.
-  void bind_section(const Program& program, const Section& section, std::byte*& slab);
-  // Behind an epoch that was given up. Waits for the rows that a pass left behind.
   void reset();
-  void drain();
-  bool run_passes(int section, const StepSeed& state, const std::atomic<bool>* stop);
-  PassReport take_report();
+  bool run_section(int section, const StepSeed& state, const std::atomic<bool>* stop);
+  void begin_pass(int section, std::size_t pass);
+  void end_pass(int section, std::size_t pass);
   std::int64_t stored_from(int tensor) const;
   int tensor_of(int section, ValueId value) const;
+  const DeviceRun& first() const { return *devices.front(); }
 
-  Backend& backend;
+  RunResources resources;
+  std::vector<const Program*> programs;
   const Plan& plan;
-  const DevicePlan& device;
-  std::unique_ptr<DeviceBuffer> arena;
-  Driver driver;
-  Residency residency;
-  std::unique_ptr<HostStore> host;  // below a device
-  EdgeStore in;
-  std::unique_ptr<EdgeStore> own_out;  // null: both directions are one file
+  std::vector<Backend*> backends;
+  std::unique_ptr<HostStore> host;  // below devices with memory of their own
   SelfLoops self_loops;
-  std::unique_ptr<DeviceBuffer> partials;  // of all reductions
-  std::unique_ptr<QueueWatcher> compute;   // null: kernels run inline
   // By the plan's tensors; null: not stored, or there before.
   std::vector<std::unique_ptr<TensorStore>> made;
-  std::vector<TensorStore*> stored;                  // inputs too
-  std::vector<std::unique_ptr<TensorStore>> cached;  // above them, in host memory
-  PassContext context;
-  std::vector<std::unique_ptr<SectionState>> sections;
+  SharedRun shared;
+  std::vector<std::unique_ptr<DeviceRun>> devices;
+  DeviceExchange exchange;
   std::vector<std::vector<PassReport>> reports;
+  std::chrono::steady_clock::time_point pass_began;
   RunCounters counters;
 };
 
-Executor::State::State(const RunResources& resources, std::vector<const Program*> programs,
+Executor::State::State(const RunResources& given, std::vector<const Program*> sections,
                        const Plan& planned, const std::map<std::string, TensorStore*>& inputs)
-    : backend(resources.backend),
+    : resources(given),
+      programs(std::move(sections)),
       plan(planned),
-      device(plan.devices.at(0)),
-      arena(backend.allocate(static_cast<std::size_t>(device.arena_bytes))),
-      driver(resources.workers),
-      residency(plan, device.ranges, arena->data()),
-      host(make_cache(backend, driver, plan)),
-      in(resources.io, resources.dataset.edge_file(Direction::kIn), Direction::kIn, host.get(),
-         device.edge_ranges, arena->data()),
-      own_out(open_out(resources, host.get(), device, arena->data())),
-      self_loops(backend, degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
-      partials(backend.allocate(static_cast<std::size_t>(device.reduction_bytes))),
-      compute(backend.shape().runs_inline
-                  ? nullptr
-                  : std::make_unique<QueueWatcher>(backend.queue(QueueKind::kCompute))),
-      context{backend,
-              resources.dataset.manifest().edges,
-              plan,
-              device,
-              arena->data(),
-              driver,
-              residency,
-              {},
-              in,
-              own_out ? *own_out : in,
-              host.get(),
-              compute.get()},
+      backends(devices_of(resources)),
+      host(plan.host ? std::make_unique<HostStore>(resources.backend, plan) : nullptr),
+      self_loops(backends, degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
+      shared{resources, programs, plan, host.get(), {}},
+      exchange(devices),
       reports(programs.size()) {
-  OOC_CHECK(programs.size() == plan.sections.size());
-  for (const Section& section : plan.sections) {
-    for (std::size_t i = 0; i < section.passes.size(); ++i) {
-      const Region& scratch = device.passes[at(section.first_pass) + i].worker_scratch;
-      const std::int64_t lanes = compute == nullptr ? resources.workers : 1;
-      OOC_CHECK(scratch.bytes >= scratch_bytes(section.passes[i], lanes));
-    }
-  }
+  OOC_CHECK(programs.size() == plan.sections.size() && backends.size() == plan.devices.size());
+  OOC_CHECK(plan.host.has_value() == !resources.backend.host_accessible());
   open_stores(resources.io, inputs, resources.scratch_directory);
-  leave_mapped_empty();
-  residency.on_cleared(
-      [this](const ResidentRange& range, std::int64_t io_chunk, std::int64_t slice) {
-        const TensorStore* store = context.stores[at(range.tensor)];
-        const bool input = plan.tensors[at(range.tensor)].input;
-        if (input && store->mapped() != nullptr) store->release(io_chunk, slice);
-      });
-  std::byte* slab = partials->data();
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    bind_section(*programs[i], plan.sections[i], slab);
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    devices.push_back(std::make_unique<DeviceRun>(*backends[i], shared, plan.devices[i]));
   }
-  OOC_CHECK(slab == partials->data() + device.reduction_bytes);
 }
 
 void Executor::State::open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
@@ -169,7 +116,8 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
     if (tensor.input) {
       store = inputs.at(tensor.name);
     } else if (stored_from(static_cast<int>(i)) < tensor.layout.block_count()) {
-      made[i] = std::make_unique<ScratchTensor>(io, scratch_directory, tensor.dtype, tensor.layout);
+      made[i] = std::make_unique<ScratchTensor>(io, scratch_directory, tensor.dtype, tensor.layout,
+                                                tensor.io_chunk_blocks);
       store = made[i].get();
     }
     if (store != nullptr) {
@@ -178,123 +126,131 @@ void Executor::State::open_stores(BlockIo& io, const std::map<std::string, Tenso
                 store->layout().rows == tensor.layout.rows &&
                 store->layout().block_rows == tensor.layout.block_rows);
     }
-    stored.push_back(store);
-    const bool crosses = tensor.input || tensor.stored_from_block < tensor.layout.block_count();
-    if (host && crosses) {
-      cached.push_back(host->tensor(static_cast<int>(i), store));
-      store = cached.back().get();
-    }
-    context.stores.push_back(store);
+    shared.stored.push_back(store);
   }
 }
 
-void Executor::State::leave_mapped_empty() const {
-  const auto leave = [&](const Region& memory) {
-    leave_empty({arena->data() + memory.offset, static_cast<std::size_t>(memory.bytes)});
+namespace {
+
+// Devices meet after each pass: the last one to come does what is between two of them.
+class PassMeeting {
+ public:
+  // `between`: called with the pass that all are done with; false where no other follows.
+  PassMeeting(std::ptrdiff_t devices, std::function<bool(std::size_t pass)> between)
+      : between_(std::move(between)), barrier_(devices, Completion{*this}) {}
+
+  // Returns whether there is a next pass; `done`: whether this device has come to its end.
+  bool wait(bool done) {
+    if (!done) given_up_ = true;
+    barrier_.arrive_and_wait();
+    return goes_on_;
+  }
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    given_up_ = true;
+  }
+  // After the last one. False: a pass was stopped. Throws the first error.
+  bool ended_well() const {
+    if (error_) std::rethrow_exception(error_);
+    return !given_up_;
+  }
+
+ private:
+  struct Completion {
+    PassMeeting& meeting;
+    void operator()() noexcept { meeting.complete(); }
   };
-  for (const ResidentRange& range : device.ranges) {
-    const TensorStore* store = context.stores[at(range.tensor)];
-    const bool mapped = store != nullptr && store->mapped() != nullptr;
-    if (mapped && residency.is_permanent(range)) leave(range.memory);
-  }
-  for (const EdgeRange& range : device.edge_ranges) {
-    const EdgeStore& store = range.direction == Direction::kIn ? in : context.out;
-    if (store.is_mapped()) leave(range.memory);
-  }
-}
-
-void Executor::State::bind_section(const Program& program, const Section& section,
-                                   std::byte*& slab) {
-  auto state = std::make_unique<SectionState>();
-  state->program = &program;
-  state->section = &section;
-  state->parameters.resize(program.values.size());
-  const auto add_tree = [&](ValueId id, std::int64_t leaves, std::int64_t count,
-                            std::int64_t of_a_call) {
-    const Value& value = program.values[at(id)];
-    const PartialSlab memory{slab, count, partial_bytes(value), of_a_call};
-    slab += count * memory.partial_bytes;
-    state->reductions[id] = std::make_unique<ReductionTree>(
-        backend, value.dtype, value.rows * value.cols, leaves, memory);
-  };
-  for (const Pass& pass : section.passes) {
-    BoundPass bound = bind_pass(backend, program, plan, pass, context.edges);
-    for (const ValueId id : pass.reductions) {
-      add_tree(id, bound.group_count, pass.row_partials, pass.lanes);
+  void complete() {
+    goes_on_ = false;
+    if (given_up_) return;
+    try {
+      goes_on_ = between_(pass_++);
+    } catch (...) {
+      fail(std::current_exception());
     }
-    for (const ValueId id : bound.edges.reductions) {
-      add_tree(id, context.edges.block_count(), pass.edge_partials, 0);
-    }
-    state->passes.push_back(std::move(bound));
   }
-  sections.push_back(std::move(state));
-}
 
-bool Executor::State::run_passes(int section, const StepSeed& state,
-                                 const std::atomic<bool>* stop) {
-  driver.stop_on(stop);
+  std::function<bool(std::size_t)> between_;
+  std::atomic<bool> given_up_{false};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  std::size_t pass_ = 0;
+  bool goes_on_ = false;
+  std::barrier<Completion> barrier_;
+};
+
+}  // namespace
+
+bool Executor::State::run_section(int section, const StepSeed& state,
+                                  const std::atomic<bool>* stop) {
   if (!self_loops.read(stop)) return false;
-  context.self_loops = self_loops.bits();
-  SectionState& bound = *sections[at(section)];
-  for (const auto& [id, tree] : bound.reductions) tree->reset();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    devices[i]->begin(section, stop, self_loops.bits(i));
+  }
+  exchange.send_parameters(section);
   reports[at(section)].clear();
-  for (std::size_t pass = 0; pass < bound.passes.size(); ++pass) {
-    const auto begin = std::chrono::steady_clock::now();
-    const bool done = PassRun(context, bound, pass, state).run();
-    PassReport report = take_report();
-    report.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    counters += report.counters;
-    reports[at(section)].push_back(report);
-    if (!done) return false;
+  const std::size_t passes = plan.sections[at(section)].passes.size();
+  begin_pass(section, 0);
+  PassMeeting meeting(std::ssize(devices), [&](std::size_t pass) {
+    end_pass(section, pass);
+    if (pass + 1 == passes) return false;
+    begin_pass(section, pass + 1);
+    return true;
+  });
+  const auto drive = [&](DeviceRun& device) {
+    reduce_wakeup_latency();
+    for (std::size_t pass = 0;; ++pass) {
+      bool done = false;
+      try {
+        done = device.run_pass(section, pass, state);
+      } catch (...) {
+        meeting.fail(std::current_exception());
+        for (const auto& other : devices) {
+          if (other.get() != &device) other->fail(std::current_exception());
+        }
+      }
+      if (!meeting.wait(done)) return;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < devices.size(); ++i) {
+    threads.emplace_back([&, i] { drive(*devices[i]); });
   }
-  return true;
+  drive(*devices.front());
+  for (std::thread& thread : threads) thread.join();
+  return meeting.ended_well();
 }
 
-// What a device was asked for and nobody waits for any more is done, too; errors are forgotten, as
-// the driver's are: whoever gave up has them.
-void Executor::State::drain() {
-  driver.drain();
-  if (compute == nullptr) return;
-  Queue& queue = backend.queue(QueueKind::kCompute);
-  try {
-    queue.wait(queue.record());
-  } catch (...) {
-  }
+void Executor::State::begin_pass(int section, std::size_t pass) {
+  pass_began = std::chrono::steady_clock::now();
+  if (host) host->begin_pass(plan.sections[at(section)].first_pass + static_cast<int>(pass));
 }
 
-void Executor::State::reset() {
-  drain();
-  context.leaving.reset();
-  context.hazards.reset();
-  residency.reset();
-  if (host) host->reset();
-  in.reset();
-  if (own_out) own_out->reset();
-}
-
-PassReport Executor::State::take_report() {
+void Executor::State::end_pass(int section, std::size_t pass) {
+  exchange.add_sums(section, pass);
   PassReport report;
-  RunCounters& took = report.counters;
-  took.bytes_read = context.moved.in.exchange(0);
-  took.bytes_written = context.moved.out.exchange(0);
-  took.zeros_read = context.moved.zeros_in.exchange(0);
-  took.zeros_written = context.moved.zeros_out.exchange(0);
+  for (const auto& device : devices) report.counters += device->take_counters();
   if (host) {
-    took.bytes_to_device = std::exchange(took.bytes_read, host->take_bytes_read());
-    took.bytes_from_device = std::exchange(took.bytes_written, host->take_bytes_written());
+    report.counters.bytes_read = host->take_bytes_read();
+    report.counters.bytes_written = host->take_bytes_written();
   }
-  took.compute_seconds = driver.take_compute_seconds();
-  took.read_wait_seconds = driver.take_wait_seconds(WaitCause::kReads);
-  took.write_wait_seconds = driver.take_wait_seconds(WaitCause::kWrites);
-  took.compute_wait_seconds = driver.take_wait_seconds(WaitCause::kWorkers);
-  return report;
+  report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - pass_began).count();
+  counters += report.counters;
+  reports[at(section)].push_back(report);
+}
+
+// After an epoch that was given up.
+void Executor::State::reset() {
+  for (const auto& device : devices) device->reset();
+  if (host) host->reset();
 }
 
 // The block from which on a tensor is in storage.
 std::int64_t Executor::State::stored_from(int tensor) const {
   return plan.host ? plan.host->stored_from_block[at(tensor)]
-                   : plan.tensors[at(tensor)].stored_from_block;
+                   : plan.devices[0].stored_from_block[at(tensor)];
 }
 
 int Executor::State::tensor_of(int section, ValueId value) const {
@@ -310,15 +266,12 @@ Executor::Executor(const RunResources& resources, std::vector<const Program*> pr
 Executor::~Executor() = default;
 
 void Executor::bind_parameter(int section, ValueId value, void* data) {
-  SectionState& state = *state_->sections[at(section)];
-  OOC_CHECK(state.value(value).kind == ValueKind::kParameter);
-  state.parameters[at(value)] = static_cast<std::byte*>(data);
+  state_->exchange.bind_parameter(section, value, static_cast<std::byte*>(data));
 }
 
 bool Executor::run(int section, const StepSeed& state, const std::atomic<bool>* stop) {
-  reduce_wakeup_latency();
   try {
-    if (state_->run_passes(section, state, stop)) return true;
+    if (state_->run_section(section, state, stop)) return true;
   } catch (...) {
     state_->reset();
     throw;
@@ -328,7 +281,7 @@ bool Executor::run(int section, const StepSeed& state, const std::atomic<bool>* 
 }
 
 const std::byte* Executor::reduction(int section, ValueId value) const {
-  return state_->sections[at(section)]->reductions.at(value)->result();
+  return state_->first().section(section).reductions.at(value)->result();
 }
 
 void Executor::read_output(int section, ValueId value, std::int64_t first_block,
@@ -336,16 +289,29 @@ void Executor::read_output(int section, ValueId value, std::int64_t first_block,
   State& state = *state_;
   const int tensor = state.tensor_of(section, value);
   const Section& planned = state.plan.sections[at(section)];
+  const PlannedTensor& layout = state.plan.tensors[at(tensor)];
+  const std::int64_t a_block = blocks_in(state.shared.resources.dataset.manifest().edges, layout);
   const int last_pass = planned.first_pass + static_cast<int>(planned.passes.size()) - 1;
-  OutputRows output({state.backend, state.plan, state.residency, state.host.get(),
-                     state.stored[at(tensor)], tensor, last_pass},
-                    state.counters);
-  output.copy(first_block, end_block, static_cast<std::byte*>(rows));
+  auto* to = static_cast<std::byte*>(rows);
+  for (const auto& device : state.devices) {
+    const BlockRange& own = device->plan().own;
+    const std::int64_t first = std::max(first_block, own.first * a_block);
+    const std::int64_t end = std::min(end_block, own.end * a_block);
+    if (first >= end) continue;
+    OutputRows output({device->backend(), state.plan, device->residency(), state.host.get(),
+                       state.shared.stored[at(tensor)], tensor, last_pass},
+                      state.counters);
+    output.copy(first, end, to);
+    for (std::int64_t block = first; block < end; ++block) {
+      to += layout.layout.rows_of(block) * layout.layout.cols *
+            static_cast<std::int64_t>(dtype_bytes(layout.dtype));
+    }
+  }
 }
 
 TensorLayout Executor::layout(int section, ValueId value) const {
-  const EdgeLayout& edges = state_->context.edges;
-  return {edges.vertices, state_->sections[at(section)]->value(value).cols, edges.block_rows};
+  const EdgeLayout& edges = state_->resources.dataset.manifest().edges;
+  return {edges.vertices, state_->first().section(section).value(value).cols, edges.block_rows};
 }
 
 std::unique_ptr<TensorStore> Executor::release_output(int section, ValueId value) {

@@ -53,11 +53,12 @@ struct PassReport {
 
 // What programs run on, one after the other or beside each other.
 struct RunResources {
-  Backend& backend;
+  Backend& backend;  // of the first device, which has parameters, sums and results
   BlockIo& io;
   const Dataset& dataset;
-  std::string scratch_directory;  // for what plans store
-  std::int64_t workers = 1;
+  std::string scratch_directory;      // for what plans store
+  std::int64_t workers = 1;           // of each device
+  std::vector<Backend*> others = {};  // of the other devices, in the order of the plan's
 };
 
 // One thread drives it.

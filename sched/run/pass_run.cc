@@ -25,10 +25,9 @@ PassRun::~PassRun() {
 bool PassRun::run() {
   PassContext& context = info_.context;
   context.residency.begin_pass(info_.index);
-  if (context.host != nullptr) context.host->begin_pass(info_.index);
   std::int64_t count = 0;
   const bool all = for_each_dst_range(
-      info_.pass, context.edges.block_count(),
+      info_.pass, context.device.own,
       [&](std::int64_t first_slice, std::int64_t end_slice, std::int64_t first, std::int64_t end) {
         dst_range_ = std::make_shared<DstRange>();
         dst_range_->first_block = first;

@@ -21,6 +21,9 @@ PassStreams::PassStreams(const PassInfo& info, const SpanWindows& windows) : inf
     if (planned.tensor >= 0) {
       use.access.tensor = &context.plan.tensors[static_cast<std::size_t>(planned.tensor)];
       use.access.store = context.stores[static_cast<std::size_t>(planned.tensor)];
+      use.access.stored_from_block =
+          context.device.stored_from_block[static_cast<std::size_t>(planned.tensor)];
+      use.access.in_ranges = planned.role != UseRole::kStreamed || context.plan.devices.size() == 1;
       if (use.access.store != nullptr) {
         use.access.mapped = {use.access.store->mapped(), 0, use.tensor().layout.block_count(), 0};
       }
@@ -53,7 +56,7 @@ void PassStreams::open_streamed(PassUse& use) {
   const std::int64_t blocks = use.tensor().layout.block_count();
   use.item_blocks = streamed_blocks(edges, use.tensor());
   RowsItems items{use.item_blocks};
-  for_each_dst_range(info_.pass, edges.block_count(),
+  for_each_dst_range(info_.pass, info_.context.device.own,
                      [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
                        const bool sliced = is_sliced(use);
                        items.add({0, blocks, sliced ? first : 0,
@@ -72,7 +75,7 @@ void PassStreams::open_rows(PassUse& use) {
   const std::int64_t io_chunk = tensor.io_chunk_blocks;
   use.item_blocks = io_chunk;
   RowsItems items{io_chunk};
-  for_each_dst_range(info_.pass, edges.block_count(),
+  for_each_dst_range(info_.pass, info_.context.device.own,
                      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
                        const std::int64_t row = tensor.kept.index(first * edges.block_rows);
                        const std::int64_t end_row =
@@ -95,7 +98,7 @@ void PassStreams::open_edges(const SpanWindows& windows) {
   PassContext& context = info_.context;
   EdgeStore& store = info_.pass.propagation.direction == Direction::kIn ? context.in : context.out;
   std::vector<EdgeItem> items;
-  for_each_dst_range(info_.pass, context.edges.block_count(),
+  for_each_dst_range(info_.pass, info_.context.device.own,
                      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
                        return windows.for_each(first, end, [&](const SpanWindow& window) {
                          for (std::int64_t span = window.new_span; span < window.end_span; ++span) {

@@ -79,9 +79,26 @@ void ReductionTree::add(Node node, std::byte* partial) {
     free_.push_back(other);
     node = parent;
   }
+  set_result(partial);
+}
+
+void ReductionTree::set_result(std::byte* partial) {
   const std::lock_guard lock(mutex_);
   if (result_ != nullptr) free_.push_back(result_);
   result_ = partial;
+}
+
+std::vector<ReductionTree::Root> ReductionTree::take_roots() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Root> roots;
+  for (const auto& [node, partial] : waiting_) roots.push_back({node, partial});
+  waiting_.clear();
+  return roots;
+}
+
+void ReductionTree::give_back(std::byte* partial) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(partial);
 }
 
 void ReductionTree::reset() {

@@ -42,6 +42,23 @@ class ReductionTree {
   void add_leaves(std::int64_t first, std::int64_t count);
   // The sum of all leaves, once each has been added; kept until the next round's.
   std::byte* result() const { return result_; }
+
+  // Where several devices have leaves, each beside each other: the sums of a device's own, whose
+  // siblings are others'. By one thread, between rounds.
+  struct Root {
+    std::pair<int, std::int64_t> node;  // level, index in level
+    std::byte* partial = nullptr;
+  };
+  std::vector<Root> take_roots();
+  void give_back(std::byte* partial);
+  // Memory for a root of another device, or for a result that another one has; and to add it, or
+  // to keep it.
+  std::byte* take_place() { return take_any(); }
+  void add(const Root& root) { add(root.node, root.partial); }
+  void set_result(std::byte* partial);
+  std::int64_t partial_bytes() const {
+    return count_ * static_cast<std::int64_t>(dtype_bytes(dtype_));
+  }
   // Forgets what an unfinished round left.
   void reset();
 

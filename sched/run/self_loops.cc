@@ -26,7 +26,8 @@ bool read_words(const TensorStore& degrees, const std::atomic<bool>* stop,
   constexpr std::int64_t kAtOnce = 4;  // I/O chunks that are read, of about 1 MiB each
   const TensorLayout& layout = degrees.layout();
   OOC_CHECK(degrees.dtype() == DType::kI32 && layout.slice_stride(0) == kDegreeColumns);
-  words.resize(static_cast<std::size_t>(SelfLoops::bytes_of(layout.rows)) / sizeof(std::uint64_t));
+  words.assign(static_cast<std::size_t>(SelfLoops::bytes_of(layout.rows)) / sizeof(std::uint64_t),
+               0);
   const std::int64_t io_chunk_rows = degrees.io_chunk_blocks() * layout.block_rows;
   const std::int64_t io_chunks = ceil_div(layout.rows, io_chunk_rows);
   const std::int64_t row_bytes = kDegreeColumns * std::int64_t{sizeof(std::int32_t)};
@@ -59,21 +60,22 @@ bool read_words(const TensorStore& degrees, const std::atomic<bool>* stop,
 }  // namespace
 
 bool SelfLoops::read(const std::atomic<bool>* stop) {
-  if (degrees_ == nullptr || bits_ != nullptr) return true;
-  std::vector<std::uint64_t> words;
-  if (!read_words(*degrees_, stop, words)) return false;
-  if (backend_.host_accessible()) {
-    words_ = std::move(words);
-    bits_ = words_.data();
-    return true;
+  if (degrees_ == nullptr || bits_.back() != nullptr) return true;
+  if (!read_words(*degrees_, stop, words_)) return false;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    bits_[i] = devices_[i]->host_accessible() ? words_.data() : copy_to(*devices_[i]);
   }
-  const std::size_t bytes = words.size() * sizeof(std::uint64_t);
-  buffer_ = backend_.allocate(bytes);
-  Queue& queue = backend_.queue(QueueKind::kIn);
-  queue.copy(buffer_->data(), words.data(), bytes);
-  queue.wait(queue.record());
-  bits_ = reinterpret_cast<const std::uint64_t*>(buffer_->data());
+  if (!buffers_.empty()) words_ = {};
   return true;
+}
+
+const std::uint64_t* SelfLoops::copy_to(Backend& device) {
+  const std::size_t bytes = words_.size() * sizeof(std::uint64_t);
+  const DeviceBuffer& buffer = *buffers_.emplace_back(device.allocate(bytes));
+  Queue& queue = device.queue(QueueKind::kIn);
+  queue.copy(buffer.data(), words_.data(), bytes);
+  queue.wait(queue.record());
+  return reinterpret_cast<const std::uint64_t*>(buffer.data());
 }
 
 }  // namespace ooc

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kernels/device/backend.h"
@@ -15,24 +16,27 @@ namespace ooc {
 // One thread.
 class SelfLoops {
  public:
-  // Of a dataset's degrees; null: nobody asks. Both outlive it.
-  SelfLoops(Backend& backend, const TensorStore* degrees) : backend_(backend), degrees_(degrees) {}
+  // Of a dataset's degrees; null: nobody asks. All of it outlives it.
+  SelfLoops(std::vector<Backend*> devices, const TensorStore* degrees)
+      : devices_(std::move(devices)), degrees_(degrees), bits_(devices_.size()) {}
   // Reads them unless they are there. False: `stop` was set. IoError and DataError pass through
   // from storage.
   bool read(const std::atomic<bool>* stop);
-  // Where the device finds them, in words of 64 vertices, the lowest bit first; null: not read.
-  const std::uint64_t* bits() const { return bits_; }
+  // Where a device finds them, in words of 64 vertices, the lowest bit first; null: not read.
+  const std::uint64_t* bits(std::size_t device) const { return bits_[device]; }
 
   static constexpr std::int64_t bytes_of(std::int64_t vertices) {
     return ceil_div(vertices, std::int64_t{64}) * std::int64_t{sizeof(std::uint64_t)};
   }
 
  private:
-  Backend& backend_;
+  const std::uint64_t* copy_to(Backend& device);
+
+  std::vector<Backend*> devices_;
   const TensorStore* degrees_;
-  std::vector<std::uint64_t> words_;      // where the device is the host
-  std::unique_ptr<DeviceBuffer> buffer_;  // else
-  const std::uint64_t* bits_ = nullptr;
+  std::vector<std::uint64_t> words_;                    // until all devices have them
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers_;  // of devices with memory of their own
+  std::vector<const std::uint64_t*> bits_;              // by device
 };
 
 }  // namespace ooc

@@ -13,9 +13,9 @@ alignas(kIoAlignment) std::byte no_edges[kIoAlignment];
 }  // namespace
 
 EdgeStore::EdgeStore(BlockIo& io, const EdgeFile& file, Direction direction, HostStore* host,
-                     const std::vector<EdgeRange>& ranges, std::byte* arena)
+                     HostClient* client, const std::vector<EdgeRange>& ranges, std::byte* arena)
     : stored_(io, file),
-      host_(host == nullptr ? nullptr : host->edges(stored_, direction)),
+      host_(host == nullptr ? nullptr : host->edges(*client, stored_, direction)),
       kept_(ranges, direction, file, arena) {}
 
 bool EdgeStore::is_mapped() const {

@@ -19,9 +19,9 @@ namespace ooc {
 // One direction's chunks, and those of them that stay in the arena. Under the driver's lock.
 class EdgeStore {
  public:
-  // Chunks come from `io`, or, below a device, through the host's memory.
+  // Chunks come from `io`, or, to a device, through the host's memory.
   EdgeStore(BlockIo& io, const EdgeFile& file, Direction direction, HostStore* host,
-            const std::vector<EdgeRange>& ranges, std::byte* arena);
+            HostClient* client, const std::vector<EdgeRange>& ranges, std::byte* arena);
   EdgeStore(const EdgeStore&) = delete;
   EdgeStore& operator=(const EdgeStore&) = delete;
 

@@ -57,11 +57,13 @@ struct TensorAccess {
   // All rows of a store that is mapped: they are used there. Ranges and slots have as much of the
   // arena as others do, which then holds nothing, so that mapped rows are within the plan's memory.
   RowsPlace mapped = {};
+  std::int64_t stored_from_block = 0;  // DevicePlan's
+  bool in_ranges = true;               // false: no resident range holds what comes
 
   bool is_mapped() const { return mapped.data != nullptr; }
   // Of the resident range that holds the block; -1: none.
   int range(std::int64_t block) const {
-    return index < 0 ? -1 : residency->find(index, block, pass);
+    return index < 0 || !in_ranges ? -1 : residency->find(index, block, pass);
   }
 };
 

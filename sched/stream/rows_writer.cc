@@ -93,8 +93,8 @@ void RowsWriter::finish_io_chunk(std::int64_t index) {
   for (std::int64_t slice = first_slice_; in >= 0 && slice < end_slice_; ++slice) {
     access_.residency->set(in, index, slice, Presence::kThere);
   }
-  const bool stored = access_.index >= 0 &&
-                      index * access_.tensor->io_chunk_blocks >= access_.tensor->stored_from_block;
+  const bool stored =
+      access_.index >= 0 && index * access_.tensor->io_chunk_blocks >= access_.stored_from_block;
   if (stored) {
     write(index);
   } else {

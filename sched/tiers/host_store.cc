@@ -9,8 +9,9 @@ namespace ooc {
 
 class HostStore::Tensor final : public TensorStore {
  public:
-  Tensor(HostStore& cache, int index, TensorStore* stored)
+  Tensor(HostStore& cache, HostClient& client, int index, TensorStore* stored)
       : cache_(cache),
+        client_(client),
         index_(index),
         planned_(cache.plan_.tensors[static_cast<std::size_t>(index)]),
         stored_from_block_(
@@ -26,13 +27,13 @@ class HostStore::Tensor final : public TensorStore {
 
   void read(std::int64_t io_chunk, std::int64_t slice, std::byte* data,
             BlockCompletion done) const override {
-    cache_.transfers_.to_device(item(io_chunk, slice), cache_.place(index_, io_chunk, slice), data,
-                                std::move(done));
+    cache_.transfers_.to_device(client_, item(io_chunk, slice),
+                                cache_.place(index_, io_chunk, slice), data, std::move(done));
   }
   void write(std::int64_t io_chunk, std::int64_t slice, std::byte* data, std::int64_t,
              BlockCompletion done) override {
-    cache_.transfers_.from_device(item(io_chunk, slice), cache_.place(index_, io_chunk, slice),
-                                  data, std::move(done));
+    cache_.transfers_.from_device(client_, item(io_chunk, slice),
+                                  cache_.place(index_, io_chunk, slice), data, std::move(done));
   }
   bool needs_decoding(std::int64_t, std::int64_t) const override { return false; }
   void verify_and_decode(std::int64_t, std::int64_t, std::byte*) const override {}
@@ -46,6 +47,7 @@ class HostStore::Tensor final : public TensorStore {
   }
 
   HostStore& cache_;
+  HostClient& client_;
   int index_;
   const PlannedTensor& planned_;
   std::int64_t stored_from_block_;
@@ -54,16 +56,14 @@ class HostStore::Tensor final : public TensorStore {
 
 class HostStore::Edges final : public ChunkStore {
  public:
-  Edges(HostStore& cache, const EdgeChunks& stored, Direction direction)
-      : cache_(cache),
-        stored_(stored),
-        kept_(cache.plan_.host->edge_ranges, direction, stored.file(), cache.arena_->data()) {}
+  Edges(HostStore& cache, HostClient& client, const EdgeChunks& stored, KeptChunks& kept)
+      : cache_(cache), client_(client), stored_(stored), kept_(kept) {}
 
   void read(std::int64_t chunk, std::int64_t, std::byte* data,
             BlockCompletion done) const override {
     KeptChunks::Chunk* const kept = kept_.find(chunk);
     const HostPlace place = kept == nullptr ? HostPlace{} : HostPlace{kept->data, &kept->state};
-    cache_.transfers_.to_device({stored_.bytes(chunk), chunk, 0, &stored_}, place, data,
+    cache_.transfers_.to_device(client_, {stored_.bytes(chunk), chunk, 0, &stored_}, place, data,
                                 std::move(done));
   }
   bool needs_decoding(std::int64_t, std::int64_t) const override { return false; }
@@ -71,8 +71,9 @@ class HostStore::Edges final : public ChunkStore {
 
  private:
   HostStore& cache_;
+  HostClient& client_;
   const EdgeChunks& stored_;
-  mutable KeptChunks kept_;  // states are the transfers'
+  KeptChunks& kept_;
 };
 
 namespace {
@@ -85,24 +86,26 @@ std::int64_t slot_bytes(const HostTier& host) {
 
 }  // namespace
 
-HostStore::HostStore(Backend& backend, Driver& driver, const Plan& plan)
+HostStore::HostStore(Backend& backend, const Plan& plan)
     : plan_(plan),
       arena_(backend.allocate_pinned(static_cast<std::size_t>(plan.host->arena_bytes),
                                      "--host-memory")),
       residency_(plan, plan.host->ranges, arena_->data()),
       staging_(arena_->data() + plan.host->staging.offset, plan.host->staging_slots,
                slot_bytes(*plan.host)),
-      link_(backend),
-      transfers_(driver, link_, staging_) {
+      transfers_(staging_) {
   OOC_CHECK(plan.host->stored_from_block.size() == plan.tensors.size());
 }
 
-std::unique_ptr<TensorStore> HostStore::tensor(int index, TensorStore* stored) {
-  return std::make_unique<Tensor>(*this, index, stored);
+std::unique_ptr<TensorStore> HostStore::tensor(HostClient& client, int index, TensorStore* stored) {
+  return std::make_unique<Tensor>(*this, client, index, stored);
 }
 
-std::unique_ptr<ChunkStore> HostStore::edges(const EdgeChunks& stored, Direction direction) {
-  return std::make_unique<Edges>(*this, stored, direction);
+std::unique_ptr<ChunkStore> HostStore::edges(HostClient& client, const EdgeChunks& stored,
+                                             Direction direction) {
+  std::optional<KeptChunks>& kept = kept_[static_cast<std::size_t>(direction)];
+  if (!kept) kept.emplace(plan_.host->edge_ranges, direction, stored.file(), arena_->data());
+  return std::make_unique<Edges>(*this, client, stored, *kept);
 }
 
 void HostStore::begin_pass(int pass) {

@@ -1,9 +1,11 @@
-// The host's memory below a device, as the plan's HostTier says: what passes read and write goes
+// The host's memory below devices, as the plan's HostTier says: what passes read and write goes
 // through it, and what it has room for stays. To a pass it looks like storage.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "kernels/device/backend.h"
 #include "sched/plan/plan.h"
@@ -17,18 +19,20 @@
 
 namespace ooc {
 
-// begin_pass(), reset() and find() by the driving thread, while nothing is under way.
+// begin_pass(), reset() and find() by a thread, while nothing is under way on any device.
 class HostStore {
  public:
-  // A plan with a HostTier; all of it outlives the store.
-  HostStore(Backend& backend, Driver& driver, const Plan& plan);
+  // A plan with a HostTier; all of it outlives the store. `backend`: its host memory is any of the
+  // devices'.
+  HostStore(Backend& backend, const Plan& plan);
 
-  // What to read a tensor's rows from and to write them to, with memory of the device. What comes
-  // from storage has been verified. `stored` (null: the plan stores none of it) and the store
-  // outlive it.
-  std::unique_ptr<TensorStore> tensor(int index, TensorStore* stored);
+  // What to read a tensor's rows from and to write them to, with memory of the client's device.
+  // What comes from storage has been verified. `stored` (null: the plan stores none of it), the
+  // client and the store outlive it.
+  std::unique_ptr<TensorStore> tensor(HostClient& client, int index, TensorStore* stored);
   // The same for a direction's edge chunks.
-  std::unique_ptr<ChunkStore> edges(const EdgeChunks& stored, Direction direction);
+  std::unique_ptr<ChunkStore> edges(HostClient& client, const EdgeChunks& stored,
+                                    Direction direction);
 
   void begin_pass(int pass);
   void reset();
@@ -51,8 +55,8 @@ class HostStore {
   std::unique_ptr<PinnedBuffer> arena_;
   Residency residency_;
   int pass_ = 0;
+  std::array<std::optional<KeptChunks>, 2> kept_;  // by direction; states are the transfers'
   Staging staging_;
-  Link link_;
   HostTransfers transfers_;
 };
 

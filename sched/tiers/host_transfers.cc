@@ -6,19 +6,20 @@
 
 namespace ooc {
 
-void HostTransfers::to_device(const HostItem& item, const HostPlace& place, std::byte* device,
-                              BlockCompletion done) {
+void HostTransfers::to_device(HostClient& client, const HostItem& item, const HostPlace& place,
+                              std::byte* device, BlockCompletion done) {
   if (place.data == nullptr) {
     OOC_CHECK(io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
-    staging_.acquire([this, item, device, done = std::move(done)](std::byte* slot) {
-      load(item, slot, [this, slot, device, bytes = item.bytes, done](std::exception_ptr error) {
-        const auto end = [this, slot, done](std::exception_ptr failed) {
-          staging_.release(slot);
-          done(std::move(failed));
-        };
-        if (error) return end(std::move(error));
-        link_.to_device(device, slot, bytes, end);
-      });
+    staging_.acquire([this, &client, item, device, done = std::move(done)](std::byte* slot) {
+      const auto end = [this, slot, done](std::exception_ptr failed) {
+        staging_.release(slot);
+        done(std::move(failed));
+      };
+      load(client, item, slot,
+           [&client, slot, device, bytes = item.bytes, end](std::exception_ptr error) {
+             if (error) return end(std::move(error));
+             client.link.to_device(device, slot, bytes, end);
+           });
     });
     return;
   }
@@ -28,32 +29,32 @@ void HostTransfers::to_device(const HostItem& item, const HostPlace& place, std:
     found = *place.state;
     if (found != Presence::kThere) {
       *place.state = Presence::kComing;
-      waiting_[place.data].push_back({device, item.bytes, std::move(done)});
+      waiting_[place.data].push_back({&client.link, device, item.bytes, std::move(done)});
     }
   }
   if (found == Presence::kThere) {
-    link_.to_device(device, place.data, item.bytes, std::move(done));
+    client.link.to_device(device, place.data, item.bytes, std::move(done));
   } else if (found == Presence::kAbsent) {
-    load(item, place.data,
+    load(client, item, place.data,
          [this, place](std::exception_ptr error) { notify_waiters(place, std::move(error)); });
   }
 }
 
-void HostTransfers::from_device(const HostItem& item, const HostPlace& place,
+void HostTransfers::from_device(HostClient& client, const HostItem& item, const HostPlace& place,
                                 const std::byte* device, BlockCompletion done) {
   if (place.data == nullptr) {
     OOC_CHECK(item.to != nullptr &&
               io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
-    staging_.acquire([this, item, device, done = std::move(done)](std::byte* slot) {
+    staging_.acquire([this, &client, item, device, done = std::move(done)](std::byte* slot) {
       const auto end = [this, slot, done](std::exception_ptr error) {
         staging_.release(slot);
         done(std::move(error));
       };
-      link_.from_device(slot, device, item.bytes,
-                        [this, item, slot, end](std::exception_ptr error) {
-                          if (error) return end(std::move(error));
-                          store(item, slot, end);
-                        });
+      client.link.from_device(slot, device, item.bytes,
+                              [this, item, slot, end](std::exception_ptr error) {
+                                if (error) return end(std::move(error));
+                                store(item, slot, end);
+                              });
     });
     return;
   }
@@ -61,15 +62,16 @@ void HostTransfers::from_device(const HostItem& item, const HostPlace& place,
     const std::lock_guard lock(mutex_);
     *place.state = Presence::kComing;
   }
-  link_.from_device(place.data, device, item.bytes,
-                    [this, item, place, done = std::move(done)](std::exception_ptr error) {
-                      notify_waiters(place, error);
-                      if (error || item.to == nullptr) return done(std::move(error));
-                      store(item, place.data, done);
-                    });
+  client.link.from_device(place.data, device, item.bytes,
+                          [this, item, place, done = std::move(done)](std::exception_ptr error) {
+                            notify_waiters(place, error);
+                            if (error || item.to == nullptr) return done(std::move(error));
+                            store(item, place.data, done);
+                          });
 }
 
-void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion then) {
+void HostTransfers::load(HostClient& client, const HostItem& item, std::byte* data,
+                         BlockCompletion then) {
   OOC_CHECK(item.from != nullptr);
   bytes_read_ += static_cast<std::int64_t>(item.bytes);
   if (!item.from->needs_decoding(item.chunk, item.slice)) {
@@ -84,9 +86,9 @@ void HostTransfers::load(const HostItem& item, std::byte* data, BlockCompletion 
     }
     then(std::move(wrong));
   };
-  item.from->read(item.chunk, item.slice, data, [this, decode, then](std::exception_ptr error) {
+  item.from->read(item.chunk, item.slice, data, [&client, decode, then](std::exception_ptr error) {
     if (error) return then(std::move(error));
-    driver_.run(decode, {}, Turn::kNext);
+    client.driver.run(decode, {}, Turn::kNext);
   });
 }
 
@@ -107,7 +109,7 @@ void HostTransfers::notify_waiters(const HostPlace& place, std::exception_ptr er
     if (error) {
       one.done(error);
     } else {
-      link_.to_device(one.device, place.data, one.bytes, std::move(one.done));
+      one.link->to_device(one.device, place.data, one.bytes, std::move(one.done));
     }
   }
 }

@@ -34,21 +34,27 @@ struct HostPlace {
   Presence* state = nullptr;
 };
 
-// Many threads; with or without the driver's lock. Its own lock is taken under the driver's, and
+// A device that asks, and the workers that verify and decode what it asked for.
+struct HostClient {
+  Driver& driver;
+  Link& link;
+};
+
+// Many threads; with or without a driver's lock. Its own lock is taken under the drivers', and
 // nothing is called under it. When the completions of all transfers have been called, every slot is
 // free again, and no place is kComing.
 class HostTransfers {
  public:
-  HostTransfers(Driver& driver, Link& link, Staging& staging)
-      : driver_(driver), link_(link), staging_(staging) {}
+  explicit HostTransfers(Staging& staging) : staging_(staging) {}
 
-  // From its place, once it is there: whoever asks first brings it from storage.
-  void to_device(const HostItem& item, const HostPlace& place, std::byte* device,
-                 BlockCompletion done);
+  // From its place, once it is there: whoever asks first brings it from storage. The client
+  // outlives the transfer.
+  void to_device(HostClient& client, const HostItem& item, const HostPlace& place,
+                 std::byte* device, BlockCompletion done);
   // `done` comes when it is in its place, and in storage too if it can be written there. Nobody
   // asks for it meanwhile.
-  void from_device(const HostItem& item, const HostPlace& place, const std::byte* device,
-                   BlockCompletion done);
+  void from_device(HostClient& client, const HostItem& item, const HostPlace& place,
+                   const std::byte* device, BlockCompletion done);
 
   // Between host memory and storage, since the last call.
   std::int64_t take_bytes_read() { return bytes_read_.exchange(0); }
@@ -56,16 +62,15 @@ class HostTransfers {
 
  private:
   struct Waiting {
+    Link* link = nullptr;
     std::byte* device = nullptr;
     std::size_t bytes = 0;
     BlockCompletion done;
   };
-  void load(const HostItem& item, std::byte* data, BlockCompletion then);
+  void load(HostClient& client, const HostItem& item, std::byte* data, BlockCompletion then);
   void store(const HostItem& item, std::byte* data, BlockCompletion then);
   void notify_waiters(const HostPlace& place, std::exception_ptr error);
 
-  Driver& driver_;
-  Link& link_;
   Staging& staging_;
   std::mutex mutex_;  // of the places' states, and of:
   std::unordered_map<const std::byte*, std::vector<Waiting>> waiting_;  // by place

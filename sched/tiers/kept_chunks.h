@@ -24,6 +24,8 @@ class KeptChunks {
       std::byte* at = arena + range.memory.offset;
       for (std::int64_t chunk = first_; chunk < range.end_chunk; ++chunk) {
         chunks_.push_back({at, Presence::kAbsent});
+        const std::int64_t panel = chunk % file.layout().panel_count();
+        if (panel < range.first_panel || panel >= range.end_panel) continue;  // nobody asks for it
         at += io_aligned(file.file().entry(static_cast<std::uint64_t>(chunk)).bytes);
       }
     }

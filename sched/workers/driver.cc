@@ -34,9 +34,10 @@ void take_over([[maybe_unused]] void* what) {
 
 }  // namespace
 
-Driver::Driver(std::int64_t workers)
+Driver::Driver(std::int64_t workers, std::int64_t drivers)
     : workers_(workers),
-      threads_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(workers) + 1),
+      threads_(tbb::global_control::max_allowed_parallelism,
+               static_cast<std::size_t>(workers * drivers) + 1),
       arena_(static_cast<int>(workers), 0) {}
 
 Driver::~Driver() { drain(); }
@@ -142,6 +143,12 @@ bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock,
   if (tasks_ < tasks_at_once(workers_)) return true;
   const auto ready = [this] { return tasks_ < tasks_at_once(workers_); };
   return wait(lock, WaitCause::kWorkers, advance, ready);
+}
+
+void Driver::fail(const std::exception_ptr& error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = error;
+  changed_.notify_all();
 }
 
 void Driver::drain() {

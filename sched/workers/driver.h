@@ -29,7 +29,8 @@ enum class Turn { kInOrder, kNext };
 
 class Driver {
  public:
-  explicit Driver(std::int64_t workers);
+  // `drivers`: so many, each with as many workers, work beside each other.
+  explicit Driver(std::int64_t workers, std::int64_t drivers = 1);
   ~Driver();  // drains
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -67,6 +68,8 @@ class Driver {
   // advance() may add to them.
   bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::function<void()>& advance);
   void wake() { changed_.notify_all(); }
+  // Any thread, without the lock. The driving thread's wait throws it, as an error of a task.
+  void fail(const std::exception_ptr& error);
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
 

@@ -20,11 +20,12 @@ std::uint64_t row_bytes(const TensorLayout& layout, DType dtype, std::int64_t sl
 
 }  // namespace
 
-std::int64_t scratch_io_chunk_blocks(const TensorLayout& layout, DType dtype) {
+std::int64_t scratch_io_chunk_blocks(const TensorLayout& layout, DType dtype, std::int64_t most) {
   std::int64_t blocks = 1;
   const auto fits = [&] {
     const auto rows = static_cast<std::uint64_t>(blocks * layout.block_rows);
-    if (rows * row_bytes(layout, dtype, 0) < least_io_chunk_bytes(layout)) return false;
+    const bool small = rows * row_bytes(layout, dtype, 0) < least_io_chunk_bytes(layout);
+    if (small && 2 * blocks <= most) return false;
     return rows * row_bytes(layout, dtype, 0) % kIoAlignment == 0 &&
            rows * row_bytes(layout, dtype, layout.slice_count() - 1) % kIoAlignment == 0;
   };
@@ -41,11 +42,11 @@ std::uint64_t io_chunk_payload_bytes(const TensorLayout& layout, DType dtype,
 }
 
 ScratchTensor::ScratchTensor(BlockIo& io, const std::string& directory, DType dtype,
-                             const TensorLayout& layout)
+                             const TensorLayout& layout, std::int64_t io_chunk_blocks)
     : io_(io),
       dtype_(dtype),
       layout_(layout),
-      io_chunk_blocks_(scratch_io_chunk_blocks(layout, dtype)),
+      io_chunk_blocks_(io_chunk_blocks),
       io_chunks_(ceil_div(layout.block_count(), io_chunk_blocks_)) {
   // Of a page nothing can be left out.
   if (dtype == DType::kF32 && rows(0, 0, nullptr).size() > kIoAlignment) {

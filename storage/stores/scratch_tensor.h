@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,11 +16,23 @@
 
 namespace ooc {
 
+// Blocks of its I/O chunks: the smallest power of two whose rows take whole pages in every slice,
+// so that I/O chunks lie gapless after each other, and, unless that takes more than `most`, in the
+// first at least a quarter of what a block of a whole slice of fp32 takes (512 KiB with the default
+// blocks); never more than needed for all rows.
+inline constexpr std::int64_t kNoMostBlocks = std::numeric_limits<std::int64_t>::max();
+std::int64_t scratch_io_chunk_blocks(const TensorLayout& layout, DType dtype,
+                                     std::int64_t most = kNoMostBlocks);
+
 class ScratchTensor final : public TensorStore {
  public:
   // Reserves the file's space in `directory`: IoError, and nothing is left, where there is not
-  // enough. Every element is zero until it is written. `io` must outlive it.
-  ScratchTensor(BlockIo& io, const std::string& directory, DType dtype, const TensorLayout& layout);
+  // enough. Every element is zero until it is written. `io` must outlive it. `io_chunk_blocks`:
+  // scratch_io_chunk_blocks().
+  ScratchTensor(BlockIo& io, const std::string& directory, DType dtype, const TensorLayout& layout,
+                std::int64_t io_chunk_blocks);
+  ScratchTensor(BlockIo& io, const std::string& directory, DType dtype, const TensorLayout& layout)
+      : ScratchTensor(io, directory, dtype, layout, scratch_io_chunk_blocks(layout, dtype)) {}
 
   DType dtype() const override { return dtype_; }
   const TensorLayout& layout() const override { return layout_; }
@@ -57,11 +70,6 @@ class ScratchTensor final : public TensorStore {
   std::unique_ptr<BlockFile> file_;
 };
 
-// Blocks of its I/O chunks: the smallest power of two whose rows take whole pages in every slice,
-// so that I/O chunks lie gapless after each other, and in the first at least a quarter of what a
-// block of a whole slice of fp32 takes (512 KiB with the default blocks); never more than needed
-// for all rows.
-std::int64_t scratch_io_chunk_blocks(const TensorLayout& layout, DType dtype);
 // Bytes of one slice's I/O chunk with that many blocks, unpadded; the last one has what is left.
 std::uint64_t io_chunk_payload_bytes(const TensorLayout& layout, DType dtype,
                                      std::int64_t io_chunk_blocks, std::int64_t io_chunk,

@@ -23,4 +23,12 @@ inline const UseMemory& memory_of(const Plan& plan, const Pass& pass, const Tens
   return memory_of(plan, pass).uses.at(static_cast<std::size_t>(&use - pass.uses.data()));
 }
 
+// Of one device: the block from which on a tensor's rows leave the arena.
+inline std::int64_t leaves_from(const Plan& plan, int tensor) {
+  return plan.devices.at(0).stored_from_block.at(static_cast<std::size_t>(tensor));
+}
+inline std::int64_t leaves_from(const Plan& plan, const PlannedTensor& tensor) {
+  return leaves_from(plan, static_cast<int>(&tensor - plan.tensors.data()));
+}
+
 }  // namespace ooc::test

@@ -97,8 +97,8 @@ class Walker {
 
   // Blocks from here on are in storage.
   std::int64_t stored_from(int index) const {
-    if (!plan_.host) return tensor(index).stored_from_block;
-    return plan_.host->stored_from_block[static_cast<std::size_t>(index)];
+    const auto at = static_cast<std::size_t>(index);
+    return plan_.host ? plan_.host->stored_from_block[at] : plan_.devices[0].stored_from_block[at];
   }
 
   void read(int index, std::int64_t io_chunk, std::int64_t slice, int pass) {
@@ -123,7 +123,8 @@ class Walker {
     if (range >= 0) arena_.put(range, io_chunk, slice);
     INFO(to.name << " unit " << io_chunk << " is made in pass " << pass);
     const std::int64_t block = io_chunk * to.io_chunk_blocks;
-    const bool leaves = block >= to.stored_from_block;
+    const bool leaves =
+        block >= plan_.devices[0].stored_from_block[static_cast<std::size_t>(index)];
     if (leaves && plan_.host) {
       counted_.from_device[at] += io_chunk_payload(to, io_chunk, slice);
       range = host_.find(index, io_chunk, pass);
@@ -327,7 +328,9 @@ void check_staging(const Plan& plan, const GraphCounts& graph) {
   const std::int64_t slot = host.staging.bytes / host.staging_slots;
   REQUIRE(slot % 4096 == 0);
   for (const PlannedTensor& tensor : plan.tensors) {
-    if (!tensor.input && tensor.stored_from_block == tensor.layout.block_count()) continue;
+    const auto index = static_cast<std::size_t>(&tensor - plan.tensors.data());
+    const std::int64_t leaves_from = plan.devices[0].stored_from_block[index];
+    if (!tensor.input && leaves_from == tensor.layout.block_count()) continue;
     for (std::int64_t s = 0; s < tensor.layout.slice_count(); ++s) {
       REQUIRE(slot >= io_chunk_bytes(tensor, 0, s));
     }

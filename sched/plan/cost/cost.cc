@@ -42,13 +42,15 @@ PhaseSeconds compute_seconds(const PassBuilder& builder, const PassDraft& pass, 
     const Propagation& propagation = stage.pass.propagation;
     const double edges = static_cast<double>(graph.edges.edges) * edge_share(propagation, graph);
     const double bytes = gather_bytes(builder.program(stage.section), stage.pass, graph, spans);
-    seconds.edges = bytes / rates.gather + step_seconds(builder, stage, propagation.steps, edges);
+    seconds.edges = builder.edge_share() *
+                    (bytes / rates.gather + step_seconds(builder, stage, propagation.steps, edges));
   }
   if (pass.rows) {
-    seconds.rows =
-        stage.elementwise_bytes / rates.elementwise +
-        step_seconds(builder, stage, stage.pass.steps, static_cast<double>(graph.edges.vertices)) -
-        step_seconds(builder, stage, stage.skipped_steps, stage.skipped_rows);
+    const auto vertices = static_cast<double>(graph.edges.vertices);
+    seconds.rows = builder.row_share() *
+                   (stage.elementwise_bytes / rates.elementwise +
+                    step_seconds(builder, stage, stage.pass.steps, vertices) -
+                    step_seconds(builder, stage, stage.skipped_steps, stage.skipped_rows));
   }
   const std::int64_t leaving = leaving_bytes(pass, packed);
   const auto packing = [&](std::int64_t bytes) {

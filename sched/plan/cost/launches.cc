@@ -126,7 +126,8 @@ std::int64_t indexes_of(const EdgeTable& table, const EdgeLayout& edges, Directi
 }  // namespace
 
 std::int64_t launches_of(const PassBuilder& builder, const EdgeTable& edges, const Plan& plan,
-                         const StageShape& stage, const Pass& pass, const PassMemory& memory) {
+                         const StageShape& stage, const Pass& pass, const BlockRange& own,
+                         const PassMemory& memory) {
   constexpr std::int64_t kOfIndex = 4;
   if (!builder.options().compute.indexes_edges || pass.lanes == 0) return 0;
   const EdgeLayout& layout = builder.graph().edges;
@@ -136,7 +137,7 @@ std::int64_t launches_of(const PassBuilder& builder, const EdgeTable& edges, con
              std::min(end_block * layout.block_rows, layout.vertices));
   };
   if (pass.kind == PassKind::kRow) {
-    add_rows(0, layout.block_count());
+    add_rows(own.first, own.end);
     return rows.count();
   }
   const EdgeProgram program =
@@ -145,7 +146,7 @@ std::int64_t launches_of(const PassBuilder& builder, const EdgeTable& edges, con
   const SpanWindows windows(layout, pass.group_blocks, pass.span_group);
   std::int64_t launches = 0;
   for_each_dst_range(
-      pass, layout.block_count(),
+      pass, own,
       [&](std::int64_t first_slice, std::int64_t end_slice, std::int64_t first, std::int64_t end) {
         const std::int64_t gathers = gathers_of(program, first_slice, end_slice);
         windows.for_each(first, end, [&](const SpanWindow& window) {

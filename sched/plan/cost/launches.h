@@ -7,10 +7,11 @@
 
 namespace ooc {
 
-// Of a pass of a plan, as the executor hands it out and the CUDA backend computes it
-// (sched/run/row_phase.cc, kernels/edges/edge_work_cuda.cu). `index`: counted over all sections.
-// 0 for other devices.
+// Of a pass of a plan on a device with blocks of its own, as the executor hands it out and the CUDA
+// backend computes it (sched/run/row_phase.cc, kernels/edges/edge_work_cuda.cu). `edges`: of all
+// blocks. 0 for other devices.
 std::int64_t launches_of(const PassBuilder& builder, const EdgeTable& edges, const Plan& plan,
-                         const StageShape& stage, const Pass& pass, const PassMemory& memory);
+                         const StageShape& stage, const Pass& pass, const BlockRange& own,
+                         const PassMemory& memory);
 
 }  // namespace ooc

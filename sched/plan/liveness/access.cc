@@ -76,12 +76,15 @@ class RowBytes {
            static_cast<std::int64_t>((1 - packed_share_) * static_cast<double>(packed));
   }
 
-  // Of the I/O chunks in [first, end) that lie across the border of two destination ranges.
-  std::int64_t crossing_tiles(std::int64_t dst_range_blocks, std::int64_t first,
-                              std::int64_t end) const {
-    if (dst_range_blocks % tensor_.io_chunk_blocks == 0) return 0;
+  // Of the I/O chunks in [first, end) that lie across the border of two of the destination ranges
+  // of `own` blocks.
+  std::int64_t crossing_tiles(const BlockRange& own, std::int64_t dst_range_blocks,
+                              std::int64_t first, std::int64_t end) const {
+    const std::int64_t io_chunk_blocks = tensor_.io_chunk_blocks;
+    if (dst_range_blocks % io_chunk_blocks == 0 && own.first % io_chunk_blocks == 0) return 0;
     std::int64_t bytes = 0;
-    for (std::int64_t at = dst_range_blocks; at < end; at += dst_range_blocks) {
+    for (std::int64_t at = own.first + dst_range_blocks; at < std::min(own.end, end);
+         at += dst_range_blocks) {
       const std::int64_t io_chunk = at / tensor_.io_chunk_blocks * tensor_.io_chunk_blocks;
       if (io_chunk == at || io_chunk < first) continue;
       bytes += of(io_chunk, io_chunk + tensor_.io_chunk_blocks);
@@ -98,13 +101,16 @@ class RowBytes {
 
 }  // namespace
 
-std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft) {
+std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft,
+                                     const DeviceShare& share) {
   std::vector<Timeline> timelines(draft.tensors.size());
   const EdgeLayout& edges = builder.graph().edges;
   for (std::size_t t = 0; t < timelines.size(); ++t) {
+    const BlockRange own = share.blocks_of(edges, draft.tensors[t]);
     timelines[t].tensor = static_cast<int>(t);
     timelines[t].cyclic = draft.tensors[t].input;
-    timelines[t].end_block = draft.tensors[t].layout.block_count();
+    timelines[t].first_block = own.first;
+    timelines[t].end_block = own.end;
     timelines[t].quantum = draft.tensors[t].io_chunk_blocks;
   }
   for (int p = 0; p < draft.pass_count(); ++p) {
@@ -113,6 +119,10 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
     for (const UseDraft& use : pass.uses) {
       if (use.tensor < 0) continue;
       Timeline& timeline = timelines[static_cast<std::size_t>(use.tensor)];
+      if (use.role == UseRole::kStreamed && !share.alone) {
+        timeline.leaves = !timeline.cyclic;
+        continue;
+      }
       if (timeline.accesses.empty() || timeline.accesses.back().pass != p) {
         timeline.accesses.push_back({p});
       }
@@ -126,6 +136,24 @@ std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& dr
     }
   }
   return timelines;
+}
+
+std::vector<std::vector<Access>> streamed_apart(const Draft& draft, const DeviceShare& share) {
+  std::vector<std::vector<Access>> apart(draft.tensors.size());
+  if (share.alone) return apart;
+  for (int p = 0; p < draft.pass_count(); ++p) {
+    const PassDraft& pass = draft.passes[static_cast<std::size_t>(p)];
+    const std::int64_t dst_ranges = ceil_div(share.own.count(), pass.dst_range_blocks);
+    for (const UseDraft& use : pass.uses) {
+      if (use.role != UseRole::kStreamed) continue;
+      std::vector<Access>& accesses = apart[static_cast<std::size_t>(use.tensor)];
+      if (accesses.empty() || accesses.back().pass != p) accesses.push_back({p});
+      const std::int64_t sweeps = (use.sliced ? 1 : pass.groups) * dst_ranges;
+      accesses.back().sweeps += sweeps;
+      accesses.back().streamed += sweeps;
+    }
+  }
+  return apart;
 }
 
 const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor,
@@ -180,7 +208,7 @@ ResidentSet make_full_residency(const std::vector<Timeline>& timelines, const Gr
 namespace {
 
 std::int64_t stored_from(const Timeline& timeline, const ResidentPrefix& levels) {
-  if (timeline.always_stored) return timeline.first_block;
+  if (timeline.always_stored || timeline.leaves) return timeline.first_block;
   std::int64_t from = timeline.end_block;
   for (const std::int64_t keep : levels.keep) from = std::min(from, keep);
   return from;
@@ -189,7 +217,7 @@ std::int64_t stored_from(const Timeline& timeline, const ResidentPrefix& levels)
 Access first_sweep(const Access& access) {
   const std::int64_t resident = std::min<std::int64_t>(access.resident, 1);
   const std::int64_t streamed = std::min<std::int64_t>(access.streamed, 1 - resident);
-  return {access.pass, false, false, 1, false, resident, streamed};
+  return {access.pass, false, false, 1, false, 1, resident, streamed};
 }
 
 // What of a timeline's accesses the memory below sees of blocks from `block` on, up to the next
@@ -198,6 +226,7 @@ Timeline timeline_below(const Timeline& timeline, const ResidentPrefix& levels,
                         std::int64_t block) {
   Timeline below = timeline;
   below.accesses.clear();
+  below.leaves = false;
   for (std::size_t i = 0; i < timeline.accesses.size(); ++i) {
     Access access = timeline.accesses[i];
     access.pins = false;
@@ -215,21 +244,63 @@ Timeline timeline_below(const Timeline& timeline, const ResidentPrefix& levels,
 
 }  // namespace
 
-std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
-                                      const ResidentSet& residency) {
+namespace {
+
+// Accesses of another device to the same blocks.
+void merge(const std::vector<Access>& more, std::vector<Access>& accesses) {
+  for (const Access& access : more) {
+    const auto at =
+        std::lower_bound(accesses.begin(), accesses.end(), access.pass,
+                         [](const Access& before, int pass) { return before.pass < pass; });
+    if (at == accesses.end() || at->pass != access.pass) {
+      accesses.insert(at, access);
+      continue;
+    }
+    if (access.crosses_tiles && at->crosses_tiles) at->devices += access.devices;
+    at->writes |= access.writes;
+    at->crosses_tiles |= access.crosses_tiles;
+    at->sweeps += access.sweeps;
+    at->resident += access.resident;
+    at->streamed += access.streamed;
+  }
+}
+
+}  // namespace
+
+std::vector<Timeline> timelines_below(const Draft& draft,
+                                      const std::vector<KeptOnDevice>& devices) {
   std::vector<Timeline> out;
-  for (std::size_t t = 0; t < timelines.size(); ++t) {
-    const Timeline& timeline = timelines[t];
-    const ResidentPrefix& levels = residency.tensors[t];
-    std::set<std::int64_t> borders{timeline.first_block, timeline.end_block};
-    borders.insert(levels.keep.begin(), levels.keep.end());
-    borders.insert(levels.during.begin(), levels.during.end());
+  std::vector<std::vector<std::vector<Access>>> apart;
+  for (const KeptOnDevice& device : devices) {
+    apart.push_back(streamed_apart(draft, device.share));
+  }
+  for (std::size_t t = 0; t < draft.tensors.size(); ++t) {
+    const PlannedTensor& tensor = draft.tensors[t];
+    std::set<std::int64_t> borders{0, tensor.layout.block_count()};
+    for (const KeptOnDevice& device : devices) {
+      const ResidentPrefix& levels = device.residency.tensors[t];
+      borders.insert({device.timelines[t].first_block, device.timelines[t].end_block});
+      borders.insert(levels.keep.begin(), levels.keep.end());
+      borders.insert(levels.during.begin(), levels.during.end());
+    }
     for (auto first = borders.begin(); std::next(first) != borders.end(); ++first) {
-      Timeline below = timeline_below(timeline, levels, *first);
+      Timeline below;
+      below.tensor = static_cast<int>(t);
+      for (std::size_t d = 0; d < devices.size(); ++d) {
+        const Timeline& timeline = devices[d].timelines[t];
+        if (timeline.first_block <= *first && *first < timeline.end_block) {
+          const Timeline own = timeline_below(timeline, devices[d].residency.tensors[t], *first);
+          below.cyclic = own.cyclic;
+          below.always_stored |= own.always_stored;
+          below.tail_pass = std::max(below.tail_pass, own.tail_pass);
+          merge(own.accesses, below.accesses);
+        }
+        merge(apart[d][t], below.accesses);
+      }
       if (below.accesses.empty()) continue;
       below.first_block = *first;
       below.end_block = *std::next(first);
-      below.quantum = draft.tensors[static_cast<std::size_t>(timeline.tensor)].io_chunk_blocks;
+      below.quantum = tensor.io_chunk_blocks;
       const bool same = !out.empty() && out.back().tensor == below.tensor &&
                         out.back().end_block == below.first_block &&
                         out.back().accesses == below.accesses &&
@@ -256,13 +327,42 @@ std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Time
   return from;
 }
 
-std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
-                                const Draft& draft, const std::vector<Timeline>& timelines,
+namespace {
+
+void add_edges(const PassBuilder& builder, const std::vector<EdgeReader>& readers,
+               const Draft& draft, const ResidentSet& residency, std::vector<Traffic>& traffic) {
+  for (std::size_t p = 0; p < draft.passes.size(); ++p) {
+    const PassDraft& pass = draft.passes[p];
+    if (!pass.edges) continue;
+    const Direction direction = builder.stages()[static_cast<std::size_t>(pass.stage)].edge_file;
+    const auto side = static_cast<std::size_t>(direction);
+    for (const EdgeReader& reader : readers) {
+      const std::int64_t first = std::max(residency.edge_chunks[side], reader.first_chunks[side]);
+      traffic[p].edges +=
+          pass.groups * reader.edges->sweep_bytes(direction, pass.dst_range_blocks, first);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Traffic> traffic_of(const PassBuilder& builder, const std::vector<EdgeReader>& readers,
+                                const Draft& draft, const DeviceShare& share,
+                                const std::vector<Timeline>& timelines,
                                 const ResidentSet& residency, Zeros zeros) {
   std::vector<Traffic> traffic(draft.passes.size());
   const std::vector<std::int64_t> stored = stored_from(draft, timelines, residency);
+  const std::vector<std::vector<Access>> apart = streamed_apart(draft, share);
+  for (std::size_t t = 0; t < apart.size(); ++t) {
+    const PlannedTensor& tensor = draft.tensors[t];
+    const std::int64_t bytes = payload_bytes(tensor, 0, tensor.layout.block_count());
+    for (const Access& access : apart[t]) {
+      traffic[static_cast<std::size_t>(access.pass)].edges += access.sweeps * bytes;
+    }
+  }
   for (std::size_t t = 0; t < timelines.size(); ++t) {
     const Timeline& timeline = timelines[t];
+    if (timeline.accesses.empty()) continue;
     const ResidentPrefix& levels = residency.tensors[t];
     const PlannedTensor& tensor = draft.tensors[static_cast<std::size_t>(timeline.tensor)];
     const std::int64_t end = timeline.end_block;
@@ -278,30 +378,26 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edg
       const std::int64_t before = i > 0 ? levels.keep[i - 1] : levels.keep.back();
       const std::int64_t during = levels.during[i];
       const PassDraft& pass = draft.passes[static_cast<std::size_t>(access.pass)];
-      const std::int64_t dst_range =
-          pass.dst_range_blocks * blocks_in(builder.graph().edges, tensor);
+      const std::int64_t a_block = blocks_in(builder.graph().edges, tensor);
       const std::int64_t swept = bytes.of(during, end);
-      const std::int64_t crossing =
-          swept + (access.crosses_tiles ? bytes.crossing_tiles(dst_range, during, end) : 0);
+      std::int64_t crossing = 0;
+      for (const EdgeReader& reader : readers) {
+        if (!access.crosses_tiles) break;
+        const BlockRange& own = reader.edges->own();
+        crossing += bytes.crossing_tiles({own.first * a_block, own.end * a_block},
+                                         pass.dst_range_blocks * a_block, during, end);
+      }
       const std::int64_t rows = access.sweeps - access.resident - access.streamed;
-      out.resident += access.resident * crossing;
+      out.resident += access.resident * swept + access.resident / access.devices * crossing;
       out.edges += access.streamed * swept;
-      out.rows += rows * crossing;
+      out.rows += rows * swept + rows / access.devices * crossing;
       std::int64_t& first = access.resident > 0   ? out.resident
                             : access.streamed > 0 ? out.edges
                                                   : out.rows;
       first += bytes.of(before, end) - swept;
     }
   }
-  if (zeros == Zeros::kOfPacked) return traffic;
-  for (std::size_t p = 0; p < draft.passes.size(); ++p) {
-    const PassDraft& pass = draft.passes[p];
-    if (!pass.edges) continue;
-    const Direction direction = builder.stages()[static_cast<std::size_t>(pass.stage)].edge_file;
-    traffic[p].edges +=
-        pass.groups * edges.sweep_bytes(direction, pass.dst_range_blocks,
-                                        residency.edge_chunks[static_cast<std::size_t>(direction)]);
-  }
+  if (zeros != Zeros::kOfPacked) add_edges(builder, readers, draft, residency, traffic);
   return traffic;
 }
 

@@ -19,6 +19,7 @@ struct Access {
   // In sweeps by destination ranges, an I/O chunk across the border of two destination ranges is
   // needed for both.
   bool crosses_tiles = false;
+  std::int64_t devices = 1;  // that share the sweeps by destination ranges
   // Of the sweeps: those as kResident, which are the first, and those as kStreamed after them; all
   // but these go by destination ranges.
   std::int64_t resident = 0, streamed = 0;
@@ -33,7 +34,8 @@ struct Timeline {
   int tensor = 0;
   bool cyclic = false;
   bool always_stored = false;
-  int tail_pass = -1;  // of an output: its section's last
+  bool leaves = false;  // all of it goes to the memory below, where other devices read it
+  int tail_pass = -1;   // of an output: its section's last
   std::int64_t first_block = 0, end_block = 0;
   std::int64_t quantum = 1;  // of its blocks: what levels are multiples of (or end_block)
   std::vector<Access> accesses;
@@ -49,7 +51,12 @@ struct Timeline {
     return cyclic ? 0 : -1;
   }
 };
-std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft);
+// Of a device's own blocks. Of several devices each one's accesses are those to its own rows:
+// streamed_apart() are the others.
+std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft,
+                                     const DeviceShare& share);
+// By tensor: what one of several devices reads of all blocks, span by span, and never keeps.
+std::vector<std::vector<Access>> streamed_apart(const Draft& draft, const DeviceShare& share);
 // The one that has the block.
 const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor, std::int64_t block);
 
@@ -70,10 +77,15 @@ struct ResidentSet {
 ResidentSet make_empty_residency(const std::vector<Timeline>& timelines,
                                  const std::array<std::int64_t, 2>& first_chunks);
 ResidentSet make_full_residency(const std::vector<Timeline>& timelines, const GraphCounts& graph);
-// The accesses that a memory which keeps so much leaves to the one below it: of each tensor a
-// timeline for each run of blocks that it keeps alike.
-std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<Timeline>& timelines,
-                                      const ResidentSet& residency);
+// What a device's memory keeps.
+struct KeptOnDevice {
+  const DeviceShare& share;
+  const std::vector<Timeline>& timelines;
+  const ResidentSet& residency;
+};
+// The accesses that the devices' memories leave to the one below them: of each tensor a timeline
+// for each run of blocks that they keep alike.
+std::vector<Timeline> timelines_below(const Draft& draft, const std::vector<KeptOnDevice>& devices);
 // By tensor: where it begins to be stored, if passes make it.
 std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Timeline>& timelines,
                                       const ResidentSet& residency);
@@ -89,9 +101,15 @@ struct Traffic {
 // Whether zeros move as other elements do, which is the most that can be, or are left out as far as
 // is expected. kOfPacked: with zeros, but only rows that they are left out of; no edges.
 enum class Zeros { kMoved, kLeftOut, kOfPacked };
+// Who reads edge chunks: a device, those from its `first_chunks` on.
+struct EdgeReader {
+  const EdgeTable* edges = nullptr;
+  std::array<std::int64_t, 2> first_chunks = {};  // by direction
+};
 // By pass, of an epoch after the first.
-std::vector<Traffic> traffic_of(const PassBuilder& builder, const EdgeTable& edges,
-                                const Draft& draft, const std::vector<Timeline>& timelines,
+std::vector<Traffic> traffic_of(const PassBuilder& builder, const std::vector<EdgeReader>& readers,
+                                const Draft& draft, const DeviceShare& share,
+                                const std::vector<Timeline>& timelines,
                                 const ResidentSet& residency, Zeros zeros);
 
 }  // namespace ooc

@@ -71,7 +71,7 @@ class AliasSearch {
   // Whether passes made it, and nobody wants it, or a copy of it, after this one.
   bool ends(int tensor, int pass) const {
     const Timeline& line = timelines_[static_cast<std::size_t>(tensor)];
-    return !line.cyclic && !line.always_stored && line.tail_pass < 0 &&
+    return !line.cyclic && !line.always_stored && !line.leaves && line.tail_pass < 0 &&
            line.accesses.back().pass == pass;
   }
 

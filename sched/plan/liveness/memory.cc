@@ -55,12 +55,13 @@ double EdgeSlots::spans(std::int64_t slots) const {
 }
 
 MemoryModel::MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
-                         const std::vector<Timeline>& timelines,
+                         const DeviceShare& share, const std::vector<Timeline>& timelines,
                          const std::vector<InPlaceAlias>& aliases, bool works,
                          const std::array<std::int64_t, 2>& first_chunks)
     : builder_(builder),
       edges_(edges),
       draft_(draft),
+      share_(share),
       timelines_(timelines),
       aliases_(aliases),
       works_(works),
@@ -75,9 +76,10 @@ const StageShape& MemoryModel::stage(int pass) const {
       .stages()[static_cast<std::size_t>(draft_.passes[static_cast<std::size_t>(pass)].stage)];
 }
 
-std::int64_t MemoryModel::during(int pass, int tensor, const ResidentSet& residency) const {
-  if (tensor < 0 || !works_) return 0;
-  const auto at = static_cast<std::size_t>(tensor);
+std::int64_t MemoryModel::during(int pass, const UseDraft& use,
+                                 const ResidentSet& residency) const {
+  if (use.tensor < 0 || !works_ || streams_apart(use)) return 0;
+  const auto at = static_cast<std::size_t>(use.tensor);
   const std::vector<Access>& accesses = timelines_[at].accesses;
   const auto found = std::find_if(accesses.begin(), accesses.end(),
                                   [&](const Access& access) { return access.pass == pass; });
@@ -91,20 +93,24 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   const PlannedTensor tensor =
       use.tensor >= 0 ? draft_.tensors[static_cast<std::size_t>(use.tensor)]
                       : dst_range_tensor(edges, builder_.value(stage(pass_index), use.value));
-  const std::int64_t blocks = tensor.layout.block_count();
-  if (during >= blocks || !works_) return {};
+  const BlockRange own = share_.blocks_of(edges, tensor);
+  if (during >= own.end || !works_) return {};
   const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
   if (use.role == UseRole::kResident || use.role == UseRole::kAccumulator) {
     // Parts lie on I/O chunks in a pattern that repeats after as many destination ranges as a I/O
     // chunk has blocks.
-    const std::int64_t dst_range_blocks = pass.dst_range_blocks * blocks_in(edges, tensor);
-    const std::int64_t first_dst_range = during / dst_range_blocks;
+    const std::int64_t a_block = blocks_in(edges, tensor);
+    const std::int64_t dst_range_blocks = pass.dst_range_blocks * a_block;
+    const std::int64_t begin = share_.own.first * a_block;
+    const std::int64_t first_dst_range =
+        std::max(during - begin, std::int64_t{0}) / dst_range_blocks;
     const std::int64_t end_dst_range =
-        std::min(first_dst_range + tensor.io_chunk_blocks + 2, pass.dst_ranges);
+        std::min(first_dst_range + tensor.io_chunk_blocks + 2,
+                 ceil_div(share_.own.count(), pass.dst_range_blocks));
     std::int64_t bytes = 0;
     for (std::int64_t dst_range = first_dst_range; dst_range < end_dst_range; ++dst_range) {
-      const std::int64_t first = std::max(dst_range * dst_range_blocks, during);
-      const std::int64_t end = std::min((dst_range + 1) * dst_range_blocks, blocks);
+      const std::int64_t first = std::max(begin + dst_range * dst_range_blocks, during);
+      const std::int64_t end = std::min(begin + (dst_range + 1) * dst_range_blocks, own.end);
       bytes = std::max(bytes, rows_bytes(tensor, first, end, 0, slices));
     }
     return {{0, pass.dst_ranges_at_once * bytes}, 0};
@@ -113,9 +119,10 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   if (use.role == UseRole::kStreamed) {
     item_blocks = streamed_blocks(edges, tensor);
   }
-  item_blocks = std::min(item_blocks, blocks);
   // The steps need all slices of an I/O chunk at once.
   const bool apart = use.role != UseRole::kStreamed;
+  const std::int64_t blocks = apart ? own.count() : tensor.layout.block_count();
+  item_blocks = std::min(item_blocks, tensor.layout.block_count());
   const std::int64_t at_once = apart ? slices : 1;
   const std::int64_t item = rows_bytes(tensor, 0, item_blocks, 0, apart ? 1 : slices);
   const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
@@ -149,7 +156,7 @@ std::int64_t MemoryModel::working_set(int pass_index, const ResidentSet& residen
   std::int64_t bytes = worker_scratch(pass_index);
   if (!works_) return bytes;
   for (const UseDraft& at : pass.uses) {
-    bytes += use(pass_index, at, during(pass_index, at.tensor, residency), slot_counts).bytes;
+    bytes += use(pass_index, at, during(pass_index, at, residency), slot_counts).bytes;
   }
   if (!pass.edges) return bytes;
   const auto direction = static_cast<std::size_t>(stage(pass_index).edge_file);
@@ -185,8 +192,9 @@ std::vector<std::int64_t> MemoryModel::kept(const ResidentSet& residency) const 
   }
   for (const InPlaceAlias& alias : aliases_) {
     const PlannedTensor& tensor = draft_.tensors[static_cast<std::size_t>(alias.to)];
+    const std::int64_t first = timelines_[static_cast<std::size_t>(alias.to)].first_block;
     bytes[static_cast<std::size_t>(alias.pass)] -=
-        rows_bytes(tensor, 0, shared_blocks(alias, residency), 0, tensor.layout.slice_count());
+        rows_bytes(tensor, first, shared_blocks(alias, residency), 0, tensor.layout.slice_count());
   }
   return bytes;
 }

@@ -74,10 +74,11 @@ class MemoryModel {
   // is here are rows and edge chunks from `first_chunks` on. What `in-place aliases` share counts
   // once.
   MemoryModel(const PassBuilder& builder, const EdgeTable& edges, const Draft& draft,
-              const std::vector<Timeline>& timelines, const std::vector<InPlaceAlias>& aliases,
-              bool works = true, const std::array<std::int64_t, 2>& first_chunks = {});
+              const DeviceShare& share, const std::vector<Timeline>& timelines,
+              const std::vector<InPlaceAlias>& aliases, bool works = true,
+              const std::array<std::int64_t, 2>& first_chunks = {});
 
-  // `during`: blocks of the use's tensor in resident ranges.
+  // `during`: up to which block the use's tensor is in resident ranges.
   UseMemory use(int pass, const UseDraft& use, std::int64_t during,
                 const SlotCounts& slot_counts) const;
   UseMemory edge_slot_memory(int pass, std::int64_t end_chunk, const SlotCounts& slot_counts) const;
@@ -89,8 +90,11 @@ class MemoryModel {
   std::int64_t edge_range(Direction direction, std::int64_t end_chunk) const;
   // By pass: ranges and edge ranges.
   std::vector<std::int64_t> kept(const ResidentSet& residency) const;
-  // Blocks of the tensor in resident ranges during the pass.
-  std::int64_t during(int pass, int tensor, const ResidentSet& residency) const;
+  // Up to which block a use's tensor is in resident ranges during the pass; 0: nothing is.
+  std::int64_t during(int pass, const UseDraft& use, const ResidentSet& residency) const;
+  bool streams_apart(const UseDraft& use) const {
+    return use.role == UseRole::kStreamed && !share_.alone;
+  }
 
  private:
   const StageShape& stage(int pass) const;
@@ -98,6 +102,7 @@ class MemoryModel {
   const PassBuilder& builder_;
   const EdgeTable& edges_;
   const Draft& draft_;
+  const DeviceShare& share_;
   std::vector<RowGrain> grains_;  // by pass
   const std::vector<Timeline>& timelines_;
   const std::vector<InPlaceAlias>& aliases_;

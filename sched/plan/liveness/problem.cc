@@ -46,10 +46,12 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
                          const std::vector<PassSplit>& splits, int most_slots)
     : builder_(builder),
       edges_(edges),
+      readers_{{&edges}},
+      share_(builder.share()),
       draft_(builder.draft(splits)),
-      timelines_(make_timelines(builder, draft_)),
+      timelines_(make_timelines(builder, draft_, share_)),
       aliases_(find_in_place_aliases(builder, draft_, timelines_)),
-      memory_(builder, edges, draft_, timelines_, aliases_),
+      memory_(builder, edges, draft_, share_, timelines_, aliases_),
       empty_residency_(make_empty_residency(timelines_, {})) {
   builder.check_stop();
   const PlanOptions& options = builder.options();
@@ -61,15 +63,72 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
     slot_rows_.push_back(choose_slots(pass, most_slots));
 }
 
-PlanProblem::PlanProblem(const PlanProblem& above, const ResidentSet& kept, std::int64_t limit)
-    : builder_(above.builder_),
-      edges_(above.edges_),
-      draft_(above.draft_),
-      timelines_(timelines_below(draft_, above.timelines_, kept)),
-      memory_(builder_, edges_, draft_, timelines_, aliases_, false, kept.edge_chunks),
-      empty_residency_(make_empty_residency(timelines_, kept.edge_chunks)),
+PlanProblem::PlanProblem(const PlanProblem& device, const EdgeTable& edges,
+                         const std::vector<SlotCounts>& all_slot_counts)
+    : builder_(device.builder_),
+      edges_(edges),
+      readers_{{&edges}},
+      share_{edges.own(), device.share_.alone},
+      draft_(device.draft_),
+      timelines_(make_timelines(builder_, draft_, share_)),
+      aliases_(find_in_place_aliases(builder_, draft_, timelines_)),
+      memory_(builder_, edges, draft_, share_, timelines_, aliases_),
+      empty_residency_(make_empty_residency(timelines_, {})),
+      arena_(device.arena_),
+      slot_rows_(all_slot_counts) {}
+
+namespace {
+
+std::vector<KeptOnDevice> kept_on(const std::vector<PlanProblem::Above>& above) {
+  std::vector<KeptOnDevice> devices;
+  for (const auto& [problem, kept] : above) {
+    devices.push_back({problem.share(), problem.timelines(), kept});
+  }
+  return devices;
+}
+
+std::vector<EdgeReader> readers_of(const std::vector<PlanProblem::Above>& above) {
+  std::vector<EdgeReader> readers;
+  for (const auto& [problem, kept] : above) readers.push_back({&problem.edges(), kept.edge_chunks});
+  return readers;
+}
+
+// That some device doesn't keep.
+std::array<std::int64_t, 2> first_chunks_of(const std::vector<PlanProblem::Above>& above) {
+  std::array<std::int64_t, 2> first = above.front().kept.edge_chunks;
+  for (const auto& [problem, kept] : above) {
+    for (std::size_t side = 0; side < first.size(); ++side) {
+      first[side] = std::min(first[side], kept.edge_chunks[side]);
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+PlanProblem::PlanProblem(const std::vector<Above>& above, const EdgeTable& edges,
+                         std::int64_t limit)
+    : builder_(above.front().problem.builder_),
+      edges_(edges),
+      readers_(readers_of(above)),
+      share_{edges.own(), true},
+      draft_(above.front().problem.draft_),
+      timelines_(timelines_below(draft_, kept_on(above))),
+      memory_(builder_, edges_, draft_, share_, timelines_, aliases_, false,
+              first_chunks_of(above)),
+      empty_residency_(make_empty_residency(timelines_, first_chunks_of(above))),
       arena_{limit, 0},
       slot_rows_(draft_.passes.size()) {}
+
+std::int64_t PlanProblem::sweep_bytes(Direction direction, std::int64_t dst_range_blocks) const {
+  std::int64_t bytes = 0;
+  for (const EdgeReader& reader : readers_) {
+    const std::int64_t first =
+        std::max(first_chunk(direction), reader.first_chunks[static_cast<std::size_t>(direction)]);
+    bytes += reader.edges->sweep_bytes(direction, dst_range_blocks, first);
+  }
+  return bytes;
+}
 
 std::int64_t PlanProblem::least(int pass) const {
   return memory_.kept(empty_residency())[static_cast<std::size_t>(pass)] +
@@ -217,7 +276,8 @@ class Filler {
       candidate.gain += static_cast<double>(std::max<std::int64_t>(sweeps - 1, 0));
     }
     const bool all = static_cast<int>(intervals.size()) == line.interval_count();
-    if (!line.cyclic && !line.always_stored && all) candidate.gain += 1;  // not written
+    const bool leaves = line.always_stored || line.leaves;
+    if (!line.cyclic && !leaves && all) candidate.gain += 1;  // not written
     candidate.accesses = std::move(accesses);
     const auto bytes = static_cast<double>(payload_bytes(tensor, line.first_block, line.end_block));
     candidate.gain *= bytes;
@@ -232,8 +292,8 @@ class Filler {
     for (const PassDraft& pass : problem_.draft().passes) {
       const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
       if (!pass.edges || stage.edge_file != direction) continue;
-      candidate.gain += static_cast<double>(
-          pass.groups * problem_.edges().sweep_bytes(direction, pass.dst_range_blocks, first));
+      candidate.gain +=
+          static_cast<double>(pass.groups * problem_.sweep_bytes(direction, pass.dst_range_blocks));
     }
     candidate.cost = static_cast<double>(problem_.edges().bytes(direction, first)) *
                      static_cast<double>(problem_.draft().pass_count());

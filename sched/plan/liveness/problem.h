@@ -23,14 +23,23 @@ class PlanProblem {
   static constexpr int kSlotChoices = 7;
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
               const std::vector<PassSplit>& splits, int most_slots = kSlotChoices - 1);
-  // Of a memory of `limit` bytes (0: no limit) below the one of `above`, which keeps so much.
-  PlanProblem(const PlanProblem& above, const ResidentSet& kept, std::int64_t limit);
+  // Of another device, with other blocks: the same passes, with slots of these sizes.
+  PlanProblem(const PlanProblem& device, const EdgeTable& edges,
+              const std::vector<SlotCounts>& all_slot_counts);
+  // Of a memory of `limit` bytes (0: no limit) below those of devices, which keep so much. `edges`:
+  // of all blocks.
+  struct Above {
+    const PlanProblem& problem;
+    const ResidentSet& kept;
+  };
+  PlanProblem(const std::vector<Above>& above, const EdgeTable& edges, std::int64_t limit);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 
   const PassBuilder& builder() const { return builder_; }
   const EdgeTable& edges() const { return edges_; }
   const Draft& draft() const { return draft_; }
+  const DeviceShare& share() const { return share_; }
   const std::vector<Timeline>& timelines() const { return timelines_; }
   const std::vector<InPlaceAlias>& aliases() const { return aliases_; }
   // Each pair saves memory, but ties two places.
@@ -55,13 +64,15 @@ class PlanProblem {
   std::int64_t first_chunk(Direction direction) const {
     return empty_residency_.edge_chunks[static_cast<std::size_t>(direction)];
   }
+  // What one sweep over all destination ranges reads of edge chunks, when none are kept.
+  std::int64_t sweep_bytes(Direction direction, std::int64_t dst_range_blocks) const;
   // The least that the pass works with, when nothing is kept.
   std::int64_t least(int pass) const;
   // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
   std::vector<std::int64_t> free(const ResidentSet& residency) const;
   bool fits(const ResidentSet& residency) const;
   std::vector<Traffic> traffic(const ResidentSet& residency, Zeros zeros = Zeros::kMoved) const {
-    return traffic_of(builder_, edges_, draft_, timelines_, residency, zeros);
+    return traffic_of(builder_, readers_, draft_, share_, timelines_, residency, zeros);
   }
 
  private:
@@ -69,6 +80,8 @@ class PlanProblem {
 
   const PassBuilder& builder_;
   const EdgeTable& edges_;
+  std::vector<EdgeReader> readers_;
+  DeviceShare share_;
   Draft draft_;
   std::vector<Timeline> timelines_;
   std::vector<InPlaceAlias> aliases_;

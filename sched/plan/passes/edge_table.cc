@@ -7,12 +7,13 @@
 
 namespace ooc {
 
-EdgeTable::EdgeTable(const GraphCounts& graph)
+EdgeTable::EdgeTable(const GraphCounts& graph, const BlockRange& own)
     : layout_(graph.edges),
-      sides_{make_side(graph.in, layout_.chunk_count()),
-             make_side(graph.symmetric ? EdgeBytes{} : graph.out, layout_.chunk_count())} {}
+      own_(own),
+      sides_{make_side(graph.in), make_side(graph.symmetric ? EdgeBytes{} : graph.out)} {}
 
-EdgeTable::Side EdgeTable::make_side(const EdgeBytes& counts, std::int64_t chunks) {
+EdgeTable::Side EdgeTable::make_side(const EdgeBytes& counts) const {
+  const std::int64_t chunks = layout_.chunk_count();
   Side side;
   side.bytes = counts.chunk_bytes;
   for (std::int64_t i = static_cast<std::int64_t>(side.bytes.size()); i < chunks; ++i) {
@@ -25,12 +26,17 @@ EdgeTable::Side EdgeTable::make_side(const EdgeBytes& counts, std::int64_t chunk
   }
   side.memory.push_back(0);
   side.largest.assign(side.bytes.size() + 1, 0);
-  for (const std::int64_t bytes : side.bytes) {
-    const auto padded = static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes)));
-    side.memory.push_back(side.memory.back() + padded);
-  }
   for (std::size_t i = side.bytes.size(); i-- > 0;) {
-    side.largest[i] = std::max(side.largest[i + 1], side.memory[i + 1] - side.memory[i]);
+    const auto padded =
+        static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(side.bytes[i])));
+    side.largest[i] = std::max(side.largest[i + 1], padded);
+  }
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    const std::int64_t panel = i % layout_.panel_count();
+    std::int64_t& bytes = side.bytes[static_cast<std::size_t>(i)];
+    if (panel < first_panel() || panel >= end_panel()) bytes = 0;
+    side.memory.push_back(side.memory.back() +
+                          static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(bytes))));
   }
   return side;
 }
@@ -57,12 +63,13 @@ std::int64_t EdgeTable::chunks_within(Direction direction, std::int64_t bytes) c
 std::int64_t EdgeTable::sweep_bytes(Direction direction, std::int64_t dst_range_blocks,
                                     std::int64_t first) const {
   const std::vector<std::int64_t>& bytes = side(direction).bytes;
-  const std::int64_t blocks = layout_.block_count(), panels = layout_.panel_count();
-  std::vector<std::int64_t> dst_ranges;  // that touch a panel
-  for (std::int64_t panel = 0; panel < panels; ++panel) {
-    const std::int64_t begin = panel * layout_.panel_blocks;
-    const std::int64_t last = std::min(begin + layout_.panel_blocks, blocks) - 1;
-    dst_ranges.push_back(last / dst_range_blocks - begin / dst_range_blocks + 1);
+  const std::int64_t panels = layout_.panel_count();
+  std::vector<std::int64_t> dst_ranges(static_cast<std::size_t>(panels));  // that touch a panel
+  for (std::int64_t panel = first_panel(); panel < end_panel(); ++panel) {
+    const std::int64_t begin = std::max(panel * layout_.panel_blocks, own_.first) - own_.first;
+    const std::int64_t last = std::min((panel + 1) * layout_.panel_blocks, own_.end) - own_.first;
+    dst_ranges[static_cast<std::size_t>(panel)] =
+        (last - 1) / dst_range_blocks - begin / dst_range_blocks + 1;
   }
   std::int64_t sum = 0;
   for (std::int64_t chunk = first; chunk < static_cast<std::int64_t>(bytes.size()); ++chunk) {

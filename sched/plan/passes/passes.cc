@@ -1,6 +1,7 @@
 #include "sched/plan/passes/passes.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sched/plan/io_chunks.h"
 #include "sched/plan/passes/stages.h"
@@ -75,9 +76,22 @@ void describe_rows(const Program& program, const Stage& stage, const Lifetimes& 
 
 }  // namespace
 
+BlockRange DeviceShare::blocks_of(const EdgeLayout& edges, const PlannedTensor& tensor) const {
+  const TensorLayout& layout = tensor.layout;
+  if (alone) return {0, layout.block_count()};
+  const auto io_chunk_of = [&](std::int64_t block) {
+    const std::int64_t row = std::min(block * edges.block_rows, edges.vertices);
+    return BlockRange{
+        tensor.kept.index(row) / layout.block_rows / tensor.io_chunk_blocks,
+        ceil_div(ceil_div(tensor.kept.index(row), layout.block_rows), tensor.io_chunk_blocks)};
+  };
+  return {io_chunk_of(own.first).first * tensor.io_chunk_blocks,
+          std::min(io_chunk_of(own.end).end * tensor.io_chunk_blocks, layout.block_count())};
+}
+
 PassBuilder::PassBuilder(const std::vector<const Program*>& programs, const GraphCounts& graph,
-                         const PlanOptions& options)
-    : programs_(programs), graph_(graph), options_(options) {
+                         const PlanOptions& options, const BlockRange& own)
+    : programs_(programs), graph_(graph), options_(options), own_(own) {
   const std::int64_t group_rows =
       choose_group_rows(programs, graph.edges.block_rows, options.compute);
   for (std::size_t section = 0; section < programs.size(); ++section) {
@@ -166,6 +180,20 @@ void PassBuilder::keep_partly(int section, const std::set<ValueId>& in_memory) {
   }
 }
 
+double PassBuilder::row_share() const {
+  const EdgeLayout& edges = graph_.edges;
+  const std::int64_t rows =
+      std::min(own_.end * edges.block_rows, edges.vertices) - own_.first * edges.block_rows;
+  return static_cast<double>(rows) / static_cast<double>(edges.vertices);
+}
+
+double PassBuilder::edge_share() const {
+  if (graph_.block_edges.empty() || graph_.edges.edges == 0) return row_share();
+  const auto first = graph_.block_edges.begin();
+  const std::int64_t edges = std::accumulate(first + own_.first, first + own_.end, std::int64_t{0});
+  return static_cast<double>(edges) / static_cast<double>(graph_.edges.edges);
+}
+
 Draft PassBuilder::draft(const std::vector<PassSplit>& splits) const {
   Draft draft;
   for (const Program* program : programs_) {
@@ -184,7 +212,7 @@ Draft PassBuilder::draft(const std::vector<PassSplit>& splits) const {
 
 void PassBuilder::split_stage(Draft& draft, int index, PassSplit split) const {
   const StageShape& stage = stages_[static_cast<std::size_t>(index)];
-  const std::int64_t blocks = graph_.edges.block_count();
+  const std::int64_t blocks = own_.count();
   PassDraft rows;
   rows.stage = index;
   rows.rows = true;
@@ -341,19 +369,26 @@ std::int64_t PassBuilder::group_count(const StageShape& stage) const {
   return graph_.edges.block_count() * ceil_div(graph_.edges.block_rows, stage.pass.group_rows);
 }
 
+// Where a device's leaves begin or end anywhere in the tree, sums wait for those of others on both
+// of their sides; one of these comes in at a time.
+std::int64_t PassBuilder::partials_of_others(std::int64_t leaves) const {
+  return options_.devices > 1 ? 2 * partials_in_order(leaves) + 1 : 0;
+}
+
 std::int64_t PassBuilder::row_partials(const Draft& draft, const PassDraft& pass) const {
   const StageShape& stage = stages_[static_cast<std::size_t>(pass.stage)];
-  const std::int64_t leaves = group_count(stage);
-  if (options_.compute.lanes > 0) return lanes(pass) + partials_in_order(leaves);
+  const std::int64_t leaves = group_count(stage), others = partials_of_others(leaves);
+  if (options_.compute.lanes > 0) return lanes(pass) + partials_in_order(leaves) + others;
   const std::int64_t at_once = ceil_div(step_rows(draft, pass), stage.pass.group_rows);
   const std::int64_t window = (steps_ahead(options_.workers, at_once) + 1) * at_once;
-  return most_partials(leaves, options_.workers, window);
+  return most_partials(leaves, options_.workers, window) + others;
 }
 
 // Of a block each, from its first tile on: all blocks of a destination range at once, and those of
 // destination ranges before it, one a level.
 std::int64_t PassBuilder::edge_partials(const PassDraft& pass) const {
-  return most_partials(graph_.edges.block_count(), pass.dst_range_blocks, 0);
+  const std::int64_t blocks = graph_.edges.block_count();
+  return most_partials(blocks, pass.dst_range_blocks, 0) + partials_of_others(blocks);
 }
 
 std::int64_t PassBuilder::reduction_bytes(const Draft& draft) const {

@@ -72,12 +72,29 @@ struct Draft {
   int pass_count() const { return static_cast<int>(passes.size()); }
 };
 
+// The blocks that a device makes, where it is the only one, or one of several.
+struct DeviceShare {
+  BlockRange own;
+  bool alone = true;
+
+  // In blocks of a tensor, whole I/O chunks: those of an input may hold rows of others.
+  BlockRange blocks_of(const EdgeLayout& edges, const PlannedTensor& tensor) const;
+};
+
 class PassBuilder {
  public:
-  // The programs must outlive it.
+  // Passes are split for the device of `own`, the one that has the most blocks, or for one that has
+  // all. The programs must outlive it.
   PassBuilder(const std::vector<const Program*>& programs, const GraphCounts& graph,
-              const PlanOptions& options);
+              const PlanOptions& options, const BlockRange& own);
+  PassBuilder(const std::vector<const Program*>& programs, const GraphCounts& graph,
+              const PlanOptions& options)
+      : PassBuilder(programs, graph, options, {0, graph.edges.block_count()}) {}
 
+  DeviceShare share() const { return {own_, options_.devices == 1}; }
+  // Of all rows and of all edges, what that device has.
+  double row_share() const;
+  double edge_share() const;
   const std::vector<StageShape>& stages() const { return stages_; }
   const GraphCounts& graph() const { return graph_; }
   const PlanOptions& options() const { return options_; }
@@ -105,17 +122,20 @@ class PassBuilder {
 
  private:
   std::int64_t group_count(const StageShape& stage) const;
+  std::int64_t partials_of_others(std::int64_t leaves) const;
   void split_stage(Draft& draft, int stage, PassSplit split) const;
   void add_edge_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   void add_row_uses(Draft& draft, const StageShape& stage, PassDraft& pass) const;
   void keep_partly(int section, const std::set<ValueId>& in_memory);
   PlannedTensor describe_tensor(int section, ValueId id) const;
+  std::int64_t most_io_chunk_blocks(const PlannedTensor& tensor) const;
   int tensor_of(Draft& draft, int section, ValueId id) const;
   int kept_tensor_of(Draft& draft, int section, ValueId made) const;
 
   std::vector<const Program*> programs_;
   const GraphCounts& graph_;
   const PlanOptions& options_;
+  BlockRange own_;
   std::vector<StageShape> stages_;
   std::vector<StoredRows> kept_;  // by section: of what is kept in part
 };

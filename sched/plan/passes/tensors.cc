@@ -41,6 +41,13 @@ double packed_share(const Value& value, const GraphCounts& graph) {
 
 }  // namespace
 
+// Devices make whole I/O chunks: there have to be a few for each, where pages allow it.
+std::int64_t PassBuilder::most_io_chunk_blocks(const PlannedTensor& tensor) const {
+  constexpr std::int64_t kFew = 8;
+  if (options_.devices == 1) return kNoMostBlocks;
+  return tensor.layout.block_count() / (kFew * options_.devices);
+}
+
 PlannedTensor PassBuilder::describe_tensor(int section, ValueId id) const {
   const Value& value = program(section).values[static_cast<std::size_t>(id)];
   PlannedTensor tensor;
@@ -52,8 +59,9 @@ PlannedTensor PassBuilder::describe_tensor(int section, ValueId id) const {
   const bool read_by_host =
       !tensor.input && !options_.store_outputs && leaves(program(section), id);
   if (!file && !read_by_host) cut_blocks(tensor, options_.compute.most_group_rows);
-  tensor.io_chunk_blocks = file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
-                                : scratch_io_chunk_blocks(tensor.layout, tensor.dtype);
+  tensor.io_chunk_blocks =
+      file ? vertex_blocks_per_chunk(tensor.layout, tensor.dtype)
+           : scratch_io_chunk_blocks(tensor.layout, tensor.dtype, most_io_chunk_blocks(tensor));
   const bool packs = !tensor.input && !options_.device && tensor.dtype == DType::kF32;
   if (packs) tensor.packed = packed_share(value, graph_);
   return tensor;
@@ -66,7 +74,8 @@ int PassBuilder::kept_tensor_of(Draft& draft, int section, ValueId made) const {
   PlannedTensor tensor = describe_tensor(section, made);
   tensor.kept = kept_[static_cast<std::size_t>(section)];
   tensor.layout.rows = tensor.kept.index(tensor.layout.rows);
-  tensor.io_chunk_blocks = scratch_io_chunk_blocks(tensor.layout, tensor.dtype);
+  tensor.io_chunk_blocks =
+      scratch_io_chunk_blocks(tensor.layout, tensor.dtype, most_io_chunk_blocks(tensor));
   draft.tensors.push_back(std::move(tensor));
   return known = static_cast<int>(draft.tensors.size()) - 1;
 }

@@ -91,6 +91,7 @@ class DpSearch {
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const auto tensor = static_cast<int>(t);
+      if (line.accesses.empty()) continue;
       const bool made = line.accesses.front().pass <= pass;
       const bool needed = line.accesses.back().pass > pass || line.tail_pass >= pass;
       if (line.cyclic || (made && needed)) step.live |= bit(tensor);
@@ -112,7 +113,8 @@ class DpSearch {
       const auto found =
           std::find_if(step.touches.begin(), step.touches.end(),
                        [&](const Touch& touch) { return touch.tensor == use.tensor; });
-      (found == step.touches.end() ? step.fixed : found->slot_counts) += bytes;
+      const bool fixed = found == step.touches.end() || problem_.memory().streams_apart(use);
+      (fixed ? step.fixed : found->slot_counts) += bytes;
     }
   }
 

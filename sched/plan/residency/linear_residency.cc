@@ -44,6 +44,15 @@ ResidencyLp::ResidencyLp(const PlanProblem& problem, Slots all_slot_counts, Zero
   for (std::size_t t = 0; t < problem.timelines().size(); ++t) add_tensor(static_cast<int>(t));
   for (const Direction direction : {Direction::kIn, Direction::kOut}) add_edges(direction);
   for (const InPlaceAlias& alias : problem.aliases()) add_alias(alias);
+  const auto apart = streamed_apart(problem.draft(), problem.share());
+  for (std::size_t t = 0; t < apart.size(); ++t) {
+    const PlannedTensor& tensor = problem.draft().tensors[t];
+    const double bytes = scaled(payload_bytes(tensor, 0, tensor.layout.block_count()));
+    for (const Access& access : apart[t]) {
+      constant_[static_cast<std::size_t>(access.pass)] +=
+          static_cast<double>(access.sweeps) * bytes;
+    }
+  }
   for (int p = 0; p < problem.draft().pass_count(); ++p) add_pass(p);
   if (problem.arena().bytes == 0) return;
   for (int p = 0; p < problem.draft().pass_count(); ++p) {
@@ -224,7 +233,7 @@ void ResidencyLp::add_writes(const Timeline& line, double bytes, const std::vect
                              std::size_t pass) {
   const int stored = program_.add_variable(0);
   written_[pass].emplace_back(stored, bytes);
-  if (line.always_stored) program_.at_least({{stored, 1}}, 1);
+  if (line.always_stored || line.leaves) program_.at_least({{stored, 1}}, 1);
   for (const int interval : keep) program_.at_least({{stored, 1}, {interval, 1}}, 1);
 }
 
@@ -256,9 +265,7 @@ void ResidencyLp::add_pass(int index) {
   add_edge_slots(index);
   const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
   const Direction direction = stage.edge_file;
-  const double bytes =
-      scaled(pass.groups * problem_.edges().sweep_bytes(direction, pass.dst_range_blocks,
-                                                        problem_.first_chunk(direction)));
+  const double bytes = scaled(pass.groups * problem_.sweep_bytes(direction, pass.dst_range_blocks));
   constant_[at] += bytes;
   read_[at].emplace_back(edges_[static_cast<std::size_t>(direction)], -bytes);
 }
@@ -270,7 +277,7 @@ void ResidencyLp::add_use(int index, const UseDraft& use) {
       size_ == Slots::kLeast ? SlotCounts{} : problem_.slot_counts(index);
   const double bytes = scaled(problem_.memory().use(index, use, 0, slot_counts).bytes);
   if (bytes == 0) return;
-  if (use.tensor < 0) {
+  if (use.tensor < 0 || problem_.memory().streams_apart(use)) {
     used_[at] += bytes;
     return;
   }
@@ -297,7 +304,8 @@ void ResidencyLp::add_use(int index, const UseDraft& use) {
 double ResidencyLp::average_dst_range(const UseDraft& use, const PassDraft& pass) const {
   const PlannedTensor& tensor = problem_.draft().tensors[static_cast<std::size_t>(use.tensor)];
   const std::int64_t slices = use.sliced ? pass.slices_at_once : tensor.layout.slice_count();
-  return scaled(rows_bytes(tensor, 0, tensor.layout.block_count(), 0, slices)) /
+  const Timeline& line = problem_.timelines()[static_cast<std::size_t>(use.tensor)];
+  return scaled(rows_bytes(tensor, line.first_block, line.end_block, 0, slices)) /
          static_cast<double>(pass.dst_ranges);
 }
 

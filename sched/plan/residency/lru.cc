@@ -133,12 +133,14 @@ class LruWalk {
 
   void walk(int index) {
     const PassDraft& pass = problem_.draft().passes[static_cast<std::size_t>(index)];
-    for (std::int64_t sweep = 0; sweep < pass.dst_ranges * pass.groups; ++sweep) {
+    const BlockRange& own = problem_.share().own;
+    const std::int64_t dst_ranges = ceil_div(own.count(), pass.dst_range_blocks);
+    for (std::int64_t sweep = 0; sweep < dst_ranges * pass.groups; ++sweep) {
       if (pass.edges) walk_spans(index, pass, sweep < pass.groups);
-      const std::int64_t dst_range = sweep % pass.dst_ranges;
-      const std::int64_t begin = dst_range * pass.dst_range_blocks * dst_ranges_ / blocks_;
+      const std::int64_t first = own.first + sweep % dst_ranges * pass.dst_range_blocks;
+      const std::int64_t begin = first * dst_ranges_ / blocks_;
       const std::int64_t end =
-          std::min((dst_range + 1) * pass.dst_range_blocks, blocks_) * dst_ranges_ / blocks_;
+          std::min(first + pass.dst_range_blocks, own.end) * dst_ranges_ / blocks_;
       for (std::int64_t at = begin; at < end; ++at) {
         for (const UseDraft& use : pass.uses) {
           if (use.role != UseRole::kStreamed && use.tensor >= 0) touch(index, use.tensor, at);
@@ -182,7 +184,8 @@ class LruWalk {
     for (std::size_t t = 0; t < hits_.size(); ++t) {
       const Timeline& line = problem_.timelines()[t];
       const auto tensor = static_cast<int>(t);
-      if (line.cyclic || std::max(line.accesses.back().pass, line.tail_pass) != pass) continue;
+      if (line.cyclic || line.accesses.empty()) continue;
+      if (std::max(line.accesses.back().pass, line.tail_pass) != pass) continue;
       for (std::int64_t dst_range = 0; dst_range < dst_ranges_; ++dst_range) {
         tails_[t] += cache_.pins(tensor, dst_range) ? 1 : 0;
       }

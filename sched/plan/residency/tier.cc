@@ -65,6 +65,12 @@ class TierPlanner {
   explicit TierPlanner(PlanProblem& problem)
       : problem_(problem), builder_(problem.builder()), options_(builder_.options()) {}
 
+  TierPlan follow(const TierPlan& first, const PlanProblem& its) {
+    TierPlan tier = place_all(scaled(first, its));
+    tier.slots = first.slots;
+    return tier;
+  }
+
   TierPlan run() {
     std::string remark;
     std::optional<TierPlan> best;
@@ -73,11 +79,33 @@ class TierPlanner {
       tier.plan.remark = remark;
       if (!best || moved_bytes(tier) < moved_bytes(*best)) best = std::move(tier);
     }
+    best->slots = problem_.all_slot_counts();
     widen_slots(*best);
     return std::move(*best);
   }
 
  private:
+  // The same shares of what this device has.
+  ResidentSet scaled(const TierPlan& first, const PlanProblem& its) const {
+    ResidentSet residency = problem_.empty_residency();
+    for (std::size_t t = 0; t < residency.tensors.size(); ++t) {
+      const Timeline &line = problem_.timelines()[t], &from = its.timelines()[t];
+      const auto level = [&](std::int64_t of_first) {
+        const double share = static_cast<double>(of_first - from.first_block) /
+                             static_cast<double>(from.end_block - from.first_block);
+        if (of_first == from.end_block) return line.end_block;
+        const auto blocks = static_cast<double>(line.end_block - line.first_block);
+        return whole_blocks(line, line.first_block + static_cast<std::int64_t>(share * blocks));
+      };
+      ResidentPrefix& levels = residency.tensors[t];
+      const ResidentPrefix& kept = first.kept.tensors[t];
+      std::transform(kept.keep.begin(), kept.keep.end(), levels.keep.begin(), level);
+      std::transform(kept.during.begin(), kept.during.end(), levels.during.begin(), level);
+    }
+    residency.edge_chunks = first.kept.edge_chunks;
+    return residency;
+  }
+
   // What the strategy keeps; several, where what is better depends on the places that are found.
   std::vector<ResidentSet> decide(std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return {problem_.empty_residency()};
@@ -107,7 +135,7 @@ class TierPlanner {
       const std::vector<ResidentRange> left = find_places(plan);
       if (left.empty()) {
         count_bytes(residency, plan);
-        return {std::move(plan), std::move(residency)};
+        return {std::move(plan), std::move(residency), {}};
       }
       give_up(left, residency);
     }
@@ -144,6 +172,7 @@ class TierPlanner {
     plan.remark = tier.plan.remark;
     count_bytes(tier.kept, plan);
     tier.plan = std::move(plan);
+    tier.slots = all_slot_counts;
     return true;
   }
 
@@ -189,11 +218,13 @@ class TierPlanner {
         make_ranges(problem_.draft(), problem_.timelines(), problem_.aliases(), residency);
     const std::vector<std::int64_t> stored =
         stored_from(problem_.draft(), problem_.timelines(), residency);
+    device.own = problem_.share().own;
+    device.stored_from_block.resize(plan.tensors.size());
     for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
-      PlannedTensor& tensor = plan.tensors[t];
-      if (tensor.input) continue;
+      const PlannedTensor& tensor = plan.tensors[t];
       const std::int64_t blocks = tensor.layout.block_count();
-      tensor.stored_from_block = stored[t];
+      if (tensor.input) continue;
+      device.stored_from_block[t] = stored[t];
       if (stored[t] == blocks) continue;
       plan.stored_bytes += rows_bytes(tensor, 0, blocks, 0, tensor.layout.slice_count());
     }
@@ -201,8 +232,13 @@ class TierPlanner {
       const std::int64_t chunks = residency.edge_chunks[static_cast<std::size_t>(direction)];
       const std::int64_t bytes = problem_.memory().edge_range(direction, chunks);
       if (bytes == 0) continue;
-      device.edge_ranges.push_back(
-          {direction, chunks, {0, bytes}, problem_.first_chunk(direction)});
+      const EdgeTable& edges = problem_.edges();
+      device.edge_ranges.push_back({direction,
+                                    chunks,
+                                    {0, bytes},
+                                    problem_.first_chunk(direction),
+                                    edges.first_panel(),
+                                    edges.end_panel()});
     }
     int index = 0;
     for (Section& section : plan.sections) {
@@ -222,7 +258,7 @@ class TierPlanner {
     PassMemory memory;
     std::int64_t row_spans = 0;  // in slots; 0: all are in memory
     for (const UseDraft& use : draft.uses) {
-      const std::int64_t during = problem_.memory().during(index, use.tensor, residency);
+      const std::int64_t during = problem_.memory().during(index, use, residency);
       memory.uses.push_back(problem_.memory().use(index, use, during, slot_counts));
       const std::int64_t slots = memory.uses.back().slots;
       if (use.role != UseRole::kStreamed || slots == 0) continue;
@@ -331,6 +367,10 @@ std::vector<std::int64_t> widest_windows(const PlanProblem& problem) {
 }
 
 TierPlan plan_tier(PlanProblem& problem) { return TierPlanner(problem).run(); }
+
+TierPlan follow_tier(PlanProblem& problem, const TierPlan& first, const PlanProblem& its) {
+  return TierPlanner(problem).follow(first, its);
+}
 
 std::int64_t moved_bytes(const TierPlan& tier) {
   return tier.plan.bytes_read + tier.plan.bytes_written;

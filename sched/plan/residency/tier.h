@@ -13,9 +13,13 @@ namespace ooc {
 // their uses and slots have no bytes here.
 struct TierPlan {
   Plan plan;
-  ResidentSet kept;  // by the plan's ranges
+  ResidentSet kept;               // by the plan's ranges
+  std::vector<SlotCounts> slots;  // by pass
 };
 TierPlan plan_tier(PlanProblem& problem);
+// Of another device for the same passes, with the slots of `first`, which was made for the problem
+// `its`: as much of what it has as the first one keeps of its own, as far as places are found.
+TierPlan follow_tier(PlanProblem& problem, const TierPlan& first, const PlanProblem& its);
 
 // By pass: how many spans a task takes at once (Pass::span_group) where slots allow it.
 std::vector<std::int64_t> widest_windows(const PlanProblem& problem);

@@ -230,8 +230,7 @@ class WorkingTierChoice {
       return splits;
     }
     for (const std::int64_t more : {0, 1, 2, 3, 4}) {
-      const std::int64_t blocks =
-          ceil_div(builder_.graph().edges.block_count(), pass.dst_ranges + more);
+      const std::int64_t blocks = ceil_div(builder_.share().own.count(), pass.dst_ranges + more);
       for (const std::int64_t spans : {std::int64_t{0}, kWideSpans}) {
         if (more + spans > 0) splits.push_back({blocks, slices, 1, spans});
       }

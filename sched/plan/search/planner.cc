@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "sched/plan/cost/cost.h"
 #include "sched/plan/cost/launches.h"
 #include "sched/plan/io_chunks.h"
+#include "sched/plan/partition.h"
 #include "sched/plan/plan.h"
 #include "sched/plan/residency/lp.h"
 #include "sched/plan/residency/tier.h"
@@ -27,14 +29,40 @@ PlanOptions working_options(PlanOptions options) {
   return options;
 }
 
+// Blocks that lie in one I/O chunk of what passes make, which is one device's.
+std::int64_t grain_of(const PassBuilder& builder) {
+  const Draft draft = builder.draft(smallest_splits(builder));
+  std::int64_t blocks = 1;
+  for (const PlannedTensor& tensor : draft.tensors) {
+    if (tensor.input) continue;
+    blocks = std::max(blocks, tensor.io_chunk_blocks / blocks_in(builder.graph().edges, tensor));
+  }
+  return blocks;
+}
+
+std::vector<BlockRange> own_blocks(const std::vector<const Program*>& programs,
+                                   const GraphCounts& graph, const PlanOptions& options) {
+  if (options.devices == 1) return {{0, graph.edges.block_count()}};
+  return cut_blocks(graph, options.partition, options.devices,
+                    grain_of(PassBuilder(programs, graph, options)));
+}
+
+const BlockRange& largest(const std::vector<BlockRange>& own) {
+  return *std::max_element(own.begin(), own.end(), [](const BlockRange& a, const BlockRange& b) {
+    return a.count() < b.count();
+  });
+}
+
 class Planner {
  public:
   Planner(const std::vector<const Program*>& programs, const GraphCounts& graph,
           const PlanOptions& options)
       : options_(options),
         working_options_(working_options(options)),
-        builder_(programs, graph, working_options_),
-        edges_(graph) {}
+        own_(own_blocks(programs, graph, working_options_)),
+        builder_(programs, graph, working_options_, largest(own_)),
+        edges_(graph, largest(own_)),
+        all_edges_(graph) {}
 
   // Nothing: the least working set doesn't fit.
   std::optional<Plan> make(Bounds bounds = Bounds::kFound) const {
@@ -48,7 +76,8 @@ class Planner {
       if (bounds == Bounds::kFound) add_bounds(problem, plan);
       return plan;
     }
-    if (!add_host(problem, best->tier.kept, bounds, plan)) return std::nullopt;
+    const Devices devices = follow(problem, best->tier, plan);
+    if (!add_host(problem, devices, bounds, plan)) return std::nullopt;
     return plan;
   }
 
@@ -63,29 +92,85 @@ class Planner {
   }
 
  private:
-  // The plan as it is made as if storage were below the device, and the host's memory in between.
+  // In the order of their blocks: what each one's memory keeps. The first device for which the
+  // passes were split is one of them.
+  struct Devices {
+    std::vector<std::unique_ptr<EdgeTable>> edges;
+    std::vector<std::unique_ptr<PlanProblem>> problems;
+    std::vector<ResidentSet> kept;
+
+    std::vector<PlanProblem::Above> above() const {
+      std::vector<PlanProblem::Above> all;
+      for (std::size_t i = 0; i < problems.size(); ++i) all.push_back({*problems[i], kept[i]});
+      return all;
+    }
+  };
+
+  // Other devices keep as much as the one of the plan; windows and batches are as wide as all of
+  // them have slots for.
+  Devices follow(const PlanProblem& problem, const TierPlan& first, Plan& plan) const {
+    Devices devices;
+    std::vector<DevicePlan> plans;
+    plan.bytes_read = plan.bytes_written = 0;
+    for (Pass* pass : passes_of(plan)) pass->bytes_read = pass->bytes_written = 0;
+    for (const BlockRange& own : own_) {
+      devices.edges.push_back(std::make_unique<EdgeTable>(builder_.graph(), own));
+      devices.problems.push_back(
+          std::make_unique<PlanProblem>(problem, *devices.edges.back(), first.slots));
+      const bool same = own.first == problem.share().own.first;
+      TierPlan tier = same ? first : follow_tier(*devices.problems.back(), first, problem);
+      add_device(tier.plan, plans, plan);
+      devices.kept.push_back(std::move(tier.kept));
+    }
+    plan.devices = std::move(plans);
+    return devices;
+  }
+
+  static std::vector<Pass*> passes_of(Plan& plan) {
+    std::vector<Pass*> passes;
+    for (Section& section : plan.sections) {
+      for (Pass& pass : section.passes) passes.push_back(&pass);
+    }
+    return passes;
+  }
+
+  static void add_device(Plan& its, std::vector<DevicePlan>& devices, Plan& plan) {
+    DevicePlan& device = devices.emplace_back(std::move(its.devices[0]));
+    const std::vector<Pass*> passes = passes_of(plan), own = passes_of(its);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      passes[i]->span_group = std::min(passes[i]->span_group, own[i]->span_group);
+      passes[i]->batch_steps = std::min(passes[i]->batch_steps, own[i]->batch_steps);
+      passes[i]->bytes_read += own[i]->bytes_read;
+      passes[i]->bytes_written += own[i]->bytes_written;
+      device.bytes_in += own[i]->bytes_read;
+      device.bytes_out += own[i]->bytes_written;
+    }
+    plan.bytes_read += device.bytes_in;
+    plan.bytes_written += device.bytes_out;
+  }
+
+  // The plan as it is made as if storage were below the devices, and the host's memory in between.
   // False: that doesn't hold one staging slot.
-  bool add_host(PlanProblem& problem, const ResidentSet& kept, Bounds bounds, Plan& plan) const {
+  bool add_host(PlanProblem& problem, const Devices& devices, Bounds bounds, Plan& plan) const {
     HostTier host;
     if (!add_staging(problem, plan, host)) return false;
     std::int64_t limit = 0;
     if (options_.memory_bytes != 0) {  // 1: nothing fits
       limit = std::max<std::int64_t>(options_.memory_bytes - host.staging.bytes, 1);
     }
-    PlanProblem below(problem, kept, limit);
+    PlanProblem below(devices.above(), all_edges_, limit);
     TierPlan tier = plan_tier(below);
     DevicePlan& kept_below = tier.plan.devices[0];
     host.ranges = std::move(kept_below.ranges);
     host.edge_ranges = std::move(kept_below.edge_ranges);
-    for (const PlannedTensor& tensor : tier.plan.tensors) {
-      host.stored_from_block.push_back(tensor.stored_from_block);
-    }
+    host.stored_from_block = std::move(kept_below.stored_from_block);
     host.staging.offset = kept_below.arena_bytes;
     host.arena_bytes = host.staging.offset + host.staging.bytes;
     plan.host = std::move(host);
     plan.stored_bytes = tier.plan.stored_bytes;
     if (plan.remark.empty()) plan.remark = tier.plan.remark;
     move_to_link(tier.plan, plan);
+    const ResidentSet& kept = kept_of(problem, devices);
     std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, link_rates(options_.rates));
     const std::vector<PhaseSeconds> storage =
         transfers_of(below, tier.kept, storage_rates(options_.rates));
@@ -93,8 +178,15 @@ class Planner {
       transfers[pass] = slower(transfers[pass], storage[pass]);
     }
     predict(problem, kept, transfers, plan);
-    if (bounds == Bounds::kFound) add_bounds(problem, below, plan);
+    if (bounds == Bounds::kFound) add_bounds(problem, devices, below, plan);
     return true;
+  }
+
+  // Of the device for which passes were split.
+  const ResidentSet& kept_of(const PlanProblem& problem, const Devices& devices) const {
+    std::size_t device = 0;
+    while (own_[device].first != problem.share().own.first) ++device;
+    return devices.kept[device];
   }
 
   // What passes read and wrote crosses the link; from and to storage goes what `host` says.
@@ -132,12 +224,16 @@ class Planner {
   std::int64_t staging_slot(const PlanProblem& problem, const Plan& plan) const {
     std::int64_t bytes = kPage;
     for (const PlannedTensor& tensor : plan.tensors) {
-      const bool stays = !tensor.input && tensor.stored_from_block == tensor.layout.block_count();
-      if (!stays) bytes = std::max(bytes, io_chunk_bytes(tensor, 0, 0));
+      const auto index = static_cast<std::size_t>(&tensor - plan.tensors.data());
+      const bool leaves =
+          std::any_of(plan.devices.begin(), plan.devices.end(), [&](const DevicePlan& device) {
+            return device.stored_from_block[index] < tensor.layout.block_count();
+          });
+      if (tensor.input || leaves) bytes = std::max(bytes, io_chunk_bytes(tensor, 0, 0));
     }
     for (const PassDraft& pass : problem.draft().passes) {
       const StageShape& stage = builder_.stages()[static_cast<std::size_t>(pass.stage)];
-      if (pass.edges) bytes = std::max(bytes, edges_.largest(stage.edge_file, 0));
+      if (pass.edges) bytes = std::max(bytes, all_edges_.largest(stage.edge_file, 0));
     }
     return bytes;
   }
@@ -161,11 +257,16 @@ class Planner {
         pass.multiply_adds = (draft.edges ? stage.edge_multiply_adds : 0) +
                              (draft.rows ? stage.row_multiply_adds : 0);
         pass.transfer_seconds = transfers[index].sum();
-        pass.launches =
-            launches_of(builder_, edges_, plan, stage, pass, plan.devices[0].passes[index]);
+        std::int64_t most_launches = 0;
+        for (const DevicePlan& device : plan.devices) {
+          const std::int64_t launches = launches_of(builder_, all_edges_, plan, stage, pass,
+                                                    device.own, device.passes[index]);
+          pass.launches += launches;
+          most_launches = std::max(most_launches, launches);
+        }
         plan.launches += pass.launches;
         const double launching =
-            builder_.options().compute.launch_seconds * static_cast<double>(pass.launches);
+            builder_.options().compute.launch_seconds * static_cast<double>(most_launches);
         pass.compute_seconds = compute[index].sum() + launching;
         pass.seconds = launching +
                        overlapped_seconds(transfers[index], compute[index],
@@ -200,21 +301,43 @@ class Planner {
                  plan.seconds);
   }
 
-  // For storage, both memories are taken as one.
-  void add_bounds(PlanProblem& problem, const PlanProblem& host, Plan& plan) const {
+  // For storage, all memories are taken as one.
+  void add_bounds(PlanProblem& problem, const Devices& devices, const PlanProblem& host,
+                  Plan& plan) const {
     const double seconds =
         least_seconds(problem, compute_seconds_of(problem), link_rates(options_.rates));
-    plan.bound_link_bytes = bound(problem, plan.bytes_to_device + plan.bytes_from_device);
+    std::int64_t link_bytes = 0;
+    for (const auto& device : devices.problems) {
+      link_bytes += static_cast<std::int64_t>(least_bytes(*device).value_or(0));
+    }
+    plan.bound_link_bytes = std::min(link_bytes, plan.bytes_to_device + plan.bytes_from_device);
     const bool limited = problem.arena().bytes > 0 && host.arena().bytes > 0;
-    problem.arena().bytes = limited ? problem.arena().bytes + host.arena().bytes : 0;
-    add_bounds(problem, plan);
+    const std::int64_t all =
+        limited ? options_.devices * problem.arena().bytes + host.arena().bytes : 0;
+    if (options_.devices == 1) {
+      problem.arena().bytes = all;
+      add_bounds(problem, plan);
+    } else {
+      std::vector<PlanProblem::Above> nothing_kept;
+      for (const auto& device : devices.problems) {
+        nothing_kept.push_back({*device, device->empty_residency()});
+      }
+      const PlanProblem below(nothing_kept, all_edges_, all);
+      plan.bound_bytes = bound(below, plan.bytes_read + plan.bytes_written);
+      plan.bound_seconds =
+          std::min(least_seconds(below, std::vector<double>(below.draft().passes.size()),
+                                 storage_rates(options_.rates)),
+                   plan.seconds);
+    }
     plan.bound_seconds = std::max(plan.bound_seconds, std::min(seconds, plan.seconds));
   }
 
   const PlanOptions& options_;
   PlanOptions working_options_;
-  PassBuilder builder_;
-  EdgeTable edges_;
+  std::vector<BlockRange> own_;  // by device
+  PassBuilder builder_;          // of the one that has the most
+  EdgeTable edges_;              // likewise
+  EdgeTable all_edges_;
 };
 
 // Says which budget is too small, and what would do, in MiB as users write it.

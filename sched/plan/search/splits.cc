@@ -25,7 +25,7 @@ std::vector<std::int64_t> slice_choices(const PassBuilder& builder, const StageS
 std::vector<std::int64_t> dst_range_choices(const PassBuilder& builder) {
   const std::int64_t forced = builder.options().dst_range_blocks;
   if (forced > 0) return {forced};
-  const std::int64_t blocks = builder.graph().edges.block_count();
+  const std::int64_t blocks = builder.share().own.count();
   std::vector<std::int64_t> choices;
   for (std::int64_t dst_ranges = 1; dst_ranges < blocks;
        dst_ranges = std::max(dst_ranges + 1, dst_ranges * 5 / 4)) {

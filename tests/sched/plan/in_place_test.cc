@@ -39,7 +39,7 @@ std::vector<InPlaceAlias> aliases_of(const Program& program, const GraphCounts& 
   const std::vector<PassSplit> splits(program.stages.size(),
                                       {options.dst_range_blocks, options.slices_at_once});
   const Draft draft = builder.draft(splits);
-  std::vector<Timeline> timelines = make_timelines(builder, draft);
+  std::vector<Timeline> timelines = make_timelines(builder, draft, builder.share());
   return find_in_place_aliases(builder, draft, timelines);
 }
 

@@ -190,7 +190,7 @@ TEST_CASE("cost: what memory above leaves to the one below moves in the same pha
     const std::vector<PassSplit> splits = random_splits(program, 2, random);
     const PlanProblem problem(builder, edges, splits);
     const ResidentSet kept = random_levels(problem, random);
-    const PlanProblem below(problem, kept, 1);
+    const PlanProblem below({{problem, kept}}, edges, 1);
     const std::vector<Traffic> above = problem.traffic(kept);
     const std::vector<Traffic> left = below.traffic(below.empty_residency());
     // All of it is there during each pass, and nothing between passes.

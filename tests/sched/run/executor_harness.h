@@ -152,13 +152,13 @@ struct Result {
 // An executor with all that it needs.
 struct Session {
   Session(Backend& device, BlockIo& io, const Dataset& dataset, const TwoHops& program,
-          const Plan& planned, std::int64_t workers)
+          const Plan& planned, std::int64_t workers, std::vector<Backend*> others = {})
       : backend(device),
         hops(program),
         plan(planned),
         features(io, *dataset.tensor("features")),
         degrees(io, *dataset.tensor("degrees")),
-        executor({backend, io, dataset, "/", workers}, {&hops.program}, plan,
+        executor({backend, io, dataset, "/", workers, std::move(others)}, {&hops.program}, plan,
                  {{"features", &features}, {"degrees", &degrees}}) {}
 
   // Until one is stopped.
@@ -220,8 +220,10 @@ class Harness {
     return make_plan({&hops_.program}, counts_of(dataset_), options);
   }
 
-  std::unique_ptr<Session> open(Backend& backend, const Plan& plan, std::int64_t workers) {
-    return std::make_unique<Session>(backend, faulty_, dataset_, hops_, plan, workers);
+  std::unique_ptr<Session> open(Backend& backend, const Plan& plan, std::int64_t workers,
+                                std::vector<Backend*> others = {}) {
+    return std::make_unique<Session>(backend, faulty_, dataset_, hops_, plan, workers,
+                                     std::move(others));
   }
   // On the CPU.
   Result run(const PlanOptions& options, int runs = 2, const std::atomic<bool>* stop = nullptr) {

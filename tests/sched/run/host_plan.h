@@ -10,6 +10,7 @@
 #include "sched/plan/io_chunks.h"
 #include "sched/plan/plan.h"
 #include "storage/io/block_file.h"
+#include "tests/support/device_memory.h"
 
 namespace ooc::test {
 
@@ -76,7 +77,7 @@ class HostPlanner {
   // Blocks before it never cross the link after the first epoch.
   std::int64_t lowest(int index) const {
     const PlannedTensor& tensor = plan_.tensors[static_cast<std::size_t>(index)];
-    if (!tensor.input) return tensor.stored_from_block;
+    if (!tensor.input) return leaves_from(plan_, index);
     const auto passes = static_cast<int>(plan_.sections[0].passes.size());
     std::int64_t block = 0;
     for (; block < tensor.layout.block_count(); block += tensor.io_chunk_blocks) {
@@ -116,7 +117,7 @@ class HostPlanner {
   void add_edges(Direction direction) {
     const EdgeBytes& counts = direction == Direction::kIn ? graph_.in : graph_.out;
     const auto chunks = static_cast<std::int64_t>(counts.chunk_bytes.size());
-    EdgeRange range{direction, 0, {}, 0};
+    EdgeRange range{direction, 0, {}, 0, 0, graph_.edges.panel_count()};
     for (const EdgeRange& kept : plan_.devices[0].edge_ranges) {
       if (kept.direction == direction) range.first_chunk = kept.end_chunk;
     }
@@ -187,7 +188,7 @@ class TierWalk {
     const bool new_here =
         device == nullptr || on_device_.insert({device, {io_chunk, slice}}).second;
     if (write) {
-      if (block < tensor.stored_from_block) return;
+      if (block < leaves_from(plan_, index)) return;
       counted.from_device += bytes;
       if (host != nullptr) on_host_.insert({host, {io_chunk, slice}});
       const auto from = plan_.host->stored_from_block[static_cast<std::size_t>(index)];

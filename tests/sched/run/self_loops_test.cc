@@ -65,16 +65,16 @@ TEST_CASE("self loops: a bit for each vertex, whatever the last unit and word ho
   for (const std::int64_t rows : {1, 64, 65, 256, 257, 1024, 2600, 3000}) {
     INFO("rows " << rows);
     const Degrees degrees(rows);
-    SelfLoops there(*backend, &degrees);
-    CHECK(there.bits() == nullptr);
+    SelfLoops there({backend.get()}, &degrees);
+    CHECK(there.bits(0) == nullptr);
     REQUIRE(there.read(nullptr));
-    REQUIRE(there.bits() != nullptr);
+    REQUIRE(there.bits(0) != nullptr);
     const auto io_chunks = static_cast<int>(ceil_div(rows, std::int64_t{256}));
     CHECK(degrees.reads == io_chunks);
     CHECK(degrees.verified == io_chunks / 2);
     std::int64_t wrong = 0;
     for (std::int64_t v = 0; v < rows; ++v) {
-      const std::uint64_t word = there.bits()[v / 64];
+      const std::uint64_t word = there.bits(0)[v / 64];
       wrong += (word >> (v % 64) & 1) != (Degrees::loops(v, rows) ? 1 : 0);
     }
     CHECK(wrong == 0);
@@ -87,16 +87,16 @@ TEST_CASE("self loops: what storage finds wrong passes through") {
   Degrees degrees(3000);
   degrees.broken = 7;
   const auto backend = make_cpu_backend();
-  SelfLoops there(*backend, &degrees);
+  SelfLoops there({backend.get()}, &degrees);
   CHECK_THROWS_AS(there.read(nullptr), IoError);
-  CHECK(there.bits() == nullptr);
+  CHECK(there.bits(0) == nullptr);
 }
 
 TEST_CASE("self loops: reading them can be stopped") {
   const Degrees degrees(3000);
   std::atomic<bool> stop{true};
   const auto backend = make_cpu_backend();
-  SelfLoops there(*backend, &degrees);
+  SelfLoops there({backend.get()}, &degrees);
   CHECK(!there.read(&stop));
   CHECK(degrees.reads == 0);
   stop = false;

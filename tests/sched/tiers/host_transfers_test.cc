@@ -90,7 +90,8 @@ struct Fixture {
   Driver driver{2};
   Link link{*backend};
   Staging staging{host.data() + 8192, 2, 8192};
-  HostTransfers transfers{driver, link, staging};
+  HostTransfers transfers{staging};
+  HostClient client{driver, link};
   Storage storage;
   State state = State::kAbsent;
   HostPlace place{host.data(), &state};
@@ -114,14 +115,14 @@ TEST_CASE("host_transfers: what is coming is read once and goes to all who asked
   Fixture f;
   BlockWait wait;
   for (int i = 0; i < 3; ++i) {
-    f.transfers.to_device(f.storage.item(), f.place, f.at(i), wait.completion());
+    f.transfers.to_device(f.client, f.storage.item(), f.place, f.at(i), wait.completion());
     CHECK(f.state == State::kComing);
   }
   REQUIRE(f.storage.reads() == 1);
   f.storage.end_read(7);
   wait.wait();
   CHECK(f.state == State::kThere);
-  f.transfers.to_device(f.storage.item(), f.place, f.at(3), wait.completion());
+  f.transfers.to_device(f.client, f.storage.item(), f.place, f.at(3), wait.completion());
   CHECK(f.storage.reads() == 0);
   wait.wait();
   for (int i = 0; i < 4; ++i) CHECK(f.value(i) == 7);
@@ -132,8 +133,8 @@ TEST_CASE("host_transfers: what is coming is read once and goes to all who asked
 TEST_CASE("host_transfers: an error reaches all who asked, and the next one asks again") {
   Fixture f;
   BlockWait first, second;
-  f.transfers.to_device(f.storage.item(), f.place, f.at(0), first.completion());
-  f.transfers.to_device(f.storage.item(), f.place, f.at(1), second.completion());
+  f.transfers.to_device(f.client, f.storage.item(), f.place, f.at(0), first.completion());
+  f.transfers.to_device(f.client, f.storage.item(), f.place, f.at(1), second.completion());
   f.storage.end_read(1, an_error());
   CHECK_THROWS_WITH(first.wait(), "EIO");
   CHECK_THROWS_WITH(second.wait(), "EIO");
@@ -142,14 +143,14 @@ TEST_CASE("host_transfers: an error reaches all who asked, and the next one asks
   f.storage.refuse(2);
   for (const bool placed : {true, false}) {
     const HostPlace place = placed ? f.place : HostPlace{};
-    f.transfers.to_device(f.storage.item(), place, f.at(0), first.completion());
+    f.transfers.to_device(f.client, f.storage.item(), place, f.at(0), first.completion());
     f.storage.end_read(2);
     CHECK_THROWS_WITH(first.wait(), "checksum");
     CHECK(f.value(0) == 0);  // it never got there
     CHECK(f.state == State::kAbsent);
     CHECK(f.staging.idle());
   }
-  f.transfers.to_device(f.storage.item(), f.place, f.at(0), first.completion());
+  f.transfers.to_device(f.client, f.storage.item(), f.place, f.at(0), first.completion());
   f.storage.end_read(3);
   first.wait();
   CHECK(f.value(0) == 3);
@@ -159,7 +160,7 @@ TEST_CASE("host_transfers: without a place or a free slot a request waits, and n
   Fixture f;
   BlockWait all, failing;
   for (int i = 0; i < 4; ++i) {
-    f.transfers.to_device(f.storage.item(), {}, f.at(i),
+    f.transfers.to_device(f.client, f.storage.item(), {}, f.at(i),
                           i == 1 ? failing.completion() : all.completion());
   }
   CHECK(f.storage.reads() == 2);  // two slots
@@ -184,7 +185,7 @@ TEST_CASE(
     const HostPlace place = placed ? f.place : HostPlace{};
     std::atomic<bool> done{false};
     BlockWait wait;
-    f.transfers.from_device(f.storage.item(), place, f.at(0),
+    f.transfers.from_device(f.client, f.storage.item(), place, f.at(0),
                             [&, end = wait.completion()](std::exception_ptr error) {
                               done = true;
                               end(std::move(error));
@@ -197,7 +198,7 @@ TEST_CASE(
     CHECK(f.state == (placed ? State::kThere : State::kAbsent));
     CHECK(f.staging.idle());
 
-    f.transfers.from_device(f.storage.item(), place, f.at(0), wait.completion());
+    f.transfers.from_device(f.client, f.storage.item(), place, f.at(0), wait.completion());
     f.storage.end_write(an_error());
     CHECK_THROWS_WITH(wait.wait(), "EIO");
     CHECK(f.transfers.take_bytes_written() == kBytes);
@@ -207,7 +208,7 @@ TEST_CASE(
   kept.to = nullptr;
   std::fill_n(f.host.data(), kBytes, std::byte{9});
   BlockWait wait;
-  f.transfers.from_device(kept, f.place, f.at(0), wait.completion());
+  f.transfers.from_device(f.client, kept, f.place, f.at(0), wait.completion());
   wait.wait();
   CHECK(is_zero(f.host.first(kBytes)));
   CHECK(f.transfers.take_bytes_written() == 0);
