@@ -181,9 +181,11 @@ void infer(const Options& options) {
     // A budget is of all that the process ever takes: a large model's file was in memory as well.
     inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
     inference.budget.resident_bytes += mapped_slack_bytes(options.io);
-    const std::unique_ptr<Backend> backend = make_backend(devices, inference.budget);
+    const Devices machine(devices, inference.budget);
+    inference.others = machine.others();
     log_kernels(blas_core());
-    return run_inference(files, *backend, *io, dataset, checkpoint, inference, &cli::stop_flag());
+    return run_inference(files, machine.first(), *io, dataset, checkpoint, inference,
+                         &cli::stop_flag());
   };
   std::optional<InferenceResult> on_gpu;
   const bool chooses = options.on.devices == "auto";

@@ -152,9 +152,10 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
 // Several runs take a trainer each, one after the other.
 void train(const cli::Command& command, const TrainOptions& options, const Machine& machine,
            RunDirectory& run, const Dataset& dataset) {
-  const std::unique_ptr<Backend> backend = make_backend(run.config().on.devices, machine.budget);
+  const Devices devices(run.config().on.devices, machine.budget);
   const ScratchDirectory scratch(run.config(), run);
   TrainerOptions trainer_options{machine.budget};
+  trainer_options.others = devices.others();
   trainer_options.plan = machine.plan;
   trainer_options.scratch = scratch.path();
   const bool maps = run.config().io == DatasetIo::kAuto &&
@@ -162,7 +163,7 @@ void train(const cli::Command& command, const TrainOptions& options, const Machi
   const std::unique_ptr<BlockIo> mapped = maps ? make_mapped_block_io(*machine.io) : nullptr;
   BlockIo& io = maps ? *mapped : *machine.io;
   const auto train_seed = [&](RunDirectory& seed_run) {
-    Trainer trainer(*backend, io, dataset, seed_run.config(), trainer_options);
+    Trainer trainer(devices.first(), io, dataset, seed_run.config(), trainer_options);
     RunResult result = train_one(command, seed_run, trainer);
     if (result.outcome != RunOutcome::kFinishedBefore) trainer_options.warns_of_data = false;
     return result;
@@ -204,7 +205,7 @@ Machine machine_for(const RunConfig& config, const std::string& directory, const
   Machine machine{open_io(config.io), {}, {}};
   machine.budget = budget_for(*machine.io, config, directory, rates);
   machine.plan = plan_training(dataset, config, machine.budget);
-  if (config.on.plan_device.empty() && gpu_of(config.on.devices)) check_kernels(*machine.plan);
+  if (config.on.plan_device.empty() && is_gpu(config.on.devices)) check_kernels(*machine.plan);
   warn_of_unread(config, dataset);
   return machine;
 }
@@ -306,7 +307,7 @@ Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
 
 // Sums on a GPU are in another order than on the CPU.
 void warn_of_moved_run(const RunConfig& before, const RunConfig& config) {
-  if (gpu_of(before.on.devices).has_value() == gpu_of(config.on.devices).has_value()) return;
+  if (is_gpu(before.on.devices) == is_gpu(config.on.devices)) return;
   spdlog::warn("the run was computed on {}, and goes on on {}: results differ in their last bits",
                before.on.devices == "auto" ? "cpu" : before.on.devices, config.on.devices);
 }

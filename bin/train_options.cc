@@ -339,7 +339,7 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("epochs")) config.epochs = given.epochs;
   if (command.given("verify")) config.verify = given.verify;
   // auto leaves a run where it is.
-  if (command.given("devices") && (given.on.devices != "auto" || !gpu_of(stored.on.devices))) {
+  if (command.given("devices") && (given.on.devices != "auto" || !is_gpu(stored.on.devices))) {
     config.on.devices = given.on.devices;
   }
   config.on.plan_device = given.on.plan_device;

@@ -14,6 +14,7 @@
 
 #include "engine/graph/edge_operators.h"
 #include "engine/machine/dataset_io.h"
+#include "engine/machine/devices.h"
 #include "engine/model/build.h"
 #include "engine/train/program_run.h"
 #include "storage/base/errors.h"
@@ -129,10 +130,10 @@ InferencePlan plan_inference(const ModelProgram& program, std::span<const Tensor
     reserve = std::max(reserve, output_reserve(program, output, counts));
   }
   const TensorLayout ids{vertices, 1, counts.edges.block_rows};
-  Reserved reserved{
-      budget.resident_bytes + own_bytes + kLeast + reserve +
-      2 * stored_reserve(ids, DType::kI64) +  // ours, and the input's
-      process_reserve(budget.plan.workers, parameter_bytes(program, Mode::kEvaluate), counts)};
+  Reserved reserved{budget.resident_bytes + own_bytes + kLeast + reserve +
+                    2 * stored_reserve(ids, DType::kI64) +  // ours, and the input's
+                    process_reserve(budget.plan.workers * budget.plan.devices,
+                                    parameter_bytes(program, Mode::kEvaluate), counts)};
   if (budget.plan.device) {
     reserved.device_bytes =
         budget.device_resident_bytes + device_reserve(program, Mode::kEvaluate, counts);
@@ -243,9 +244,9 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   const std::vector<TensorId> outputs =
       wanted.layers ? program.model().layers : std::vector{program.model().logits};
   RunBudget budget = options.budget;
-  budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  budget.plan.workers = workers_of(budget.plan.devices);
   budget.plan.stop = stop;
-  const GraphCounts counts = counts_of(dataset);
+  const GraphCounts counts = counts_of(dataset, budget.plan.devices);
   std::int64_t own_bytes = metric_reserve(program, metrics, task, counts);
   std::optional<OriginalNames> names;
   if (dataset.manifest().remapped == IdKind::kStrings) {
@@ -259,8 +260,8 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
   }
   BlockIo& io = mapped ? *mapped : given_io;
   const GraphInputs inputs(io, dataset);
-  ProgramRun run({backend, io, dataset, options.scratch, budget.plan.workers}, {&program},
-                 planned.plan, inputs, parameters);
+  ProgramRun run({backend, io, dataset, options.scratch, budget.plan.workers, options.others},
+                 {&program}, planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
   warn_of_weights(dataset, program, run);
   std::int64_t bytes_read = 0;

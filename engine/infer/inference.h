@@ -24,14 +24,15 @@ inline constexpr std::int64_t kAllLayers = 0;
 
 struct InferenceOptions {
   Output output = Output::kLogits;
-  std::string path;           // .npy, .h5 or .csv
+  std::string path;  // .npy, .h5 or .csv
   // Of embeddings: the rows after this layer, from 1. kAllLayers: after each, OUT.npy being
   // OUT.layer1.npy and so on. None: what the last layer or the head reads.
   std::optional<std::int64_t> layer = {};
-  bool force = false;         // replace what is there
-  RunBudget budget = {};      // its workers are those of the thread arena that calls
-  std::string scratch = ".";  // directory for what doesn't fit memory
-  bool may_map = false;       // the dataset, instead of reading it by `io`, where that pays
+  bool force = false;                 // replace what is there
+  RunBudget budget = {};              // its workers are those of the thread arena that calls
+  std::vector<Backend*> others = {};  // beside the first device
+  std::string scratch = ".";          // directory for what doesn't fit memory
+  bool may_map = false;               // the dataset, instead of reading it by `io`, where that pays
   std::vector<Metric> metrics =
       {};  // to score the splits by; none: those of the run, where that can be
 };

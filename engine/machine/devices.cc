@@ -6,6 +6,7 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 #include "engine/machine/gpus.h"
@@ -35,11 +36,24 @@ void hold_link(RunBudget& budget) {
 
 }  // namespace
 
-bool has_own_memory(const std::string& devices) { return devices == "cpu:1"; }
+namespace {
+
+// Of cpu:N; 0: it isn't that.
+std::int64_t virtual_devices(std::string_view devices) {
+  constexpr std::string_view kPrefix = "cpu:";
+  constexpr std::int64_t kMost = 64;
+  if (!devices.starts_with(kPrefix)) return 0;
+  devices.remove_prefix(kPrefix.size());
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(devices.data(), devices.data() + devices.size(), count);
+  const bool whole = error == std::errc() && end == devices.data() + devices.size();
+  return whole && count >= 1 && count <= kMost ? count : 0;
+}
+
+}  // namespace
 
 bool is_device(const std::string& devices) {
-  return devices == "auto" || devices == "cpu" || has_own_memory(devices) ||
-         gpu_of(devices).has_value();
+  return devices == "auto" || devices == "cpu" || virtual_devices(devices) > 0 || is_gpu(devices);
 }
 
 namespace {
@@ -59,16 +73,25 @@ bool add_gpu(const MachineShare& share, RunBudget& budget) {
     set_gpu_budget(*gpu, given, budget);
     return true;
   }
-  const std::optional<int> gpu = gpu_of(share.devices);
-  if (gpu) set_gpu_budget(cuda_module().open(*gpu), given, budget);
-  return gpu.has_value();
+  if (!is_gpu(share.devices)) return false;
+  const std::vector<int> gpus = gpus_of(share.devices);
+  set_gpu_budget(gpus, given, budget);
+  return true;
 }
 
 // The rates of a device's own.
 void add_gpu_rates(const MachineShare& share, MachineRates& rates) {
   if (const GpuModel* gpu = planned_gpu(share)) return set_gpu_rates(*gpu, rates);
-  const std::optional<int> gpu = gpu_of(share.devices);
-  if (gpu) set_gpu_rates(cuda_module().open(*gpu), rates);
+  if (is_gpu(share.devices)) {
+    set_gpu_rates(cuda_module().open(gpus_of(share.devices).front()), rates);
+  }
+  // Each has its part of the CPU's threads.
+  const auto devices =
+      static_cast<double>(std::max<std::int64_t>(1, virtual_devices(share.devices)));
+  for (double* rate : {&rates.gather, &rates.elementwise, &rates.dropout, &rates.packing,
+                       &rates.multiply_adds, &rates.row_sums}) {
+    *rate /= devices;
+  }
 }
 
 }  // namespace
@@ -78,15 +101,19 @@ RunBudget budget_of(const MachineShare& share) {
   const bool gpu = add_gpu(share, budget);
   budget.host_bytes = host_memory_of(share.host_memory);
   budget.resident_bytes = held_host_bytes();
+  budget.plan.partition = share.partition;
   if (gpu) return budget;
-  budget.plan.device = has_own_memory(share.devices);
+  const std::int64_t devices = virtual_devices(share.devices);
+  budget.plan.device = devices > 0;
   if (!budget.plan.device) return budget;
+  budget.plan.devices = devices;
   budget.device_bytes = share.device_memory == "auto"
-                            ? host_memory_for_us() / 4
+                            ? host_memory_for_us() / 4 / devices
                             : parse_byte_size(share.device_memory).value();
   if (share.link_rate != "auto") budget.link_rate = parse_byte_size(share.link_rate).value();
   if (share.host_memory == "auto") {
-    budget.host_bytes = std::max<std::int64_t>(budget.host_bytes - budget.device_bytes, 1);
+    budget.host_bytes =
+        std::max<std::int64_t>(budget.host_bytes - devices * budget.device_bytes, 1);
   }
   return budget;
 }
@@ -96,7 +123,7 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
   constexpr std::int64_t kMeasuring = 512 << 20;
   FileSystem& files = posix_file_system();
   RunBudget budget = budget_of(share);
-  budget.plan.workers = tbb::this_task_arena::max_concurrency();
+  budget.plan.workers = workers_of(budget.plan.devices);
   if (!rates_file.empty()) {
     budget.plan.rates = read_rates(files, rates_file);
     add_gpu_rates(share, budget.plan.rates);
@@ -104,8 +131,7 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
     return budget;
   }
   const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - budget.resident_bytes, 0);
-  const RateOptions rates{existing(files, scratch), budget.plan.workers,
-                          std::min(kMeasuring, left / 2)};
+  const RateOptions rates{existing(files, scratch), workers_of(1), std::min(kMeasuring, left / 2)};
   budget.plan.rates = machine_rates(files, io, rates, rates_cache());
   add_gpu_rates(share, budget.plan.rates);
   hold_link(budget);
@@ -134,14 +160,30 @@ void log_kernels(const BlasCore& core) {
                core.told.empty() ? "" : ", as OPENBLAS_CORETYPE says");
 }
 
-std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget) {
-  if (const std::optional<int> gpu = gpu_of(devices)) {
-    return cuda_module().make_backend(*gpu, budget.device_bytes);
+std::int64_t workers_of(std::int64_t devices) {
+  return std::max<std::int64_t>(1, tbb::this_task_arena::max_concurrency() / devices);
+}
+
+Devices::Devices(const std::string& devices, const RunBudget& budget) {
+  if (is_gpu(devices)) {
+    for (const int gpu : gpus_of(devices)) {
+      backends_.push_back(cuda_module().make_backend(gpu, budget.device_bytes));
+    }
+    return;
   }
-  if (has_own_memory(devices)) {
-    return make_virtual_cpu_device(devices, budget.device_bytes, budget.link_rate);
+  const std::int64_t count = virtual_devices(devices);
+  for (std::int64_t i = 0; i < count; ++i) {
+    backends_.push_back(
+        make_virtual_cpu_device(count == 1 ? devices : fmt::format("device {} of {}", i, devices),
+                                budget.device_bytes, budget.link_rate));
   }
-  return make_cpu_backend();
+  if (count == 0) backends_.push_back(make_cpu_backend());
+}
+
+std::vector<Backend*> Devices::others() const {
+  std::vector<Backend*> others;
+  for (std::size_t i = 1; i < backends_.size(); ++i) others.push_back(backends_[i].get());
+  return others;
 }
 
 }  // namespace ooc

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/machine/run_budget.h"
 #include "kernels/dense/blas_core.h"
@@ -11,19 +12,20 @@
 
 namespace ooc {
 
-// What --devices says. cpu: the CPU, whose memory is the host's. cpu:1: the CPU's kernels on memory
-// of a device's own, of which there is as much as --device-memory says. cuda:N, or cuda for the
-// first one: a GPU. auto: the CPU, unless whoever begins has made it a GPU (engine/machine/gpus.h).
-bool has_own_memory(const std::string& devices);
+// What --devices says. cpu: the CPU, whose memory is the host's. cpu:N: the CPU's kernels on N
+// devices with memory of their own, of which each has as much as --device-memory says. cuda: all
+// GPUs; cuda:0,2 those of these numbers, one of which may be named twice. auto: the CPU, unless
+// whoever begins has made it a GPU (engine/machine/gpus.h).
 bool is_device(const std::string& devices);
 // What a run takes of the machine, in the words of its options: sizes (storage/base/byte_size.h) or
-// auto. All memory is the host's where cpu:1 has it: then auto is a quarter of what is free for the
-// device, and the rest for the host. Of a GPU auto is what is free there.
+// auto. All memory is the host's where cpu:N has it: then auto is a quarter of what is free for the
+// devices, and the rest for the host. Of a GPU auto is what is free there.
 struct MachineShare {
   std::string devices = "auto";
   std::string host_memory = "auto";
-  std::string device_memory = "auto";
-  std::string link_rate = "auto";  // of cpu:1, a second and each way
+  std::string device_memory = "auto";  // of each device
+  std::string link_rate = "auto";      // of cpu:N, a second and each way
+  DevicePartition partition = DevicePartition::kEqualEdges;
   // Of --plan-device: a GPU that isn't there (gpu_models()), to plan for; empty: `devices` counts.
   std::string plan_device = {};
 
@@ -41,6 +43,19 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
 void warn_of_kernels(const BlasCore& core);
 // Says in the log which kernels compute products.
 void log_kernels(const BlasCore& core);
-std::unique_ptr<Backend> make_backend(const std::string& devices, const RunBudget& budget);
+// Of the threads of the arena that calls, those of each of so many devices; one at least.
+std::int64_t workers_of(std::int64_t devices);
+
+// The devices of a run, in the order in which vertices are cut for them.
+class Devices {
+ public:
+  Devices(const std::string& devices, const RunBudget& budget);
+
+  Backend& first() const { return *backends_.front(); }
+  std::vector<Backend*> others() const;
+
+ private:
+  std::vector<std::unique_ptr<Backend>> backends_;
+};
 
 }  // namespace ooc

@@ -76,17 +76,39 @@ CudaModule& cuda_module() {
                     fmt::format("build it where a CUDA toolkit 13 is, or {}", kOnTheCpu));
 }
 
-std::optional<int> gpu_of(std::string_view devices) {
-  constexpr std::string_view kPrefix = "cuda";
-  if (!devices.starts_with(kPrefix)) return std::nullopt;
-  devices.remove_prefix(kPrefix.size());
-  if (devices.empty()) return 0;
-  if (devices.front() != ':') return std::nullopt;
-  devices.remove_prefix(1);
-  int index = -1;
-  const auto [end, error] = std::from_chars(devices.data(), devices.data() + devices.size(), index);
-  const bool whole = error == std::errc() && end == devices.data() + devices.size();
-  return whole && index >= 0 ? std::optional(index) : std::nullopt;
+namespace {
+
+constexpr std::string_view kGpus = "cuda";
+
+// The numbers of cuda:0,2; none: it isn't such a list.
+std::vector<int> numbers_of(std::string_view devices) {
+  std::vector<int> numbers;
+  if (!devices.starts_with(kGpus)) return {};
+  devices.remove_prefix(kGpus.size());
+  char before = ':';
+  while (!devices.empty()) {
+    if (devices.front() != before) return {};
+    int index = -1;
+    const char* const last = devices.data() + devices.size();
+    const auto [end, error] = std::from_chars(devices.data() + 1, last, index);
+    if (error != std::errc() || index < 0) return {};
+    numbers.push_back(index);
+    devices.remove_prefix(static_cast<std::size_t>(end - devices.data()));
+    before = ',';
+  }
+  return numbers;
+}
+
+}  // namespace
+
+bool is_gpu(std::string_view devices) { return devices == kGpus || !numbers_of(devices).empty(); }
+
+std::vector<int> gpus_of(std::string_view devices) {
+  std::vector<int> gpus = numbers_of(devices);
+  if (devices != kGpus) return gpus;
+  const int count = std::max(1, cuda_module().count());  // of none the first one's error
+  for (int index = 0; index < count; ++index) gpus.push_back(index);
+  return gpus;
 }
 
 std::vector<std::string> gpus_of_auto() {
@@ -104,7 +126,11 @@ std::vector<std::string> gpus_of_auto() {
 }
 
 std::string name_of_gpu(const std::string& devices) {
-  return cuda_module().open(gpu_of(devices).value()).name;
+  std::string names;
+  for (const int gpu : gpus_of(devices)) {
+    names += (names.empty() ? "" : ", ") + cuda_module().open(gpu).name;
+  }
+  return names;
 }
 
 std::string missing_on_gpu(const std::vector<const Program*>& programs) {
@@ -153,8 +179,10 @@ void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates) {
   if (known.bandwidth > 0) set_gpu_rates(known, rates);
 }
 
+namespace {
+
 // A little stays free: the driver takes memory in pages of its own.
-void set_gpu_budget(const GpuFacts& gpu, std::int64_t given, RunBudget& budget) {
+void set_budget(const GpuFacts& gpu, std::int64_t given, RunBudget& budget) {
   const std::int64_t free = gpu.free_bytes - gpu.free_bytes / 32;
   budget.plan.device = true;
   budget.plan.compute = kCudaShape;
@@ -170,9 +198,24 @@ void set_gpu_budget(const GpuFacts& gpu, std::int64_t given, RunBudget& budget) 
                     "give less, or look with nvidia-smi who takes it");
 }
 
+}  // namespace
+
+void set_gpu_budget(const std::vector<int>& gpus, std::int64_t given, RunBudget& budget) {
+  RunBudget least;
+  for (const int index : gpus) {
+    GpuFacts gpu = cuda_module().open(index);
+    gpu.free_bytes /= std::count(gpus.begin(), gpus.end(), index);
+    RunBudget own = budget;
+    set_budget(gpu, given, own);
+    if (least.device_bytes == 0 || own.device_bytes < least.device_bytes) least = own;
+  }
+  budget = least;
+  budget.plan.devices = std::ssize(gpus);
+}
+
 void set_gpu_budget(const GpuModel& gpu, std::int64_t given, RunBudget& budget) {
   constexpr std::int64_t kContext = 512 << 20;
-  set_gpu_budget(
+  set_budget(
       GpuFacts{gpu.word, gpu.memory_bytes, gpu.memory_bytes - kContext, kContext, gpu.bandwidth},
       given, budget);
 }

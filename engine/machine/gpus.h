@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +17,10 @@ CudaModule* find_cuda_module();
 // The same; DeviceError where it isn't there.
 CudaModule& cuda_module();
 
-// Of --devices cuda:N; nothing: it isn't one.
-std::optional<int> gpu_of(std::string_view devices);
+// Whether --devices names GPUs: cuda, cuda:0 or cuda:0,2.
+bool is_gpu(std::string_view devices);
+// Their numbers; of cuda those of all that there are. DeviceError where they can't be counted.
+std::vector<int> gpus_of(std::string_view devices);
 // What --devices auto may mean for what begins, in order: cuda:0 and so on; none where there is no
 // module or no driver. Warns in the log where the driver can't be used.
 std::vector<std::string> gpus_of_auto();
@@ -42,9 +43,9 @@ void set_gpu_rates(const GpuModel& gpu, MachineRates& rates);
 // Of a GPU that is there.
 void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates);
 
-// A budget on a GPU of this machine: `given`, or what is free there (0). BudgetError where less is
-// free.
-void set_gpu_budget(const GpuFacts& gpu, std::int64_t given, RunBudget& budget);
+// A budget on each of these GPUs of this machine: `given`, or what is free on the fullest one (0).
+// Of one that is named several times each has its part. BudgetError where less is free.
+void set_gpu_budget(const std::vector<int>& gpus, std::int64_t given, RunBudget& budget);
 // On one that isn't there.
 void set_gpu_budget(const GpuModel& gpu, std::int64_t given, RunBudget& budget);
 

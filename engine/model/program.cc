@@ -32,7 +32,28 @@ EdgeBytes edge_bytes(const EdgeFile& file) {
 
 }  // namespace
 
-GraphCounts counts_of(const Dataset& dataset) {
+namespace {
+
+std::vector<std::int64_t> in_edges_of_blocks(const Dataset& dataset) {
+  const EdgeLayout& edges = dataset.manifest().edges;
+  const VertexTensorFile& degrees = *dataset.tensor("degrees");
+  std::vector<std::int64_t> sums;
+  std::vector<std::int32_t> rows(static_cast<std::size_t>(edges.block_rows * kDegreeColumns));
+  for (std::int64_t block = 0; block < edges.block_count(); ++block) {
+    const std::int64_t first = block * edges.block_rows;
+    const std::int64_t count = std::min(edges.block_rows, edges.vertices - first);
+    degrees.read_rows(first, count, rows.data());
+    sums.push_back(0);
+    for (std::int64_t i = 0; i < count; ++i) {
+      sums.back() += rows[static_cast<std::size_t>(i * kDegreeColumns + kInDegree)];
+    }
+  }
+  return sums;
+}
+
+}  // namespace
+
+GraphCounts counts_of(const Dataset& dataset, std::int64_t devices) {
   GraphCounts counts;
   counts.edges = dataset.manifest().edges;
   counts.in = edge_bytes(dataset.edge_file(Direction::kIn));
@@ -40,6 +61,7 @@ GraphCounts counts_of(const Dataset& dataset) {
   counts.symmetric = dataset.manifest().symmetric;
   counts.stored_dtypes["features"] = dataset.manifest().feature_dtype;
   counts.train_vertices = dataset.manifest().split_counts[0];
+  if (devices > 1) counts.block_edges = in_edges_of_blocks(dataset);
   return counts;
 }
 

@@ -31,7 +31,8 @@ struct ProgramOptions {
 };
 
 GraphFacts facts_of(const Dataset& dataset);
-GraphCounts counts_of(const Dataset& dataset);
+// Of several `devices` also which in-edges are whose.
+GraphCounts counts_of(const Dataset& dataset, std::int64_t devices = 1);
 
 class ModelProgram {
  public:

@@ -18,6 +18,10 @@ inline constexpr Words<Strategy, 4> kStrategies{{{"none", Strategy::kNone},
                                                  {"dp", Strategy::kDp},
                                                  {"lp", Strategy::kLp}}};
 
+inline constexpr Words<DevicePartition, 2> kDevicePartitions{
+    {{"equal-edges", DevicePartition::kEqualEdges},
+     {"equal-vertices", DevicePartition::kEqualVertices}}};
+
 inline constexpr Words<DatasetIo, 4> kDatasetIos{{{"auto", DatasetIo::kAuto},
                                                   {"uring", DatasetIo::kUring},
                                                   {"threads", DatasetIo::kThreads},

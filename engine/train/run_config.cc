@@ -43,14 +43,28 @@ std::string name_of(EdgeWeights weights) { return word_of(kEdgeWeightUses, weigh
 std::string name_of(OptimizerKind optimizer) { return word_of(kOptimizers, optimizer); }
 std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule); }
 std::string name_of(Strategy strategy) { return word_of(kStrategies, strategy); }
+std::string name_of(DevicePartition partition) { return word_of(kDevicePartitions, partition); }
 std::string name_of(DatasetIo io) { return word_of(kDatasetIos, io); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
-const std::set<std::string> kLater{"task",         "loss",          "metric",       "class-weights",
-                                   "edge-weights", "lr-schedule",   "optimizer",    "momentum",
-                                   "runs",         "host-memory",   "cache-policy", "scratch",
-                                   "devices",      "device-memory", "link-rate",    "io"};
+const std::set<std::string> kLater{"task",
+                                   "loss",
+                                   "metric",
+                                   "class-weights",
+                                   "edge-weights",
+                                   "lr-schedule",
+                                   "optimizer",
+                                   "momentum",
+                                   "runs",
+                                   "host-memory",
+                                   "cache-policy",
+                                   "scratch",
+                                   "devices",
+                                   "device-memory",
+                                   "link-rate",
+                                   "io",
+                                   "device-partition"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -89,6 +103,7 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("verify", config.verify);
   visit("rewrites", config.rewrites);
   visit("devices", config.on.devices);
+  visit("device-partition", config.on.partition);
   visit("host-memory", config.on.host_memory);
   visit("device-memory", config.on.device_memory);
   visit("link-rate", config.on.link_rate);
@@ -116,6 +131,7 @@ class TomlReader {
   void read(const char* key, OptimizerKind& value) { read_word(key, kOptimizers, value); }
   void read(const char* key, LrSchedule& value) { read_word(key, kLrSchedules, value); }
   void read(const char* key, Strategy& value) { read_word(key, kStrategies, value); }
+  void read(const char* key, DevicePartition& value) { read_word(key, kDevicePartitions, value); }
   void read(const char* key, DatasetIo& value) { read_word(key, kDatasetIos, value); }
   void read(const char* key, VerifyPolicy& value) { read_word(key, kPolicies, value); }
 

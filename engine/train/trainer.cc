@@ -1,12 +1,13 @@
 #include "engine/train/trainer.h"
 
 #include <fmt/format.h>
-#include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
+#include "engine/machine/devices.h"
 #include "engine/metrics/metrics.h"
 #include "engine/train/config_words.h"
 #include "storage/base/errors.h"
@@ -44,16 +45,14 @@ void check_finite(double loss, const char* what, std::int64_t epoch) {
                  "try a smaller --lr");
 }
 
-std::int64_t workers() { return tbb::this_task_arena::max_concurrency(); }
-
 }  // namespace
 
 std::shared_ptr<const TrainingPlan> plan_training(const Dataset& dataset, const RunConfig& config,
                                                   RunBudget budget, DType real) {
   check_trainable(dataset, config);
-  budget.plan.workers = workers();
-  return std::make_shared<const TrainingPlan>(config, facts_of(dataset), counts_of(dataset), real,
-                                              budget);
+  budget.plan.workers = workers_of(budget.plan.devices);
+  return std::make_shared<const TrainingPlan>(
+      config, facts_of(dataset), counts_of(dataset, budget.plan.devices), real, budget);
 }
 
 Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
@@ -67,7 +66,7 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
                          : plan_training(dataset, config, options.budget, options.real)),
       inputs_(io, dataset),
       parameters_(backend, options.real, plan_->training().model().parameters) {
-  OOC_CHECK(plan_->workers() == workers());
+  OOC_CHECK(plan_->workers() == workers_of(1 + std::ssize(options.others)));
   OOC_CHECK(plan_->training().real() == options_.real);
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
   const ModelOptions& model = config.model;
@@ -81,7 +80,13 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
 }
 
 RunResources Trainer::resources() const {
-  return {backend_, io_, dataset_, options_.scratch, plan_->workers()};
+  return {backend_, io_, dataset_, options_.scratch, plan_->workers(), options_.others};
+}
+
+std::int64_t Trainer::peak_device_bytes() const {
+  std::int64_t peak = backend_.memory_peak();
+  for (const Backend* other : options_.others) peak = std::max(peak, other->memory_peak());
+  return peak;
 }
 
 bool Trainer::prepare(const std::atomic<bool>* stop) {
@@ -152,8 +157,9 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
     return std::nullopt;
   }
   record.counters += run_->take_counters();
-  record.compute_busy = record.counters.compute_seconds /
-                        (seconds_since(begin) * static_cast<double>(plan_->workers()));
+  record.compute_busy =
+      record.counters.compute_seconds /
+      (seconds_since(begin) * static_cast<double>(plan_->workers() * plan_->devices()));
   record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
   if (!record.scores.empty()) keep_if_best(record);

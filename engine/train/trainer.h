@@ -36,7 +36,7 @@ struct EpochRecord {
   double eval_seconds = 0;             // of what a step doesn't do already
   RunCounters counters;                // of all passes, and of what metrics read
   double compute_busy = 0;             // share of the workers' time spent in kernels
-  std::int64_t peak_device_bytes = 0;  // so far, of a device with memory of its own
+  std::int64_t peak_device_bytes = 0;  // so far, of devices with memory of their own the most
   struct SectionRun {
     int section = 0;
     std::vector<PassReport> passes;
@@ -48,7 +48,8 @@ struct TrainerOptions {
   RunBudget budget = {};      // its workers are those of the thread arena that calls
   std::string scratch = ".";  // directory for what doesn't fit memory
   DType real = DType::kF32;
-  bool warns_of_data = true;  // false for those after the first of several on one dataset
+  std::vector<Backend*> others = {};  // beside the first device
+  bool warns_of_data = true;          // false for those after the first of several on one dataset
   // plan_training() of the same dataset, budget and configuration, but for the seed. Null: the
   // trainer makes it.
   std::shared_ptr<const TrainingPlan> plan = {};
@@ -76,7 +77,7 @@ class Trainer {
   const TrainingState& state() const { return state_; }
   // How the dataset is read: BlockIo::name().
   std::string_view io_name() const { return io_.name(); }
-  std::int64_t peak_device_bytes() const { return backend_.memory_peak(); }
+  std::int64_t peak_device_bytes() const;  // of the device that took the most
   Checkpoint checkpoint() const;
   // Continues from a checkpoint; `where` names it in errors. DataError if it is of another dataset
   // or model.

@@ -168,7 +168,7 @@ TrainingPlan::TrainingPlan(const RunConfig& config, const GraphFacts& facts, Gra
       metric_reserve(evaluation(), config.metrics, config.model.task, counts);
   const std::int64_t parameters = kCopies * parameter_bytes(training_, Mode::kTrain);
   reserved_.host_bytes = budget_.resident_bytes + training_.sum_bytes() + metric +
-                         process_reserve(budget_.plan.workers, parameters, counts);
+                         process_reserve(workers() * devices(), parameters, counts);
   if (budget_.plan.device) {
     reserved_.device_bytes =
         budget_.device_resident_bytes + device_reserve(training_, Mode::kTrain, counts);

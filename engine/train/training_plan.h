@@ -58,7 +58,8 @@ class TrainingPlan {
   // Of kernels on a GPU, in an epoch with an evaluation; 0 elsewhere.
   std::int64_t launches() const;
   std::int64_t host_bytes() const { return budget_.host_bytes; }
-  std::int64_t workers() const { return budget_.plan.workers; }
+  std::int64_t workers() const { return budget_.plan.workers; }  // of each device
+  std::int64_t devices() const { return budget_.plan.devices; }
   // Of the budget: what the process holds when it plans, and what it takes beside the plan.
   std::int64_t reserved_bytes() const { return reserved_.host_bytes; }
 

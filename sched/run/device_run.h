@@ -41,7 +41,7 @@ class DeviceRun {
   // The driving thread. False: stopped. What a pass throws passes through.
   bool run_pass(int section, std::size_t pass, const StepSeed& state);
   // Any thread: ends a pass under way on this device with the error of another one.
-  void fail(const std::exception_ptr& error) { driver_.fail(error); }
+  void fail(const std::exception_ptr& error) { driver_.expect({})(error); }
   // After an epoch that was given up. Waits for the rows that a pass left behind.
   void reset();
   // Counters since the last call; over the link, or to and from storage where that is below.

@@ -145,12 +145,6 @@ bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock,
   return wait(lock, WaitCause::kWorkers, advance, ready);
 }
 
-void Driver::fail(const std::exception_ptr& error) {
-  const std::lock_guard lock(mutex_);
-  if (!error_) error_ = error;
-  changed_.notify_all();
-}
-
 void Driver::drain() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return tasks_ == 0 && transfers_ == 0; });

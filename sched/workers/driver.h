@@ -68,8 +68,6 @@ class Driver {
   // advance() may add to them.
   bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::function<void()>& advance);
   void wake() { changed_.notify_all(); }
-  // Any thread, without the lock. The driving thread's wait throws it, as an error of a task.
-  void fail(const std::exception_ptr& error);
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
 

@@ -28,6 +28,8 @@ def read_json(path):
 
 
 class DeviceTest(ProgramTest):
+    devices = "cpu:1"
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -41,14 +43,14 @@ class DeviceTest(ProgramTest):
             subprocess.run([programs.BIN / command[0], *command[1:], "--quiet"], check=True,
                            stdout=subprocess.DEVNULL)  # fmt: skip
 
-        # Features and hidden layers of 10 MiB each, in twenty blocks.
+        # Features and hidden layers of 10 MiB each, in three blocks.
         run(*("ooc-prep", "generate", "sbm", "--vertices", 40000, "--edges", 200000),
             *("--features", 64, "--classes", 5, "-o", cls.dataset))  # fmt: skip
         run(*("ooc-train", cls.dataset, *MODEL, "--epochs", EPOCHS, "--devices", "cpu"),
             *("--run-dir", cls.cpu))  # fmt: skip
 
     def options(self, run, *more):
-        return (self.dataset, *MODEL, "--run-dir", run, "--devices", "cpu:1", *more)
+        return (self.dataset, *MODEL, "--run-dir", run, "--devices", self.devices, *more)
 
     def train(self, run, *more):
         """Returns the lines after the first epoch."""
@@ -81,8 +83,9 @@ class DeviceTest(ProgramTest):
         device, host = (int(b.removesuffix("MiB")) * MIB if b != "auto" else 0 for b in budgets)
         if device:
             self.assertLessEqual(last["peak_device_bytes"], device)
-        if device and host:  # the device's memory is in the process, too
-            self.assertLessEqual(summary["peak_host_bytes"], device + host)
+        if device and host:  # the devices' memory is in the process, too
+            count = int(self.devices.removeprefix("cpu:"))
+            self.assertLessEqual(summary["peak_host_bytes"], count * device + host)
         self.assertFalse((run / "scratch").exists())
 
     def least(self, *options, memory, program="ooc-train"):
@@ -177,7 +180,7 @@ class DeviceTest(ProgramTest):
             (3, ("--devices", "cpu:1", "--device-memory", "30MiB", "--host-memory", "59MiB")),
             (6, ("--devices", "cpu:1", "--device-memory", "24MiB", "--host-memory", "auto")),
             (9, ("--devices", "cpu", "--host-memory", "64MiB")),
-            (12, ("--devices", "cpu:1", "--device-memory", "auto", "--cache-policy", "lp")),
+            (12, ("--devices", "cpu:3", "--device-memory", "auto", "--cache-policy", "lp")),
             (15, ("--devices", "auto", "--device-memory", "auto", "--host-memory", "auto")),
         ):
             self.kill_after(epoch, *arguments, *options)
@@ -201,6 +204,30 @@ class DeviceTest(ProgramTest):
             process.send_signal(signal.SIGKILL)
             self.assertEqual(process.wait(), -signal.SIGKILL)
 
+    def test_several_devices_change_nothing_but_bytes(self):
+        for self.devices, policy in (("cpu:2", "lp"), ("cpu:3", "dp"), ("cpu:3", "none")):
+            with self.subTest(self.devices):
+                options = ("--cache-policy", policy)
+                device = self.least_of_training(*options, memory="device") + 2
+                options += ("--device-memory", f"{device}MiB")
+                lines = self.train(f"{policy}-roomy", *options)
+                partition = ("--device-partition", "equal-vertices")
+                host = self.least_of_training(*options, *partition, memory="host") + 4
+                options += ("--host-memory", f"{host}MiB", *partition)
+                lines += self.train(f"{policy}-scarce", *options)
+                for line in lines:
+                    for key in LINK:
+                        self.assertGreater(line[key], MIB)
+
+    def test_more_devices_than_blocks_are_refused(self):
+        error = (
+            "error: 4 devices for a graph of 3 blocks of 16384 vertices, --devices; give fewer "
+            "devices, or import the graph with smaller --block-rows"
+        )
+        self.devices = "cpu:4"
+        self.fail_with(2, error, "ooc-train", *self.options("run"))
+        self.assertEqual(list(self.path.iterdir()), [])
+
     def test_inference_through_a_device_gives_the_same_bytes(self):
         infer = ("ooc-infer", self.dataset, "--run", self.cpu, "--threads", 2)
         self.succeed(*infer, "--devices", "cpu", "-o", "cpu.npy")
@@ -214,10 +241,12 @@ class DeviceTest(ProgramTest):
             "device": (),
             "small": ("--device-memory", f"{device}MiB"),
             "three": ("--device-memory", f"{device}MiB", "--host-memory", f"{host}MiB"),
+            "many": ("--devices", "cpu:3"),
         }.items():
             with self.subTest(name):
                 output = f"{name}.npy"
-                self.succeed(*infer, "-o", output, "--devices", "cpu:1", *options)
+                devices = () if name == "many" else ("--devices", "cpu:1")
+                self.succeed(*infer, "-o", output, *devices, *options)
                 self.assertEqual((self.path / output).read_bytes(), expected)
 
     def test_a_plan_says_what_both_memories_hold(self):
@@ -268,10 +297,11 @@ class DeviceTest(ProgramTest):
         self.assertNotIn("device", text)
 
     def test_an_unknown_device_is_refused_with_those_there_are(self):
-        error = "--devices cannot be 'cpu:9', command line; it takes auto, cpu, cpu:1, cuda"
-        self.fail_with(2, error, "ooc-train", self.dataset, "--devices", "cpu:9")
         infer = (self.dataset, "--run", self.cpu, "-o", "x.npy")
-        self.fail_with(2, error, "ooc-infer", *infer, "--devices", "cpu:9")
+        for wrong in ("cpu:0", "cpu:99", "cpus", "cuda:", "cuda:0,", "cuda:-1", "gpu"):
+            error = f"--devices cannot be '{wrong}', command line; it takes auto, cpu, cpu:N, cuda"
+            self.fail_with(2, error, "ooc-train", self.dataset, "--devices", wrong)
+            self.fail_with(2, error, "ooc-infer", *infer, "--devices", wrong)
         error = "it takes a size such as 512MiB"
         self.fail_with(2, error, "ooc-train", *self.options("run", "--device-memory", "some"))
         self.assertEqual(list(self.path.iterdir()), [])

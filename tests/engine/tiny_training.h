@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "engine/train/trainer.h"
 #include "kernels/device/cpu_backend.h"
@@ -50,17 +51,23 @@ class TinyTraining {
   // Likewise on what this makes.
   void use(std::function<std::unique_ptr<Backend>()> device) { device_ = std::move(device); }
 
-  // As a process of its own would train, on the CPU or the virtual device that the plan asks for.
+  // As a process of its own would train, on the CPU or the virtual devices that the plan asks for.
   // One at a time.
   Trainer& start(const RunConfig& config, const TrainerOptions& options = {}) {
     trainer_.reset();
+    others_.clear();
     backend_.reset();
     if (!options.budget.plan.device) {
       backend_ = make_cpu_backend();
     } else {
       backend_ = device_();
     }
-    trainer_ = std::make_unique<Trainer>(*backend_, io(), dataset_, config, options);
+    TrainerOptions with_others = options;
+    for (std::int64_t i = 1; i < options.budget.plan.devices; ++i) {
+      others_.push_back(device_());
+      with_others.others.push_back(others_.back().get());
+    }
+    trainer_ = std::make_unique<Trainer>(*backend_, io(), dataset_, config, with_others);
     return *trainer_;
   }
   Trainer& start(const RunConfig& config, const PlanOptions& plan) {
@@ -79,6 +86,7 @@ class TinyTraining {
     return make_virtual_cpu_device("cpu:1", 0);
   };
   std::unique_ptr<Backend> backend_;
+  std::vector<std::unique_ptr<Backend>> others_;
   std::unique_ptr<Trainer> trainer_;
 };
 

@@ -14,25 +14,30 @@ struct ArenaLimit {
   std::int64_t reduction_bytes = 0;  // beside the arena: of partial sums
 };
 
+class PlanProblem;
+
+// Sizes of slots, from the smallest one on.
+inline constexpr int kSlotChoices = 7;
+
+// A device's memory, and what it keeps.
+struct WorkingMemory {
+  const PlanProblem& problem;
+  const ResidentSet& kept;
+};
+
 // Passes with their splits, and the memory there is for them: the one in which they work, or the
 // one below it.
 class PlanProblem {
  public:
   // The references must outlive it. `most_slots`: passes have slots of that size at most, of
   // kSlotChoices from the smallest one on, but for spans that splits ask for.
-  static constexpr int kSlotChoices = 7;
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
               const std::vector<PassSplit>& splits, int most_slots = kSlotChoices - 1);
-  // Of another device, with other blocks: the same passes, with slots of these sizes.
-  PlanProblem(const PlanProblem& device, const EdgeTable& edges,
-              const std::vector<SlotCounts>& all_slot_counts);
+  // Of another device, with other blocks: the same passes.
+  PlanProblem(const PlanProblem& device, const EdgeTable& edges);
   // Of a memory of `limit` bytes (0: no limit) below those of devices, which keep so much. `edges`:
   // of all blocks.
-  struct Above {
-    const PlanProblem& problem;
-    const ResidentSet& kept;
-  };
-  PlanProblem(const std::vector<Above>& above, const EdgeTable& edges, std::int64_t limit);
+  PlanProblem(const std::vector<WorkingMemory>& above, const EdgeTable& edges, std::int64_t limit);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
 
@@ -56,28 +61,17 @@ class PlanProblem {
   void set_slots(std::vector<SlotCounts> all_slot_counts) {
     slot_rows_ = std::move(all_slot_counts);
   }
-  const PlannedTensor& tensor(const Timeline& timeline) const {
-    return draft_.tensors[static_cast<std::size_t>(timeline.tensor)];
-  }
 
   const ResidentSet& empty_residency() const { return empty_residency_; }  // is kept
-  std::int64_t first_chunk(Direction direction) const {
-    return empty_residency_.edge_chunks[static_cast<std::size_t>(direction)];
-  }
   // What one sweep over all destination ranges reads of edge chunks, when none are kept.
   std::int64_t sweep_bytes(Direction direction, std::int64_t dst_range_blocks) const;
-  // The least that the pass works with, when nothing is kept.
-  std::int64_t least(int pass) const;
   // Of the limit, by pass, without fragmentation; negative: it doesn't fit.
   std::vector<std::int64_t> free(const ResidentSet& residency) const;
-  bool fits(const ResidentSet& residency) const;
   std::vector<Traffic> traffic(const ResidentSet& residency, Zeros zeros = Zeros::kMoved) const {
     return traffic_of(builder_, readers_, draft_, share_, timelines_, residency, zeros);
   }
 
  private:
-  SlotCounts choose_slots(int pass, int most) const;
-
   const PassBuilder& builder_;
   const EdgeTable& edges_;
   std::vector<EdgeReader> readers_;
@@ -90,6 +84,17 @@ class PlanProblem {
   ArenaLimit arena_;
   std::vector<SlotCounts> slot_rows_;
 };
+
+// The least that a pass works with, when nothing is kept.
+std::int64_t least_memory_of(const PlanProblem& problem, int pass);
+bool fits(const PlanProblem& problem, const ResidentSet& residency);
+inline const PlannedTensor& tensor_of(const PlanProblem& problem, const Timeline& timeline) {
+  return problem.draft().tensors[static_cast<std::size_t>(timeline.tensor)];
+}
+// Of edge chunks, those before are in a memory above.
+inline std::int64_t first_chunk(const PlanProblem& problem, Direction direction) {
+  return problem.empty_residency().edge_chunks[static_cast<std::size_t>(direction)];
+}
 
 // Read and written in an epoch.
 std::int64_t epoch_bytes(const PlanProblem& problem, const ResidentSet& residency);

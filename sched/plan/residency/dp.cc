@@ -57,7 +57,7 @@ class DpSearch {
     exact_ = count == problem.timelines().size() && problem.draft().pass_count() <= kExactPasses;
     for (std::size_t t = 0; t < count; ++t) {
       const Timeline& line = problem.timelines()[t];
-      const PlannedTensor& tensor = problem.tensor(line);
+      const PlannedTensor& tensor = tensor_of(problem, line);
       sizes_.push_back(
           rows_bytes(tensor, line.first_block, line.end_block, 0, tensor.layout.slice_count()));
       payloads_.push_back(payload_bytes(tensor, line.first_block, line.end_block));

@@ -17,7 +17,7 @@ double scaled(double bytes) { return bytes / (1 << 20); }
 double scaled(std::int64_t bytes) { return scaled(static_cast<double>(bytes)); }
 
 std::int64_t memory_of(const PlanProblem& problem, const Timeline& line, std::int64_t end) {
-  const PlannedTensor& tensor = problem.tensor(line);
+  const PlannedTensor& tensor = tensor_of(problem, line);
   return rows_bytes(tensor, line.first_block, end, 0, tensor.layout.slice_count());
 }
 
@@ -157,7 +157,7 @@ ResidentSet ResidencyLp::residency() const {
     const double share = value(edges_[at]);
     const std::int64_t all = problem_.edges().chunk_count();
     const auto memory = static_cast<double>(problem_.memory().edge_range(direction, all));
-    const std::int64_t above = problem_.edges().memory(direction, problem_.first_chunk(direction));
+    const std::int64_t above = problem_.edges().memory(direction, first_chunk(problem_, direction));
     out.edge_chunks[at] = share > 1 - kTolerance
                               ? all
                               : problem_.edges().chunks_within(
@@ -189,7 +189,7 @@ int ResidencyLp::add_share(int timeline) {
 
 void ResidencyLp::add_tensor(int t) {
   const Timeline& line = problem_.timelines()[static_cast<std::size_t>(t)];
-  const PlannedTensor& tensor = problem_.tensor(line);
+  const PlannedTensor& tensor = tensor_of(problem_, line);
   const double bytes = scaled(payload_bytes(tensor, line.first_block, line.end_block)) *
                        (zeros_ == Zeros::kLeftOut ? tensor.packed : 1);
   const double memory = scaled(memory_of(problem_, line, line.end_block));

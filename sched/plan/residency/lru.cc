@@ -100,7 +100,7 @@ class LruWalk {
   // Where a destination range begins, in the tensor's blocks.
   std::int64_t first_block(const Timeline& line, std::int64_t dst_range) const {
     const EdgeLayout& edges = problem_.builder().graph().edges;
-    const PlannedTensor& tensor = problem_.tensor(line);
+    const PlannedTensor& tensor = tensor_of(problem_, line);
     if (!tensor.kept.all()) return dst_range * tensor.layout.block_count() / dst_ranges_;
     return dst_range * blocks_ / dst_ranges_ * blocks_in(edges, tensor);
   }
@@ -113,7 +113,7 @@ class LruWalk {
   std::vector<std::int64_t> dst_range_sizes() const {
     std::vector<std::int64_t> sizes;
     for (const Timeline& line : problem_.timelines()) {
-      const PlannedTensor& tensor = problem_.tensor(line);
+      const PlannedTensor& tensor = tensor_of(problem_, line);
       const TensorLayout& layout = tensor.layout;
       const std::int64_t bytes =
           rows_bytes(tensor, 0, layout.block_count(), 0, layout.slice_count());
@@ -153,13 +153,13 @@ class LruWalk {
   void walk_spans(int index, const PassDraft& pass, bool first) {
     const StageShape& stage = problem_.builder().stages()[static_cast<std::size_t>(pass.stage)];
     const auto side = static_cast<std::size_t>(stage.edge_file);
-    const std::int64_t first_chunk = problem_.first_chunk(stage.edge_file);
+    const std::int64_t first_there = first_chunk(problem_, stage.edge_file);
     std::int64_t hits = 0;
     for (std::int64_t at = 0; at < dst_ranges_; ++at) {
       for (const UseDraft& use : pass.uses) {
         if (use.role == UseRole::kStreamed && (first || !use.sliced)) touch(index, use.tensor, at);
       }
-      if (at * problem_.edges().chunk_count() / dst_ranges_ < first_chunk) continue;
+      if (at * problem_.edges().chunk_count() / dst_ranges_ < first_there) continue;
       hits += cache_.touch(edges_ + static_cast<int>(side), at) ? 1 : 0;
     }
     edge_hits_[side] = std::min(edge_hits_[side], hits);

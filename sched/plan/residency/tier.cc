@@ -65,9 +65,17 @@ class TierPlanner {
   explicit TierPlanner(PlanProblem& problem)
       : problem_(problem), builder_(problem.builder()), options_(builder_.options()) {}
 
-  TierPlan follow(const TierPlan& first, const PlanProblem& its) {
-    TierPlan tier = place_all(scaled(first, its));
-    tier.slots = first.slots;
+  // Slots as wide as the first one's where they fit.
+  std::optional<TierPlan> follow(const TierPlan& first, const PlanProblem& its) {
+    const std::vector<SlotCounts> narrow = problem_.all_slot_counts();
+    if (!fits(problem_, problem_.empty_residency())) return std::nullopt;
+    problem_.set_slots(first.slots);
+    ResidentSet residency = scaled(first, its);
+    if (!fits(problem_, residency) || !fits(problem_, problem_.empty_residency())) {
+      problem_.set_slots(narrow);
+    }
+    TierPlan tier = place_all(std::move(residency));
+    tier.slots = problem_.all_slot_counts();
     return tier;
   }
 
@@ -110,7 +118,7 @@ class TierPlanner {
   std::vector<ResidentSet> decide(std::string& remark) const {
     if (options_.strategy == Strategy::kNone) return {problem_.empty_residency()};
     ResidentSet everything = make_full_residency(problem_.timelines(), builder_.graph());
-    if (problem_.fits(everything)) return {std::move(everything)};
+    if (fits(problem_, everything)) return {std::move(everything)};
     if (options_.strategy == Strategy::kLru) return {choose_by_lru(problem_)};
     if (options_.strategy == Strategy::kDp) {
       ResidentSet found = choose_by_dp(problem_, remark);
@@ -236,7 +244,7 @@ class TierPlanner {
       device.edge_ranges.push_back({direction,
                                     chunks,
                                     {0, bytes},
-                                    problem_.first_chunk(direction),
+                                    first_chunk(problem_, direction),
                                     edges.first_panel(),
                                     edges.end_panel()});
     }
@@ -368,7 +376,8 @@ std::vector<std::int64_t> widest_windows(const PlanProblem& problem) {
 
 TierPlan plan_tier(PlanProblem& problem) { return TierPlanner(problem).run(); }
 
-TierPlan follow_tier(PlanProblem& problem, const TierPlan& first, const PlanProblem& its) {
+std::optional<TierPlan> follow_tier(PlanProblem& problem, const TierPlan& first,
+                                    const PlanProblem& its) {
   return TierPlanner(problem).follow(first, its);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sched/plan/liveness/problem.h"
@@ -17,9 +18,11 @@ struct TierPlan {
   std::vector<SlotCounts> slots;  // by pass
 };
 TierPlan plan_tier(PlanProblem& problem);
-// Of another device for the same passes, with the slots of `first`, which was made for the problem
-// `its`: as much of what it has as the first one keeps of its own, as far as places are found.
-TierPlan follow_tier(PlanProblem& problem, const TierPlan& first, const PlanProblem& its);
+// Of another device for the same passes, after `first`, which was made for the problem `its`: as
+// much of what it has as the first one keeps of its own, as far as places are found. Nothing: the
+// least working set doesn't fit.
+std::optional<TierPlan> follow_tier(PlanProblem& problem, const TierPlan& first,
+                                    const PlanProblem& its);
 
 // By pass: how many spans a task takes at once (Pass::span_group) where slots allow it.
 std::vector<std::int64_t> widest_windows(const PlanProblem& problem);

@@ -196,7 +196,7 @@ class WorkingTierChoice {
       });
       const auto index = static_cast<int>(draft - passes.begin());
       if (draft->dst_ranges_at_once != gain.dst_ranges_at_once ||
-          !problem.fits(problem.empty_residency()))
+          !fits(problem, problem.empty_residency()))
         continue;
       // A wide slots may not fit, or the pass have a wider one anyway; and blocks of a destination
       // range may be more than asked for.
@@ -250,7 +250,7 @@ class WorkingTierChoice {
       std::vector<InPlaceAlias> fewer = aliases_;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
       problem.set_aliases(fewer);
-      if (!problem.fits(problem.empty_residency())) continue;
+      if (!fits(problem, problem.empty_residency())) continue;
       TierPlan tier = plan_tier(problem);
       if (moved_bytes(tier) > moved_bytes(best_->tier)) continue;
       aliases_ = std::move(fewer);
@@ -263,8 +263,7 @@ class WorkingTierChoice {
     const TierPlan larger = best_->tier;
     const double most =
         kMostSeconds * seconds(PlanProblem(builder_, edges_, splits), larger, planned(larger.plan));
-    for (int all_slot_counts = PlanProblem::kSlotChoices - 2; all_slot_counts >= 0;
-         --all_slot_counts) {
+    for (int all_slot_counts = kSlotChoices - 2; all_slot_counts >= 0; --all_slot_counts) {
       PlanProblem problem(builder_, edges_, splits, all_slot_counts);
       problem.set_aliases(aliases_);
       const auto least = [&](int index, const Pass& pass) {

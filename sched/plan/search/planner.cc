@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 
 #include "sched/plan/cost/cost.h"
 #include "sched/plan/cost/launches.h"
 #include "sched/plan/io_chunks.h"
-#include "sched/plan/partition.h"
 #include "sched/plan/plan.h"
 #include "sched/plan/residency/lp.h"
 #include "sched/plan/residency/tier.h"
 #include "sched/plan/search/choice.h"
+#include "sched/plan/search/planned_devices.h"
 #include "sched/plan/search/splits.h"
 #include "storage/base/errors.h"
 
@@ -29,30 +28,6 @@ PlanOptions working_options(PlanOptions options) {
   return options;
 }
 
-// Blocks that lie in one I/O chunk of what passes make, which is one device's.
-std::int64_t grain_of(const PassBuilder& builder) {
-  const Draft draft = builder.draft(smallest_splits(builder));
-  std::int64_t blocks = 1;
-  for (const PlannedTensor& tensor : draft.tensors) {
-    if (tensor.input) continue;
-    blocks = std::max(blocks, tensor.io_chunk_blocks / blocks_in(builder.graph().edges, tensor));
-  }
-  return blocks;
-}
-
-std::vector<BlockRange> own_blocks(const std::vector<const Program*>& programs,
-                                   const GraphCounts& graph, const PlanOptions& options) {
-  if (options.devices == 1) return {{0, graph.edges.block_count()}};
-  return cut_blocks(graph, options.partition, options.devices,
-                    grain_of(PassBuilder(programs, graph, options)));
-}
-
-const BlockRange& largest(const std::vector<BlockRange>& own) {
-  return *std::max_element(own.begin(), own.end(), [](const BlockRange& a, const BlockRange& b) {
-    return a.count() < b.count();
-  });
-}
-
 class Planner {
  public:
   Planner(const std::vector<const Program*>& programs, const GraphCounts& graph,
@@ -60,8 +35,8 @@ class Planner {
       : options_(options),
         working_options_(working_options(options)),
         own_(own_blocks(programs, graph, working_options_)),
-        builder_(programs, graph, working_options_, largest(own_)),
-        edges_(graph, largest(own_)),
+        builder_(programs, graph, working_options_, largest_range(own_)),
+        edges_(graph, largest_range(own_)),
         all_edges_(graph) {}
 
   // Nothing: the least working set doesn't fit.
@@ -76,8 +51,8 @@ class Planner {
       if (bounds == Bounds::kFound) add_bounds(problem, plan);
       return plan;
     }
-    const Devices devices = follow(problem, best->tier, plan);
-    if (!add_host(problem, devices, bounds, plan)) return std::nullopt;
+    const auto devices = PlannedDevices::follow(own_, problem, best->tier, plan);
+    if (!devices || !add_host(problem, *devices, bounds, plan)) return std::nullopt;
     return plan;
   }
 
@@ -86,72 +61,16 @@ class Planner {
     const PlanProblem problem(builder_, edges_, smallest_splits(builder_));
     std::int64_t bytes = 0;
     for (int pass = 0; pass < problem.draft().pass_count(); ++pass) {
-      bytes = std::max(bytes, problem.least(pass));
+      bytes = std::max(bytes, least_memory_of(problem, pass));
     }
     return bytes + problem.arena().reduction_bytes;
   }
 
  private:
-  // In the order of their blocks: what each one's memory keeps. The first device for which the
-  // passes were split is one of them.
-  struct Devices {
-    std::vector<std::unique_ptr<EdgeTable>> edges;
-    std::vector<std::unique_ptr<PlanProblem>> problems;
-    std::vector<ResidentSet> kept;
-
-    std::vector<PlanProblem::Above> above() const {
-      std::vector<PlanProblem::Above> all;
-      for (std::size_t i = 0; i < problems.size(); ++i) all.push_back({*problems[i], kept[i]});
-      return all;
-    }
-  };
-
-  // Other devices keep as much as the one of the plan; windows and batches are as wide as all of
-  // them have slots for.
-  Devices follow(const PlanProblem& problem, const TierPlan& first, Plan& plan) const {
-    Devices devices;
-    std::vector<DevicePlan> plans;
-    plan.bytes_read = plan.bytes_written = 0;
-    for (Pass* pass : passes_of(plan)) pass->bytes_read = pass->bytes_written = 0;
-    for (const BlockRange& own : own_) {
-      devices.edges.push_back(std::make_unique<EdgeTable>(builder_.graph(), own));
-      devices.problems.push_back(
-          std::make_unique<PlanProblem>(problem, *devices.edges.back(), first.slots));
-      const bool same = own.first == problem.share().own.first;
-      TierPlan tier = same ? first : follow_tier(*devices.problems.back(), first, problem);
-      add_device(tier.plan, plans, plan);
-      devices.kept.push_back(std::move(tier.kept));
-    }
-    plan.devices = std::move(plans);
-    return devices;
-  }
-
-  static std::vector<Pass*> passes_of(Plan& plan) {
-    std::vector<Pass*> passes;
-    for (Section& section : plan.sections) {
-      for (Pass& pass : section.passes) passes.push_back(&pass);
-    }
-    return passes;
-  }
-
-  static void add_device(Plan& its, std::vector<DevicePlan>& devices, Plan& plan) {
-    DevicePlan& device = devices.emplace_back(std::move(its.devices[0]));
-    const std::vector<Pass*> passes = passes_of(plan), own = passes_of(its);
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      passes[i]->span_group = std::min(passes[i]->span_group, own[i]->span_group);
-      passes[i]->batch_steps = std::min(passes[i]->batch_steps, own[i]->batch_steps);
-      passes[i]->bytes_read += own[i]->bytes_read;
-      passes[i]->bytes_written += own[i]->bytes_written;
-      device.bytes_in += own[i]->bytes_read;
-      device.bytes_out += own[i]->bytes_written;
-    }
-    plan.bytes_read += device.bytes_in;
-    plan.bytes_written += device.bytes_out;
-  }
-
   // The plan as it is made as if storage were below the devices, and the host's memory in between.
   // False: that doesn't hold one staging slot.
-  bool add_host(PlanProblem& problem, const Devices& devices, Bounds bounds, Plan& plan) const {
+  bool add_host(PlanProblem& problem, const PlannedDevices& devices, Bounds bounds,
+                Plan& plan) const {
     HostTier host;
     if (!add_staging(problem, plan, host)) return false;
     std::int64_t limit = 0;
@@ -170,7 +89,7 @@ class Planner {
     plan.stored_bytes = tier.plan.stored_bytes;
     if (plan.remark.empty()) plan.remark = tier.plan.remark;
     move_to_link(tier.plan, plan);
-    const ResidentSet& kept = kept_of(problem, devices);
+    const ResidentSet& kept = devices.kept_of(problem.share().own);
     std::vector<PhaseSeconds> transfers = transfers_of(problem, kept, link_rates(options_.rates));
     const std::vector<PhaseSeconds> storage =
         transfers_of(below, tier.kept, storage_rates(options_.rates));
@@ -180,13 +99,6 @@ class Planner {
     predict(problem, kept, transfers, plan);
     if (bounds == Bounds::kFound) add_bounds(problem, devices, below, plan);
     return true;
-  }
-
-  // Of the device for which passes were split.
-  const ResidentSet& kept_of(const PlanProblem& problem, const Devices& devices) const {
-    std::size_t device = 0;
-    while (own_[device].first != problem.share().own.first) ++device;
-    return devices.kept[device];
   }
 
   // What passes read and wrote crosses the link; from and to storage goes what `host` says.
@@ -302,13 +214,13 @@ class Planner {
   }
 
   // For storage, all memories are taken as one.
-  void add_bounds(PlanProblem& problem, const Devices& devices, const PlanProblem& host,
+  void add_bounds(PlanProblem& problem, const PlannedDevices& devices, const PlanProblem& host,
                   Plan& plan) const {
     const double seconds =
         least_seconds(problem, compute_seconds_of(problem), link_rates(options_.rates));
     std::int64_t link_bytes = 0;
-    for (const auto& device : devices.problems) {
-      link_bytes += static_cast<std::int64_t>(least_bytes(*device).value_or(0));
+    for (const WorkingMemory& device : devices.above()) {
+      link_bytes += static_cast<std::int64_t>(least_bytes(device.problem).value_or(0));
     }
     plan.bound_link_bytes = std::min(link_bytes, plan.bytes_to_device + plan.bytes_from_device);
     const bool limited = problem.arena().bytes > 0 && host.arena().bytes > 0;
@@ -318,11 +230,7 @@ class Planner {
       problem.arena().bytes = all;
       add_bounds(problem, plan);
     } else {
-      std::vector<PlanProblem::Above> nothing_kept;
-      for (const auto& device : devices.problems) {
-        nothing_kept.push_back({*device, device->empty_residency()});
-      }
-      const PlanProblem below(nothing_kept, all_edges_, all);
+      const PlanProblem below(devices.above_without_residency(), all_edges_, all);
       plan.bound_bytes = bound(below, plan.bytes_read + plan.bytes_written);
       plan.bound_seconds =
           std::min(least_seconds(below, std::vector<double>(below.draft().passes.size()),

@@ -106,7 +106,7 @@ class SplitSearch {
     for (int p = 0; p < problem.draft().pass_count(); ++p) {
       const PassDraft& pass = problem.draft().passes[static_cast<std::size_t>(p)];
       if (pass.stage != static_cast<int>(stage)) continue;
-      if (problem.least(p) > problem.arena().bytes) return 0;
+      if (least_memory_of(problem, p) > problem.arena().bytes) return 0;
       if (blocks == 0) blocks = pass.dst_range_blocks;
       const Traffic& moved = traffic[static_cast<std::size_t>(p)];
       choice.bytes += static_cast<double>(moved.read() + moved.written) +
@@ -119,7 +119,7 @@ class SplitSearch {
 
   double cost(const std::vector<PassSplit>& splits) const {
     const PlanProblem problem(builder_, edges_, splits);
-    if (!problem.fits(problem.empty_residency())) return kNever;
+    if (!fits(problem, problem.empty_residency())) return kNever;
     double dst_ranges = 0;
     for (const PassDraft& pass : problem.draft().passes) {
       dst_ranges += static_cast<double>(pass.dst_ranges * pass.groups);

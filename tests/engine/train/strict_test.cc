@@ -7,6 +7,7 @@
 #include "engine/train/config_words.h"
 #include "storage/base/errors.h"
 #include "tests/engine/tiny_training.h"
+#include "tests/engine/train/all_models.h"
 #include "tests/support/cases.h"
 
 using namespace ooc;
@@ -15,26 +16,6 @@ using test::TinyTraining;
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
-
-RunConfig config_of(const std::string& model) {
-  RunConfig config;
-  config.model.model = model;
-  config.model.hidden = 24;
-  if (model.starts_with("gat")) config.model.heads = 2;
-  config.epochs = 2;
-  return config;
-}
-
-std::vector<double> losses(TinyTraining& training, const RunConfig& config,
-                           const PlanOptions& options) {
-  Trainer& trainer = training.start(config, options);
-  std::vector<double> losses;
-  while (trainer.state().epoch < config.epochs) {
-    const EpochRecord record = trainer.run_epoch(nullptr).value();
-    losses.insert(losses.end(), {record.loss, record.valid_loss, record.scores.front().test});
-  }
-  return losses;
-}
 
 }  // namespace
 
@@ -47,10 +28,9 @@ TEST_CASE("strict training: every model gives the CPU's losses, by every strateg
   // One seed after the other, or at night each with all ten.
   const std::uint64_t seeds = std::getenv("OOC_NIGHTLY") != nullptr ? 10 : 1;
   std::uint64_t seed = 0;
-  for (const char* model : {"gcn", "sage", "gin", "sgc", "resgcn", "commnet", "mpgcn", "sage_pool",
-                            "gat", "gatv2", "ggnn", "ggcn"}) {
-    RunConfig config = config_of(model);
-    const std::vector<double> expected = losses(training, config, {});
+  for (const char* model : test::kAllModels) {
+    RunConfig config = test::config_of(model);
+    const std::vector<double> expected = test::losses(training, config, {});
     REQUIRE(std::isfinite(expected.back()));
     for (const auto& [word, strategy] : kStrategies) {
       config.cache_policy = strategy;
@@ -72,7 +52,7 @@ TEST_CASE("strict training: every model gives the CPU's losses, by every strateg
           training.be_strict((seed + more) % 10);
           std::vector<double> found = expected;
           try {
-            found = losses(training, config, options);
+            found = test::losses(training, config, options);
           } catch (const BudgetError&) {
             REQUIRE(device < kMiB);
             fits = false;

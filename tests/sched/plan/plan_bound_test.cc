@@ -39,7 +39,7 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
     for (int i = 0; i < 400; ++i) {
       ResidentSet kept = random_levels(problem, random);
       if (i % 8 == 0) trim(problem, kept);
-      if (!problem.fits(kept)) continue;
+      if (!fits(problem, kept)) continue;
       if (i % 4 == 0) fill_memory(problem, kept);
       const std::int64_t bytes = epoch_bytes(problem, kept);
       if (least < 0 || bytes < least) least = bytes;
@@ -50,7 +50,7 @@ TEST_CASE("bound: nothing that fits into memory moves less") {
     REQUIRE(bound.has_value());
     CHECK(*bound <= static_cast<double>(least));
     const ResidentSet chosen = choose_by_lp(problem);
-    REQUIRE(problem.fits(chosen));
+    REQUIRE(fits(problem, chosen));
     CHECK(*bound <= static_cast<double>(epoch_bytes(problem, chosen)));
     near += epoch_bytes(problem, chosen) <= least * 105 / 100 ? 1 : 0;
     chosen_bytes += static_cast<double>(epoch_bytes(problem, chosen));

@@ -103,7 +103,7 @@ TEST_CASE("plan: rings as wide as a split asks for, whatever then stays less") {
   PlanProblem wide(builder, edges, splits);
   for (PassSplit& split : splits) split.slot_spans = 600;
   const PlanProblem too_wide(builder, edges, splits);
-  REQUIRE(wide.fits(wide.empty_residency()));
+  REQUIRE(fits(wide, wide.empty_residency()));
   const Plan plan = plan_tier(wide).plan;
   int widened = 0, index = 0;
   for (const Pass& pass : plan.sections[0].passes) {

@@ -44,7 +44,7 @@ std::int64_t least_of_whole_tensors(const PlanProblem& problem) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   ResidentSet kept = problem.empty_residency();
   const std::function<void(std::size_t)> choose = [&](std::size_t tensor) {
-    if (!problem.fits(kept)) return;  // nor with more: no slots is larger than its tensor
+    if (!fits(problem, kept)) return;  // nor with more: no slots is larger than its tensor
     if (tensor == problem.timelines().size()) {
       least = std::min(least, epoch_bytes(problem, kept));
       return;
@@ -80,12 +80,12 @@ TEST_CASE("strategies: of a short program dp finds the best of whole tensors") {
     SmallProblem small(std::move(program), 0, random);
     PlanProblem& problem = small.problem();
     problem.set_aliases({});  // dp knows of no two tensors in one place
-    if (!problem.fits(problem.empty_residency())) continue;
+    if (!fits(problem, problem.empty_residency())) continue;
     std::string remark;
     const ResidentSet kept = choose_by_dp(problem, remark);
     INFO("round " << round << " tensors " << problem.timelines().size());
     CHECK(remark.empty());
-    REQUIRE(problem.fits(kept));
+    REQUIRE(fits(problem, kept));
     const std::int64_t bytes = epoch_bytes(problem, kept);
     if (bytes > 0) CHECK(bytes == least_of_whole_tensors(problem));
     ResidentSet lru = choose_by_lru(problem);
