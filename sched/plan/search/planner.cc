@@ -176,6 +176,9 @@ class Planner {
           pass.launches += launches;
           most_launches = std::max(most_launches, launches);
         }
+        // Sums of devices are folded by one of them.
+        const std::int64_t folds = (options_.devices - 1) * std::ssize(pass.reductions);
+        if (pass.launches > 0) pass.launches += folds;
         plan.launches += pass.launches;
         const double launching =
             builder_.options().compute.launch_seconds * static_cast<double>(most_launches);
