@@ -159,7 +159,7 @@ std::vector<EdgeWindow> windows_of(const EdgeLayout& layout, std::span<const Pan
   for (std::int64_t span = 0; span < layout.span_count(); ++span) {
     EdgeWindow& window = windows.emplace_back();
     window.layout = &layout;
-    window.first_span = span + 1;
+    window.first_span = span;
     window.end_block = blocks;
     window.spans = {
         {{},

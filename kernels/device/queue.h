@@ -12,8 +12,9 @@ struct Ticket {
   std::uint64_t value = 0;
 };
 
-enum class QueueKind { kCompute, kIn, kOut };
-inline constexpr int kQueueKinds = 3;
+// kIn, kOut: copies from the host's memory and to it. kPeer: from another device's.
+enum class QueueKind { kCompute, kIn, kOut, kPeer };
+inline constexpr int kQueueKinds = 4;
 
 // Calls return at once, before the work is done, but for a queue that runs inline
 // (ComputeShape::runs_inline): until a ticket that was recorded later has been waited for, nothing
@@ -23,7 +24,8 @@ inline constexpr int kQueueKinds = 3;
 class Queue {
  public:
   virtual ~Queue() = default;
-  // Between two places of the device's memory, or one of them and the host's.
+  // Between two places of the device's memory, or one of them and the host's, or, to the device,
+  // another device's.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void zero(void* data, std::size_t bytes) = 0;
   // After everything that was asked for so far.

@@ -114,7 +114,9 @@ class VirtualDevice final : public Backend {
         in_(
             kIn, [this](Ticket ticket) { wait_for(ticket); }, link_rate),
         out_(
-            kOut, [this](Ticket ticket) { wait_for(ticket); }, link_rate) {}
+            kOut, [this](Ticket ticket) { wait_for(ticket); }, link_rate),
+        peer_(
+            kPeer, [this](Ticket ticket) { wait_for(ticket); }, 0) {}
 
   const std::string& name() const override { return name_; }
   const ComputeShape& shape() const override { return cpu_->shape(); }
@@ -130,6 +132,7 @@ class VirtualDevice final : public Backend {
   std::int64_t memory_peak() const override { return memory_.peak(); }
   Queue& queue(QueueKind kind) override {
     if (kind == QueueKind::kCompute) return compute_;
+    if (kind == QueueKind::kPeer) return peer_;
     return kind == QueueKind::kIn ? in_ : out_;
   }
 
@@ -148,15 +151,16 @@ class VirtualDevice final : public Backend {
 
   // What runs inline is done when it is asked for.
   void wait_for(Ticket ticket) {
-    if (ticket.value > 0) (ticket.queue == kIn ? in_ : out_).wait(ticket);
+    if (ticket.value == 0) return;
+    (ticket.queue == kIn ? in_ : ticket.queue == kOut ? out_ : peer_).wait(ticket);
   }
 
-  static constexpr std::uint32_t kIn = 1, kOut = 2;
+  static constexpr std::uint32_t kIn = 1, kOut = 2, kPeer = 3;
   std::string name_;
   Memory memory_;
   std::unique_ptr<Backend> cpu_;
   InlineQueue compute_{[this](Ticket ticket) { wait_for(ticket); }};
-  LinkQueue in_, out_;
+  LinkQueue in_, out_, peer_;
 };
 
 }  // namespace

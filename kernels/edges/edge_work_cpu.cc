@@ -125,7 +125,7 @@ class CpuEdgeWork final : public EdgeWork {
           .state = window.state,
           .scratch = call.scratch.data()};
       for (group.slice = call.first_slice; group.slice < call.end_slice; ++group.slice) {
-        if (window.begins()) zero_accumulators(group);
+        if (window.begins) zero_accumulators(group);
         fold(group);
       }
     }

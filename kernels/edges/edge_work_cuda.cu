@@ -47,7 +47,7 @@ struct Part {
     const std::int64_t first = call.first_block * layout.block_rows;
     return std::min(call.end_block * layout.block_rows, layout.vertices) - first;
   }
-  bool begins() const { return window.begins() && first_span == 0; }
+  bool begins() const { return window.begins && first_span == 0; }
 };
 
 class CudaEdgeWork final : public EdgeWork {

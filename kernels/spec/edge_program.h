@@ -114,6 +114,7 @@ struct EdgeWindow {
   };
 
   const EdgeLayout* layout = nullptr;
+  bool begins = false;  // accumulators hold nothing yet
   std::int64_t first_span = 0;
   std::vector<Span> spans;
   std::int64_t first_block = 0, end_block = 0;
@@ -128,8 +129,6 @@ struct EdgeWindow {
   StepSeed state;
 
   std::int64_t end_span() const { return first_span + std::ssize(spans); }
-  // Whether accumulators hold nothing yet.
-  bool begins() const { return first_span == 0; }
 };
 
 // What is run of a window at once, and a lane's scratch: edge_scratch_bytes(), or, on a device that

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "sched/plan/plan.h"
 
@@ -19,6 +21,19 @@ std::int64_t blocks_in(const EdgeLayout& edges, const PlannedTensor& tensor);
 // Of a tensor that edges read span by span, the blocks that come in at once: whole I/O chunks,
 // whole spans.
 std::int64_t streamed_blocks(const EdgeLayout& edges, const PlannedTensor& tensor);
+// Spans that devices of a ring pass on at once, of all that a pass streams: whole items of each.
+template <class Uses>
+std::int64_t ring_item_spans(const EdgeLayout& edges, const Uses& uses,
+                             const std::vector<PlannedTensor>& tensors) {
+  std::int64_t spans = 1;
+  for (const auto& use : uses) {
+    if (use.role != UseRole::kStreamed) continue;
+    const PlannedTensor& tensor = tensors[static_cast<std::size_t>(use.tensor)];
+    spans = std::lcm(spans,
+                     streamed_blocks(edges, tensor) * tensor.layout.block_rows / edges.span_rows);
+  }
+  return spans;
+}
 // What the memory of a use without a tensor is laid out as.
 PlannedTensor dst_range_tensor(const EdgeLayout& edges, const Value& value);
 

@@ -83,6 +83,9 @@ struct PlanOptions {
   bool device = false;
   std::int64_t devices = 1;
   DevicePartition partition = DevicePartition::kEqualEdges;
+  // Several devices pass on what edges read span by span (RingShape): so many of them, by which
+  // their number can be divided, read it from the host; 0: each does.
+  std::int64_t ring_loaders = 1;
   std::int64_t device_memory_bytes = 0;
   std::int64_t device_reserved_bytes = 0;
   std::int64_t workers = 1;   // of each device

@@ -189,6 +189,7 @@ struct Pass {
   std::int64_t bytes_written = 0;
   std::int64_t bytes_to_device = 0;  // over the links of all devices; 0 without a HostTier
   std::int64_t bytes_from_device = 0;
+  std::int64_t bytes_between_devices = 0;  // round their ring
   // What it moves between memory and caches at most: rows of vertex tensors at the edges, edge
   // values that don't stay in cache, rows of vertex tensors in the row-wise work.
   std::int64_t bytes_moved = 0;
@@ -251,6 +252,7 @@ struct Plan {
   std::vector<PlannedTensor> tensors;
   std::vector<Section> sections;    // in the order in which an epoch runs them
   std::vector<DevicePlan> devices;  // in the order of their blocks; one: of the CPU, or any other
+  std::int64_t ring_loaders = 0;    // 0: there is no ring
   std::optional<HostTier> host;     // below devices with memory of their own
   std::int64_t stored_bytes = 0;    // of files for produced tensors
 
@@ -259,6 +261,7 @@ struct Plan {
   std::int64_t bytes_written = 0;
   std::int64_t bytes_to_device = 0;
   std::int64_t bytes_from_device = 0;
+  std::int64_t bytes_between_devices = 0;
   std::int64_t bytes_moved = 0;
   std::int64_t launches = 0;
   double seconds = 0;

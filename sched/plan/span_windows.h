@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "storage/base/types.h"
@@ -9,7 +10,8 @@
 
 namespace ooc {
 
-// Spans whose tiles a group of blocks takes at once.
+// Spans whose tiles a group of blocks takes at once, by their places in the order in which they are
+// taken; they lie beside each other in the graph, too.
 struct SpanWindow {
   std::int64_t panel = 0;
   std::int64_t first_block = 0, end_block = 0;
@@ -26,12 +28,20 @@ struct SpanWindow {
 // rows may go on while others are folded. Groups that take all spans at once need no rounds.
 class SpanWindows {
  public:
-  // Groups are panels, or ranges of panels of so many blocks.
-  SpanWindows(const EdgeLayout& edges, std::int64_t group_blocks, std::int64_t most)
+  // Groups are panels, or ranges of panels of so many blocks. `order`: of spans; empty: the
+  // graph's.
+  SpanWindows(const EdgeLayout& edges, std::int64_t group_blocks, std::int64_t most,
+              std::vector<std::int64_t> order = {})
       : panel_blocks_(edges.panel_blocks),
         group_blocks_(group_blocks),
         spans_(edges.span_count()),
-        most_(most) {}
+        most_(most),
+        order_(std::move(order)) {}
+
+  // The span at a place of the order.
+  std::int64_t span_at(std::int64_t place) const {
+    return order_.empty() ? place : order_[static_cast<std::size_t>(place)];
+  }
 
   // Of blocks [first, end).
   std::int64_t group_count(std::int64_t first, std::int64_t end) const {
@@ -64,13 +74,28 @@ class SpanWindows {
         std::int64_t& of_panel = taken[static_cast<std::size_t>(window.panel - first_panel)];
         window.new_span = std::max(of_panel, window.first_span);
         of_panel = std::max(of_panel, window.end_span);
-        if (!visit(window)) return false;
+        if (!visit_in_order(window, visit)) return false;
       }
     }
     return true;
   }
 
  private:
+  // One after the other what lies beside each other in the graph.
+  template <class Visit>
+  bool visit_in_order(const SpanWindow& all, Visit& visit) const {
+    SpanWindow window = all;
+    for (window.end_span = all.first_span; window.first_span < all.end_span;
+         window.first_span = window.end_span) {
+      do {
+        ++window.end_span;
+      } while (window.end_span < all.end_span &&
+               span_at(window.end_span) == span_at(window.end_span - 1) + 1);
+      window.new_span = std::clamp(all.new_span, window.first_span, window.end_span);
+      if (!visit(std::as_const(window))) return false;
+    }
+    return true;
+  }
   // No group gets further in the rounds before the last one, of which half a window is left to
   // each.
   std::int64_t before_last() const { return spans_ - ceil_div(most_, 2); }
@@ -81,6 +106,7 @@ class SpanWindows {
   }
 
   std::int64_t panel_blocks_, group_blocks_, spans_, most_;
+  std::vector<std::int64_t> order_;  // by place
 };
 
 }  // namespace ooc

@@ -27,7 +27,9 @@ DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan
       plan_(plan),
       arena_(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
       driver_(shared.resources.workers, std::ssize(shared.plan.devices)),
-      link_(shared.host == nullptr ? nullptr : std::make_unique<Link>(backend)),
+      link_(shared.host == nullptr
+                ? nullptr
+                : std::make_unique<Link>(backend, shared.plan.devices.size() > 1)),
       client_(link_ == nullptr ? nullptr
                                : std::make_unique<HostClient>(HostClient{driver_, *link_})),
       residency_(all_, plan.ranges, arena_->data()),
@@ -169,6 +171,7 @@ RunCounters DeviceRun::take_counters() {
   (link_ ? took.bytes_from_device : took.bytes_written) = out;
   took.zeros_read = context_.moved.zeros_in.exchange(0);
   took.zeros_written = context_.moved.zeros_out.exchange(0);
+  took.bytes_between_devices = context_.moved.between_devices.exchange(0);
   took.compute_seconds = driver_.take_compute_seconds();
   took.read_wait_seconds = driver_.take_wait_seconds(WaitCause::kReads);
   took.write_wait_seconds = driver_.take_wait_seconds(WaitCause::kWrites);

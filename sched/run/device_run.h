@@ -35,6 +35,12 @@ class DeviceRun {
   const DevicePlan& plan() const { return plan_; }
   SectionState& section(int section) const { return *sections_[static_cast<std::size_t>(section)]; }
   Residency& residency() { return residency_; }
+  Link* link() { return link_.get(); }  // null: its memory is the host's
+  // Rows that edges read span by span go round there from now on.
+  void join(DeviceRing& ring, std::int64_t index) {
+    context_.ring = &ring;
+    context_.index = index;
+  }
 
   // Before a section's passes; `self_loops`: SelfLoops::bits().
   void begin(int section, const std::atomic<bool>* stop, const std::uint64_t* self_loops);

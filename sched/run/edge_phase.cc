@@ -106,22 +106,17 @@ bool EdgePhase::load_rows(Window& window) {
   return true;
 }
 
-// The rows of one span of a streamed tensor. An item may hold several spans; every group of blocks
-// holds it for each of them.
-bool EdgePhase::load_span(std::unique_lock<std::mutex>& lock, const PassUse& use, std::int64_t span,
-                          Window& window, SlicedRows& rows) {
-  const EdgeLayout& edges = info_.context.edges;
+// The rows of one span of a streamed tensor, at a place of the order. An item may hold several
+// spans; every group of blocks holds it for each of them.
+bool EdgePhase::load_span(std::unique_lock<std::mutex>& lock, const PassUse& use,
+                          std::int64_t place, Window& window, SlicedRows& rows) {
   const DstRange& dst_range = *window.dst_range;
-  const TensorLayout& layout = use.tensor().layout;
-  const std::int64_t span_blocks = edges.span_rows / layout.block_rows;
-  const std::int64_t block = span * span_blocks;
-  const std::int64_t items = ceil_div(layout.block_count(), use.item_blocks);
-  const std::int64_t item = dst_range.sweep * items + block / use.item_blocks;
-  if (span >= dst_range.begun_spans && block % use.item_blocks == 0) {
+  const std::int64_t span = windows_.span_at(place), spans = streams_.item_spans(use);
+  const std::int64_t item = streams_.item_of_span(use, dst_range.sweep, span);
+  if (place >= dst_range.begun_spans && span % spans == 0) {
     const auto ready = [&] { return use.stream->ready(item); };
     if (!loop_.wait(lock, WaitCause::kReads, ready)) return false;
-    const std::int64_t end_span =
-        std::min(span + use.item_blocks / span_blocks, edges.span_count());
+    const std::int64_t end_span = std::min(span + spans, info_.context.edges.span_count());
     use.stream->hold(
         item, (end_span - span) * windows_.group_count(dst_range.first_block, dst_range.end_block));
   }
@@ -180,7 +175,8 @@ void EdgePhase::bind(Window& window) const {
   const EdgeBinding& bound = info_.bound.edges;
   EdgeWindow& edges = window.edges;
   edges.layout = &info_.context.edges;
-  edges.first_span = window.first_span;
+  edges.begins = window.first_span == 0;
+  edges.first_span = windows_.span_at(window.first_span);
   edges.first_block = window.first_block;
   edges.end_block = window.end_block;
   edges.first_slice = dst_range.first_slice;
@@ -275,7 +271,7 @@ void EdgePhase::fold(const EdgeTask& task) {
   }
   info_.bound.edge_work->run(
       edges, {task.first_block, task.end_block, task.first_slice, task.end_slice, loop_.scratch()});
-  if (edges.end_span() < info_.context.edges.span_count()) return;
+  if (task.window->end_span < info_.context.edges.span_count()) return;
   for (std::int64_t block = task.first_block; block < task.end_block; ++block) {
     const auto in_range = static_cast<std::size_t>(block - dst_range.first_block);
     for (std::size_t i = 0; i < sums.size(); ++i) {

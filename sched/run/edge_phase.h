@@ -33,7 +33,7 @@ class EdgePhase {
 
   bool load_resident(DstRange& dst_range);
   bool load_rows(Window& window);
-  bool load_span(std::unique_lock<std::mutex>& lock, const PassUse& use, std::int64_t span,
+  bool load_span(std::unique_lock<std::mutex>& lock, const PassUse& use, std::int64_t place,
                  Window& window, SlicedRows& rows);
   bool load_edges(Window& window);
   bool fold_window(const std::shared_ptr<Window>& window);

@@ -25,6 +25,7 @@ RunCounters& RunCounters::operator+=(const RunCounters& other) {
   zeros_written += other.zeros_written;
   bytes_to_device += other.bytes_to_device;
   bytes_from_device += other.bytes_from_device;
+  bytes_between_devices += other.bytes_between_devices;
   compute_seconds += other.compute_seconds;
   read_wait_seconds += other.read_wait_seconds;
   write_wait_seconds += other.write_wait_seconds;
@@ -64,6 +65,7 @@ struct Executor::State {
 
   void open_stores(BlockIo& io, const std::map<std::string, TensorStore*>& inputs,
                    const std::string& scratch_directory);
+  void join_ring();
   void reset();
   bool run_section(int section, const StepSeed& state, const std::atomic<bool>* stop);
   void begin_pass(int section, std::size_t pass);
@@ -82,6 +84,7 @@ struct Executor::State {
   std::vector<std::unique_ptr<TensorStore>> made;
   SharedRun shared;
   std::vector<std::unique_ptr<DeviceRun>> devices;
+  std::unique_ptr<DeviceRing> ring;  // null: there is none
   DeviceExchange exchange;
   std::vector<std::vector<PassReport>> reports;
   std::chrono::steady_clock::time_point pass_began;
@@ -104,6 +107,17 @@ Executor::State::State(const RunResources& given, std::vector<const Program*> se
   open_stores(resources.io, inputs, resources.scratch_directory);
   for (std::size_t i = 0; i < backends.size(); ++i) {
     devices.push_back(std::make_unique<DeviceRun>(*backends[i], shared, plan.devices[i]));
+  }
+  if (plan.ring_loaders > 0) join_ring();
+}
+
+void Executor::State::join_ring() {
+  std::vector<Link*> links;
+  for (const auto& device : devices) links.push_back(device->link());
+  const RingShape shape{std::ssize(devices), plan.ring_loaders};
+  ring = std::make_unique<DeviceRing>(shape, std::move(links));
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    devices[i]->join(*ring, static_cast<std::int64_t>(i));
   }
 }
 
@@ -224,6 +238,7 @@ bool Executor::State::run_section(int section, const StepSeed& state,
 
 void Executor::State::begin_pass(int section, std::size_t pass) {
   pass_began = std::chrono::steady_clock::now();
+  if (ring) ring->begin_pass();
   if (host) host->begin_pass(plan.sections[at(section)].first_pass + static_cast<int>(pass));
 }
 

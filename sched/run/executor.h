@@ -34,6 +34,7 @@ struct RunCounters {
   std::int64_t zeros_written = 0;
   std::int64_t bytes_to_device = 0;  // over the link to a device with memory of its own
   std::int64_t bytes_from_device = 0;
+  std::int64_t bytes_between_devices = 0;
   double compute_seconds = 0;  // summed over workers; 0 where a device doesn't compute inline
   // Of the driving thread, by cause: for reads, also those that wait for their rows to be written
   // or for others to leave their place; for writes to free other memory; for the workers.

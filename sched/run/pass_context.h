@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/device/backend.h"
+#include "sched/devices/device_ring.h"
 #include "sched/run/bound_pass.h"
 #include "sched/run/reduction_tree.h"
 #include "sched/stream/edge_loader.h"
@@ -33,6 +34,8 @@ struct PassContext {
   EdgeStore& out;
   HostStore* host = nullptr;                  // below a device; null: the stores are storage's
   QueueWatcher* compute = nullptr;            // null: the device runs kernels inline
+  DeviceRing* ring = nullptr;                 // null: streamed rows come from the stores
+  std::int64_t index = 0;                     // in the ring
   const std::uint64_t* self_loops = nullptr;  // device memory; a bit a vertex (SelfLoops)
   MovedBytes moved{};
   PendingWrites leaving{};

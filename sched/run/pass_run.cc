@@ -1,6 +1,20 @@
 #include "sched/run/pass_run.h"
 
+#include "sched/plan/io_chunks.h"
+
 namespace ooc {
+
+namespace {
+
+// In a ring; empty: the graph's.
+std::vector<std::int64_t> order_of_spans(const PassInfo& info) {
+  const PassContext& context = info.context;
+  if (context.ring == nullptr) return {};
+  return ring_spans(context.ring->shape(), context.index, context.edges.span_count(),
+                    ring_item_spans(context.edges, info.pass.uses, context.plan.tensors));
+}
+
+}  // namespace
 
 PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
                  const StepSeed& state)
@@ -11,7 +25,8 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
             context.device.passes[section.section->first_pass + pass],
             section.section->first_pass + static_cast<int>(pass),
             state},
-      windows_(context.edges, info_.pass.group_blocks, info_.pass.span_group),
+      windows_(context.edges, info_.pass.group_blocks, info_.pass.span_group,
+               order_of_spans(info_)),
       streams_(info_, windows_),
       loop_(
           info_, [this] { advance(); }, [this] { return rows_.may_step(); }),
@@ -19,7 +34,9 @@ PassRun::PassRun(PassContext& context, SectionState& section, std::size_t pass,
       edges_(info_, windows_, streams_, loop_, rows_) {}
 
 PassRun::~PassRun() {
-  if (!done_) info_.context.driver.drain();
+  if (done_) return;
+  if (info_.context.ring != nullptr) info_.context.ring->give_up();
+  info_.context.driver.drain();
 }
 
 bool PassRun::run() {
@@ -27,7 +44,7 @@ bool PassRun::run() {
   context.residency.begin_pass(info_.index);
   std::int64_t count = 0;
   const bool all = for_each_dst_range(
-      info_.pass, context.device.own,
+      info_.pass, context.device.own, context.ring != nullptr,
       [&](std::int64_t first_slice, std::int64_t end_slice, std::int64_t first, std::int64_t end) {
         dst_range_ = std::make_shared<DstRange>();
         dst_range_->first_block = first;
@@ -35,7 +52,7 @@ bool PassRun::run() {
         dst_range_->first_slice = first_slice;
         dst_range_->end_slice = end_slice;
         dst_range_->sweep = count++;
-        return run_dst_range();
+        return first < end ? run_dst_range() : skip_sweep();
       });
   if (!all) return false;
   auto lock = context.driver.lock();
@@ -58,6 +75,12 @@ bool PassRun::run_dst_range() {
   return folded;
 }
 
+bool PassRun::skip_sweep() {
+  const auto lock = info_.context.driver.lock();
+  streams_.skip_sweep(dst_range_->sweep);
+  return true;
+}
+
 bool PassRun::wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
   while (!done()) {
     const bool steps = rows_.under_way() > 0;
@@ -76,7 +99,7 @@ bool PassRun::is_done() const {
   const bool none_may_leave =
       &info_.bound == &info_.section.passes.back() || context.host != nullptr;
   const std::int64_t leaving = context.leaving.count();
-  return rows_.under_way() == 0 && context.driver.tasks() == 0 &&
+  return rows_.under_way() == 0 && streams_.all_passed_on() && context.driver.tasks() == 0 &&
          context.driver.transfers() == leaving && (!none_may_leave || leaving == 0);
 }
 

@@ -29,6 +29,7 @@ class PassRun {
 
  private:
   bool run_dst_range();
+  bool skip_sweep();  // of another device of the ring
   bool wait_for_rows(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
   bool is_done() const;
   void advance();

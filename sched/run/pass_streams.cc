@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "sched/devices/ring_loader.h"
 #include "sched/plan/io_chunks.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
 
-PassStreams::PassStreams(const PassInfo& info, const SpanWindows& windows) : info_(info) {
+PassStreams::PassStreams(const PassInfo& info, const SpanWindows& windows)
+    : info_(info), windows_(windows) {
   uses_.resize(info.pass.uses.size());
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     PassUse& use = uses_[i];
@@ -33,7 +35,7 @@ PassStreams::PassStreams(const PassInfo& info, const SpanWindows& windows) : inf
     }
     open(use);
   }
-  if (info.pass.kind == PassKind::kPropagate) open_edges(windows);
+  if (info.pass.kind == PassKind::kPropagate) open_edges();
 }
 
 void PassStreams::open(PassUse& use) {
@@ -52,21 +54,70 @@ void PassStreams::open(PassUse& use) {
 }
 
 void PassStreams::open_streamed(PassUse& use) {
-  const EdgeLayout& edges = info_.context.edges;
+  const PassContext& context = info_.context;
   const std::int64_t blocks = use.tensor().layout.block_count();
-  use.item_blocks = streamed_blocks(edges, use.tensor());
-  RowsItems items{use.item_blocks};
-  for_each_dst_range(info_.pass, info_.context.device.own,
+  use.item_blocks = streamed_blocks(context.edges, use.tensor());
+  RowsItems items{use.item_blocks, order_of_items(use)};
+  for (std::size_t place = 0; place < items.order.size(); ++place) {
+    use.places.resize(items.order.size());
+    use.places[static_cast<std::size_t>(items.order[place])] = static_cast<std::int64_t>(place);
+  }
+  for_each_dst_range(info_.pass, context.device.own, context.ring != nullptr,
                      [&](std::int64_t first, std::int64_t end, std::int64_t, std::int64_t) {
                        const bool sliced = is_sliced(use);
                        items.add({0, blocks, sliced ? first : 0,
                                   sliced ? end : use.tensor().layout.slice_count()});
                        return true;
                      });
-  auto loader = std::make_unique<RowsLoader>(use.access, std::move(items));
+  std::unique_ptr<RowsLoader> loader;
+  if (context.ring == nullptr) {
+    loader = std::make_unique<RowsLoader>(use.access, std::move(items));
+  } else {
+    const std::int64_t ring_items =
+        ring_item_spans(context.edges, info_.pass.uses, context.plan.tensors) / item_spans(use);
+    loader = std::make_unique<RingLoader>(use.access, items, *context.ring, context.index,
+                                          index_of(use), ring_items);
+  }
   use.loader = loader.get();
   use.stream =
       std::make_unique<ItemStream>(info_.context.driver, std::move(loader), slots(*use.memory));
+}
+
+std::int64_t PassStreams::item_spans(const PassUse& use) const {
+  return use.item_rows() / info_.context.edges.span_rows;
+}
+
+// Of a sweep, as the device takes its spans; empty: as they are in the graph.
+std::vector<std::int64_t> PassStreams::order_of_items(const PassUse& use) const {
+  std::vector<std::int64_t> order;
+  if (info_.context.ring == nullptr) return order;
+  for (std::int64_t place = 0; place < info_.context.edges.span_count(); ++place) {
+    const std::int64_t span = windows_.span_at(place);
+    if (span % item_spans(use) == 0) order.push_back(span / item_spans(use));
+  }
+  return order;
+}
+
+std::int64_t PassStreams::item_of_span(const PassUse& use, std::int64_t sweep,
+                                       std::int64_t span) const {
+  const std::int64_t items = ceil_div(use.tensor().layout.block_count(), use.item_blocks);
+  const std::int64_t item = span / item_spans(use);
+  return sweep * items + (use.places.empty() ? item : use.places[static_cast<std::size_t>(item)]);
+}
+
+bool PassStreams::all_passed_on() const {
+  return info_.context.ring == nullptr ||
+         std::all_of(uses_.begin(), uses_.end(), [](const PassUse& use) {
+           return use.role() != UseRole::kStreamed || use.stream->is_done();
+         });
+}
+
+void PassStreams::skip_sweep(std::int64_t sweep) {
+  for (PassUse& use : uses_) {
+    if (use.role() != UseRole::kStreamed) continue;
+    const std::int64_t items = ceil_div(use.tensor().layout.block_count(), use.item_blocks);
+    for (std::int64_t item = 0; item < items; ++item) use.stream->hold(sweep * items + item, 0);
+  }
 }
 
 void PassStreams::open_rows(PassUse& use) {
@@ -75,7 +126,7 @@ void PassStreams::open_rows(PassUse& use) {
   const std::int64_t io_chunk = tensor.io_chunk_blocks;
   use.item_blocks = io_chunk;
   RowsItems items{io_chunk};
-  for_each_dst_range(info_.pass, info_.context.device.own,
+  for_each_dst_range(info_.pass, info_.context.device.own, false,
                      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
                        const std::int64_t row = tensor.kept.index(first * edges.block_rows);
                        const std::int64_t end_row =
@@ -94,15 +145,15 @@ void PassStreams::open_rows(PassUse& use) {
                                             at_once);
 }
 
-void PassStreams::open_edges(const SpanWindows& windows) {
+void PassStreams::open_edges() {
   PassContext& context = info_.context;
   EdgeStore& store = info_.pass.propagation.direction == Direction::kIn ? context.in : context.out;
   std::vector<EdgeItem> items;
-  for_each_dst_range(info_.pass, info_.context.device.own,
+  for_each_dst_range(info_.pass, info_.context.device.own, false,
                      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
-                       return windows.for_each(first, end, [&](const SpanWindow& window) {
+                       return windows_.for_each(first, end, [&](const SpanWindow& window) {
                          for (std::int64_t span = window.new_span; span < window.end_span; ++span) {
-                           items.push_back({span, window.panel});
+                           items.push_back({windows_.span_at(span), window.panel});
                          }
                          return true;
                        });

@@ -23,6 +23,7 @@ struct PassUse {
   RowsLoader* loader = nullptr;        // the stream's
   std::shared_ptr<RowsWriter> writer;  // kOutput
   std::int64_t item_blocks = 0;        // kStreamed, kRows: of the tensor
+  std::vector<std::int64_t> places;    // kStreamed, in a ring: of a sweep's items
   // kRows: the first item of the destination range whose rows run, and of the next one.
   std::int64_t dst_range_items = 0, next_dst_range_items = 0;
 
@@ -34,7 +35,7 @@ struct PassUse {
 // The driving thread; what reads or changes streams, under the driver's lock.
 class PassStreams {
  public:
-  // Opens the streams. `info` and all that it refers to outlive it.
+  // Opens the streams. All of it outlives them.
   PassStreams(const PassInfo& info, const SpanWindows& windows);
 
   std::vector<PassUse>& uses() { return uses_; }
@@ -45,6 +46,10 @@ class PassStreams {
 
   // Asks for what there is room for.
   void advance();
+  // A sweep in which this device folds nothing: what is streamed is passed on to the next one.
+  void skip_sweep(std::int64_t sweep);
+  // In a ring: whether the next device has got all that it gets from this one.
+  bool all_passed_on() const;
 
   // Places for the rows of a destination range that its edges read or fold into.
   void place_dst_range(DstRange& dst_range);
@@ -62,6 +67,9 @@ class PassStreams {
   // The rows of a use from `row` on, which are there or have their place: of all slices, or those
   // at hand.
   SlicedRows rows_at(const DstRange& dst_range, std::size_t use, std::int64_t row) const;
+  // Spans of an item of a streamed tensor, and the number of the one that has a span.
+  std::int64_t item_spans(const PassUse& use) const;
+  std::int64_t item_of_span(const PassUse& use, std::int64_t sweep, std::int64_t span) const;
   // The same of a span's rows of a streamed tensor, in an item that is there.
   SlicedRows span_rows(const DstRange& dst_range, const PassUse& use, std::int64_t item,
                        std::int64_t span) const;
@@ -73,7 +81,8 @@ class PassStreams {
   void open(PassUse& use);
   void open_streamed(PassUse& use);
   void open_rows(PassUse& use);
-  void open_edges(const SpanWindows& windows);
+  void open_edges();
+  std::vector<std::int64_t> order_of_items(const PassUse& use) const;
   Slots slots(const UseMemory& memory) const;
   Slots row_slots(const PassUse& use) const;
   RowsPlace dst_range_place(const DstRange& dst_range, const PassUse& use) const;
@@ -81,6 +90,7 @@ class PassStreams {
                          std::int64_t slice) const;
 
   const PassInfo& info_;
+  const SpanWindows& windows_;
   std::vector<PassUse> uses_;
   std::unique_ptr<ItemStream> edges_;
   EdgeLoader* edge_loader_ = nullptr;

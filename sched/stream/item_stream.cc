@@ -32,6 +32,7 @@ bool ItemStream::advance() {
 void ItemStream::load(std::int64_t index) {
   Item& item = at(index);
   item.pending = 1;  // this call
+  item.passing_on = loader_->passes_on(index);
   ComingItem coming(*this, index);
   loader_->load(index, item.data, coming);
   on_loaded(index);
@@ -64,8 +65,15 @@ void ItemStream::on_loaded(std::int64_t index) {
   if (--item.pending > 0) return;
   loader_->arrived(index);
   item.there = true;
+  if (item.passing_on) {
+    loader_->offer(index, item.data, driver_.expect([this, index] {
+      at(index).passing_on = false;
+      free_if_done(index);
+    }));
+  }
   // With a place of its own it may let others be asked for.
   if (item.slot == nullptr && item.was_read) driver_.wake();
+  free_if_done(index);
 }
 
 bool ItemStream::ready(std::int64_t item) const {
@@ -76,11 +84,19 @@ bool ItemStream::ready(std::int64_t item) const {
 void ItemStream::hold(std::int64_t item, std::int64_t uses) {
   reached_ = std::max(reached_, item);
   items_[item].uses = uses;
+  items_[item].held = true;
+  if (uses == 0) free_if_done(item);
 }
 
-void ItemStream::release(std::int64_t index) {
+void ItemStream::release(std::int64_t item) {
+  --at(item).uses;
+  free_if_done(item);
+}
+
+// What is on its way is passed on first.
+void ItemStream::free_if_done(std::int64_t index) {
   Item& item = at(index);
-  if (--item.uses > 0) return;
+  if (!item.held || item.uses > 0 || item.passing_on || !item.there) return;
   if (item.slot != nullptr) {
     slots_.give_back(item.slot);
     driver_.wake();

@@ -51,6 +51,9 @@ class ItemLoader {
   virtual void arrived(std::int64_t item) = 0;
   virtual bool complete(std::int64_t item) const = 0;
   virtual void released(std::int64_t item) = 0;
+  // Whether another device takes it from here; then, once it is there, until `passed_on` is called.
+  virtual bool passes_on(std::int64_t) const { return false; }
+  virtual void offer(std::int64_t, const std::byte*, BlockCompletion) {}
 };
 
 // All of it under the driver's lock; advance() by the driving thread.
@@ -64,9 +67,11 @@ class ItemStream {
   bool advance();
   bool ready(std::int64_t item) const;
   std::byte* data(std::int64_t item) const { return at(item).data; }
-  // Before its first use: it is given back by so many release().
+  // Before its first use: it is given back by so many release(), at once if there are none.
   void hold(std::int64_t item, std::int64_t uses);
   void release(std::int64_t item);
+  // Whether all items have been there, and been given back.
+  bool is_done() const { return next_ == loader_->count() && items_.empty(); }
   ItemLoader& loader() const { return *loader_; }
 
  private:
@@ -75,8 +80,10 @@ class ItemStream {
     std::byte* data = nullptr;
     std::byte* slot = nullptr;
     std::int64_t pending = 0;  // reads, and what follows them
-    std::int64_t uses = 0;
-    bool was_read = false;  // not at hand before
+    std::int64_t uses = 0;     // that are held
+    bool held = false;
+    bool passing_on = false;  // to another device
+    bool was_read = false;    // not at hand before
     bool there = false;
   };
   Item& at(std::int64_t item) { return items_.at(item); }
@@ -84,6 +91,7 @@ class ItemStream {
   void load(std::int64_t item);
   void verify_and_decode(std::int64_t item, std::function<void()> verify_and_decode);
   void on_loaded(std::int64_t item);
+  void free_if_done(std::int64_t item);
 
   Driver& driver_;
   std::unique_ptr<ItemLoader> loader_;

@@ -19,7 +19,9 @@ RowsItem RowsItems::at(std::int64_t item) const {
       std::upper_bound(runs.begin(), runs.end(), item,
                        [](std::int64_t wanted, const Run& of) { return wanted < of.first_item; }));
   RowsItem found = run->all;
-  found.first_block += (item - run->first_item) * item_blocks;
+  const std::int64_t place = item - run->first_item;
+  found.first_block +=
+      (order.empty() ? place : order[static_cast<std::size_t>(place)]) * item_blocks;
   found.end_block = std::min(found.first_block + item_blocks, run->all.end_block);
   return found;
 }
@@ -48,6 +50,18 @@ void RowsLoader::released(std::int64_t index) {
   if (access_.range(item.first_block) >= 0) return;
   for_each_io_chunk(item, [&](std::int64_t io_chunk, std::int64_t slice) {
     access_.store->release(io_chunk, slice);
+  });
+}
+
+std::size_t RowsLoader::item_bytes(std::int64_t index) const {
+  const RowsItem item = items_.at(index);
+  return static_cast<std::size_t>(rows_bytes(*access_.tensor, item.first_block, item.end_block,
+                                             item.first_slice, item.end_slice));
+}
+
+void RowsLoader::count_passed_on(std::int64_t index) const {
+  for_each_io_chunk(items_.at(index), [&](std::int64_t io_chunk, std::int64_t slice) {
+    access_.moved->between_devices += io_chunk_payload(*access_.tensor, io_chunk, slice);
   });
 }
 

@@ -26,6 +26,7 @@ struct RowsItem {
 // each run, all of its slices together.
 struct RowsItems {
   std::int64_t item_blocks = 1;
+  std::vector<std::int64_t> order{};  // of a run's items, by place; empty: that of their blocks
   struct Run {
     RowsItem all;
     std::int64_t first_item = 0;
@@ -42,6 +43,7 @@ struct RowsItems {
 struct MovedBytes {
   std::atomic<std::int64_t> in{0}, out{0};
   std::atomic<std::int64_t> zeros_in{0}, zeros_out{0};
+  std::atomic<std::int64_t> between_devices{0};
 };
 
 // What every use of a tensor in a pass needs to know of it.
@@ -67,13 +69,17 @@ struct TensorAccess {
   }
 };
 
-class RowsLoader final : public ItemLoader {
+class RowsLoader : public ItemLoader {
  public:
   // `dst_range`: where items that no resident range holds lie; without data they take slots.
   RowsLoader(const TensorAccess& access, RowsItems items, RowsPlace dst_range = {});
   // Mapped rows of its destination range needn't stay in memory any more.
   ~RowsLoader() override;
 
+  // What an item takes of a slot, in all slices.
+  std::size_t item_bytes(std::int64_t item) const;
+  // That another device passed it on.
+  void count_passed_on(std::int64_t item) const;
   // Where an item's rows lie that is at `data`.
   RowsPlace rows(std::int64_t item, std::byte* data) const;
 

@@ -4,8 +4,10 @@
 
 namespace ooc {
 
-Link::Link(Backend& backend)
-    : in_(backend.queue(QueueKind::kIn)), out_(backend.queue(QueueKind::kOut)) {}
+Link::Link(Backend& backend, bool peers)
+    : in_(backend.queue(QueueKind::kIn)), out_(backend.queue(QueueKind::kOut)) {
+  if (peers) peer_.emplace(backend.queue(QueueKind::kPeer));
+}
 
 void Link::to_device(std::byte* device, const std::byte* host, std::size_t bytes,
                      BlockCompletion done) {
@@ -15,6 +17,11 @@ void Link::to_device(std::byte* device, const std::byte* host, std::size_t bytes
 void Link::from_device(std::byte* host, const std::byte* device, std::size_t bytes,
                        BlockCompletion done) {
   out_.copy(host, device, bytes, std::move(done));
+}
+
+void Link::from_peer(std::byte* device, const std::byte* peer, std::size_t bytes,
+                     BlockCompletion done) {
+  peer_.value().copy(device, peer, bytes, std::move(done));
 }
 
 // Whoever asked for the last copy has left copy(): its completion may let the link go.

@@ -1,9 +1,11 @@
-// The link between the host's memory and a device's: copies that say when they are done, in both
-// directions at once.
+// The link between the host's memory and a device's, or from another device's: copies that say when
+// they are done, in all directions at once.
 #pragma once
 
 #include <cstddef>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "kernels/device/backend.h"
 #include "sched/workers/queue_watcher.h"
@@ -15,8 +17,8 @@ namespace ooc {
 // one; those of a direction are done in that order.
 class Link {
  public:
-  // The backend outlives it.
-  explicit Link(Backend& backend);
+  // The backend outlives it. `peers`: there are other devices, from which it copies, too.
+  explicit Link(Backend& backend, bool peers = false);
   ~Link() = default;  // when all copies are done; their completions ask for no others then
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -26,6 +28,9 @@ class Link {
   void to_device(std::byte* device, const std::byte* host, std::size_t bytes, BlockCompletion done);
   void from_device(std::byte* host, const std::byte* device, std::size_t bytes,
                    BlockCompletion done);
+  void from_peer(std::byte* device, const std::byte* peer, std::size_t bytes, BlockCompletion done);
+  // Of what needs no copy: calls it as the others are.
+  void complete(BlockCompletion done) { in_.complete(std::move(done)); }
 
  private:
   class Way {
@@ -33,6 +38,7 @@ class Link {
     explicit Way(Queue& queue) : queue_(queue), watcher_(queue) {}
     ~Way();
     void copy(void* to, const void* from, std::size_t bytes, BlockCompletion done);
+    void complete(BlockCompletion done) { watcher_.failed(nullptr, std::move(done)); }
 
    private:
     Queue& queue_;
@@ -41,6 +47,7 @@ class Link {
   };
 
   Way in_, out_;
+  std::optional<Way> peer_;
 };
 
 }  // namespace ooc

@@ -17,7 +17,7 @@ ROOMS = {
                 "import"],
     "kernels": ["spec", "cuda", "rows", "edges", "dense", "norms", "loss", "optimizer", "device"],
     "sched": ["workers", "plan", "plan/passes", "plan/liveness", "plan/cost", "plan/residency",
-              "plan/search", "tiers", "stream", "run"],
+              "plan/search", "tiers", "stream", "devices", "run"],
     "engine": ["graph", "rewrite", "lower", "machine", "model/parts", "model/saga", "model",
                "metrics", "train", "infer"],
     "bin": ["cli", "."],

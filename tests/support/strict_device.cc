@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -34,8 +35,16 @@ class Memory {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     OOC_CHECK(mapping != MAP_FAILED);
     host_ = static_cast<std::byte*>(mapping);
+    const std::lock_guard lock(all_mutex());
+    all().insert(this);
   }
-  ~Memory() { munmap(host_, 2 * kAddresses); }
+  ~Memory() {
+    {
+      const std::lock_guard lock(all_mutex());
+      all().erase(this);
+    }
+    munmap(host_, 2 * kAddresses);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
@@ -77,6 +86,16 @@ class Memory {
     if (at < begin || at >= begin + kAddresses) return address;
     return reinterpret_cast<T*>(at + kAddresses);
   }
+  // The same of what is copied, which may be another device's.
+  static const std::byte* of_any(const void* address) {
+    const auto* there = static_cast<const std::byte*>(address);
+    const std::lock_guard lock(all_mutex());
+    for (const Memory* memory : all()) {
+      const std::byte* const translated = memory->translate(there);
+      if (translated != there) return translated;
+    }
+    return there;
+  }
   // The same of what a kernel is given, which has no host memory.
   template <class T>
   T* of_kernel(T* address) const {
@@ -89,6 +108,15 @@ class Memory {
   }
 
  private:
+  static std::set<const Memory*>& all() {
+    static std::set<const Memory*> memories;
+    return memories;
+  }
+  static std::mutex& all_mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+
   const std::int64_t capacity_;
   mutable std::mutex mutex_;
   std::byte* host_ = nullptr;
@@ -143,7 +171,7 @@ class StrictQueue final : public AsyncQueue {
   }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
-    AsyncQueue::copy(memory_.translate(to), memory_.translate(from), bytes);
+    AsyncQueue::copy(memory_.translate(to), Memory::of_any(from), bytes);
   }
   void zero(void* data, std::size_t bytes) override {
     AsyncQueue::zero(memory_.translate(data), bytes);

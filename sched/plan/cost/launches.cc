@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "sched/plan/dst_ranges.h"
+#include "sched/plan/io_chunks.h"
 #include "sched/plan/leaf_sums.h"
 #include "sched/plan/passes/edge_binding.h"
+#include "sched/plan/ring_order.h"
 #include "sched/plan/span_windows.h"
 
 namespace ooc {
@@ -111,16 +113,29 @@ std::int64_t gathers_of(const EdgeProgram& program, std::int64_t first_slice,
 
 // Times that a window's edges are indexed.
 std::int64_t indexes_of(const EdgeTable& table, const EdgeLayout& edges, Direction direction,
-                        const SpanWindow& window, std::int64_t scratch_bytes) {
+                        const SpanWindow& window, std::int64_t first_span,
+                        std::int64_t scratch_bytes) {
   const std::int64_t rows = (window.end_block - window.first_block) * edges.block_rows;
   const auto bytes_of = [&](std::int64_t span) {
     return table.chunk_bytes(direction, span * edges.panel_count() + window.panel);
   };
+  const std::int64_t end_span = first_span + window.end_span - window.first_span;
   std::int64_t count = 0;
-  for (std::int64_t span = window.first_span; span < window.end_span; ++count) {
-    span = end_of_index(edges.data, rows, scratch_bytes, span, window.end_span, bytes_of);
+  for (std::int64_t span = first_span; span < end_span; ++count) {
+    span = end_of_index(edges.data, rows, scratch_bytes, span, end_span, bytes_of);
   }
   return count;
+}
+
+// Of spans, on the device of these blocks.
+std::vector<std::int64_t> order_of(const PassBuilder& builder, const Plan& plan, const Pass& pass,
+                                   const BlockRange& own) {
+  if (plan.ring_loaders == 0) return {};
+  const EdgeLayout& layout = builder.graph().edges;
+  std::int64_t index = 0;
+  while (plan.devices[static_cast<std::size_t>(index)].own.first != own.first) ++index;
+  return ring_spans({std::ssize(plan.devices), plan.ring_loaders}, index, layout.span_count(),
+                    ring_item_spans(layout, pass.uses, plan.tensors));
 }
 
 }  // namespace
@@ -143,14 +158,16 @@ std::int64_t launches_of(const PassBuilder& builder, const EdgeTable& edges, con
   const EdgeProgram program =
       bind_edges(builder.program(stage.section), pass.propagation, 1, pass.slice_local_cols)
           .program;
-  const SpanWindows windows(layout, pass.group_blocks, pass.span_group);
+  const SpanWindows windows(layout, pass.group_blocks, pass.span_group,
+                            order_of(builder, plan, pass, own));
   std::int64_t launches = 0;
   for_each_dst_range(
-      pass, own,
+      pass, own, false,
       [&](std::int64_t first_slice, std::int64_t end_slice, std::int64_t first, std::int64_t end) {
         const std::int64_t gathers = gathers_of(program, first_slice, end_slice);
         windows.for_each(first, end, [&](const SpanWindow& window) {
           launches += (kOfIndex + gathers) * indexes_of(edges, layout, stage.edge_file, window,
+                                                        windows.span_at(window.first_span),
                                                         memory.worker_scratch.bytes);
           return true;
         });

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sched/plan/io_chunks.h"
+#include "sched/plan/ring_order.h"
 
 namespace ooc {
 namespace {
@@ -143,7 +144,10 @@ std::vector<std::vector<Access>> streamed_apart(const Draft& draft, const Device
   if (share.alone) return apart;
   for (int p = 0; p < draft.pass_count(); ++p) {
     const PassDraft& pass = draft.passes[static_cast<std::size_t>(p)];
-    const std::int64_t dst_ranges = ceil_div(share.own.count(), pass.dst_range_blocks);
+    // The ring goes round as often as any device needs it.
+    const std::int64_t dst_ranges = share.ring_loaders > 0
+                                        ? pass.dst_ranges
+                                        : ceil_div(share.own.count(), pass.dst_range_blocks);
     for (const UseDraft& use : pass.uses) {
       if (use.role != UseRole::kStreamed) continue;
       std::vector<Access>& accesses = apart[static_cast<std::size_t>(use.tensor)];
@@ -154,6 +158,24 @@ std::vector<std::vector<Access>> streamed_apart(const Draft& draft, const Device
     }
   }
   return apart;
+}
+
+std::int64_t streamed_bytes(const PassBuilder& builder, const Draft& draft,
+                            const DeviceShare& share, int pass, std::size_t tensor) {
+  const PlannedTensor& planned = draft.tensors[tensor];
+  const std::int64_t blocks = planned.layout.block_count();
+  if (share.ring_loaders == 0) return payload_bytes(planned, 0, blocks);
+  const EdgeLayout& edges = builder.graph().edges;
+  const PassDraft& of = draft.passes[static_cast<std::size_t>(pass)];
+  const std::int64_t item =
+      ring_item_spans(edges, of.uses, draft.tensors) * edges.span_rows / planned.layout.block_rows;
+  const RingShape ring{builder.options().devices, share.ring_loaders};
+  std::int64_t bytes = 0;
+  for (std::int64_t first = 0; first < blocks; first += item) {
+    if (!ring.from_host(share.index, first / item)) continue;
+    bytes += payload_bytes(planned, first, std::min(first + item, blocks));
+  }
+  return bytes;
 }
 
 const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor,
@@ -233,9 +255,12 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const std::vector<Ed
   const std::vector<std::vector<Access>> apart = streamed_apart(draft, share);
   for (std::size_t t = 0; t < apart.size(); ++t) {
     const PlannedTensor& tensor = draft.tensors[t];
-    const std::int64_t bytes = payload_bytes(tensor, 0, tensor.layout.block_count());
     for (const Access& access : apart[t]) {
-      traffic[static_cast<std::size_t>(access.pass)].edges += access.sweeps * bytes;
+      const std::int64_t bytes = streamed_bytes(builder, draft, share, access.pass, t);
+      Traffic& out = traffic[static_cast<std::size_t>(access.pass)];
+      out.edges += access.sweeps * bytes;
+      out.passed_on +=
+          access.sweeps * (payload_bytes(tensor, 0, tensor.layout.block_count()) - bytes);
     }
   }
   for (std::size_t t = 0; t < timelines.size(); ++t) {

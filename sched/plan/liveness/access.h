@@ -55,8 +55,11 @@ struct Timeline {
 // streamed_apart() are the others.
 std::vector<Timeline> make_timelines(const PassBuilder& builder, const Draft& draft,
                                      const DeviceShare& share);
-// By tensor: what one of several devices reads of all blocks, span by span, and never keeps.
+// By tensor: what one of several devices takes of all blocks, span by span, and never keeps.
 std::vector<std::vector<Access>> streamed_apart(const Draft& draft, const DeviceShare& share);
+// Of these, in one sweep: what it reads itself. In a ring others pass on the rest.
+std::int64_t streamed_bytes(const PassBuilder& builder, const Draft& draft,
+                            const DeviceShare& share, int pass, std::size_t tensor);
 // The one that has the block.
 const Timeline& timeline_of(const std::vector<Timeline>& timelines, int tensor, std::int64_t block);
 
@@ -95,6 +98,7 @@ std::vector<std::int64_t> stored_from(const Draft& draft, const std::vector<Time
 struct Traffic {
   std::int64_t resident = 0, edges = 0, rows = 0;  // read
   std::int64_t written = 0;
+  std::int64_t passed_on = 0;  // from another device
 
   std::int64_t read() const { return resident + edges + rows; }
 };

@@ -128,7 +128,8 @@ UseMemory MemoryModel::use(int pass_index, const UseDraft& use, std::int64_t dur
   const std::int64_t items = at_once * ceil_div(blocks, item_blocks);
   const std::int64_t times =
       apart ? grains_[static_cast<std::size_t>(pass_index)].io_chunks(tensor, slot_counts)
-            : std::max(slot_counts.spans, ceil_div(slot_counts.bytes, item));
+            : std::max({slot_counts.spans, ceil_div(slot_counts.bytes, item),
+                        std::int64_t{share_.ring_loaders > 0 ? 2 : 1}});
   const std::int64_t slots = std::min(items, at_once * times);
   return {{0, slots * item}, slots};
 }

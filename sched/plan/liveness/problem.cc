@@ -103,11 +103,11 @@ PlanProblem::PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
     slot_rows_.push_back(choose_slots(*this, pass, most_slots));
 }
 
-PlanProblem::PlanProblem(const PlanProblem& device, const EdgeTable& edges)
+PlanProblem::PlanProblem(const PlanProblem& device, const EdgeTable& edges, std::int64_t index)
     : builder_(device.builder_),
       edges_(edges),
       readers_{{&edges}},
-      share_{edges.own(), device.share_.alone},
+      share_{edges.own(), device.share_.alone, device.share_.ring_loaders, index},
       draft_(device.draft_),
       timelines_(make_timelines(builder_, draft_, share_)),
       aliases_(find_in_place_aliases(builder_, draft_, timelines_)),
@@ -153,7 +153,7 @@ PlanProblem::PlanProblem(const std::vector<WorkingMemory>& above, const EdgeTabl
     : builder_(above.front().problem.builder_),
       edges_(edges),
       readers_(readers_of(above)),
-      share_{edges.own(), true},
+      share_{edges.own()},
       draft_(above.front().problem.draft_),
       timelines_(timelines_below(draft_, kept_on(above))),
       memory_(builder_, edges_, draft_, share_, timelines_, aliases_, false,

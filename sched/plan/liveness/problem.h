@@ -33,8 +33,8 @@ class PlanProblem {
   // kSlotChoices from the smallest one on, but for spans that splits ask for.
   PlanProblem(const PassBuilder& builder, const EdgeTable& edges,
               const std::vector<PassSplit>& splits, int most_slots = kSlotChoices - 1);
-  // Of another device, with other blocks: the same passes.
-  PlanProblem(const PlanProblem& device, const EdgeTable& edges);
+  // Of another device, number `index`, with other blocks: the same passes.
+  PlanProblem(const PlanProblem& device, const EdgeTable& edges, std::int64_t index);
   // Of a memory of `limit` bytes (0: no limit) below those of devices, which keep so much. `edges`:
   // of all blocks.
   PlanProblem(const std::vector<WorkingMemory>& above, const EdgeTable& edges, std::int64_t limit);

@@ -73,7 +73,10 @@ std::vector<Timeline> timelines_below(const Draft& draft,
   std::vector<Timeline> out;
   std::vector<std::vector<std::vector<Access>>> apart;
   for (const KeptOnDevice& device : devices) {
-    apart.push_back(streamed_apart(draft, device.share));
+    // The loaders of a ring take each item once, all together.
+    const bool counted = device.share.ring_loaders > 0 && device.share.index > 0;
+    apart.push_back(counted ? std::vector<std::vector<Access>>(draft.tensors.size())
+                            : streamed_apart(draft, device.share));
   }
   for (std::size_t t = 0; t < draft.tensors.size(); ++t) {
     const PlannedTensor& tensor = draft.tensors[t];

@@ -19,6 +19,12 @@ BlockRange DeviceShare::blocks_of(const EdgeLayout& edges, const PlannedTensor& 
           std::min(io_chunk_of(own.end).end * tensor.io_chunk_blocks, layout.block_count())};
 }
 
+// Where it stands in the ring is nothing that plans ask of it.
+DeviceShare PassBuilder::share() const {
+  if (options_.devices == 1) return {own_};
+  return {own_, false, options_.ring_loaders, 0};
+}
+
 double PassBuilder::row_share() const {
   const EdgeLayout& edges = graph_.edges;
   const std::int64_t rows =

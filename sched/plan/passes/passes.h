@@ -76,6 +76,8 @@ struct Draft {
 struct DeviceShare {
   BlockRange own;
   bool alone = true;
+  std::int64_t ring_loaders = 0;  // of several: 0: no ring
+  std::int64_t index = 0;         // of several: its position
 
   // In blocks of a tensor, whole I/O chunks: those of an input may hold rows of others.
   BlockRange blocks_of(const EdgeLayout& edges, const PlannedTensor& tensor) const;
@@ -91,7 +93,7 @@ class PassBuilder {
               const PlanOptions& options)
       : PassBuilder(programs, graph, options, {0, graph.edges.block_count()}) {}
 
-  DeviceShare share() const { return {own_, options_.devices == 1}; }
+  DeviceShare share() const;
   // Of all rows and of all edges, what that device has.
   double row_share() const;
   double edge_share() const;

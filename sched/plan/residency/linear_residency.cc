@@ -46,11 +46,10 @@ ResidencyLp::ResidencyLp(const PlanProblem& problem, Slots all_slot_counts, Zero
   for (const InPlaceAlias& alias : problem.aliases()) add_alias(alias);
   const auto apart = streamed_apart(problem.draft(), problem.share());
   for (std::size_t t = 0; t < apart.size(); ++t) {
-    const PlannedTensor& tensor = problem.draft().tensors[t];
-    const double bytes = scaled(payload_bytes(tensor, 0, tensor.layout.block_count()));
     for (const Access& access : apart[t]) {
-      constant_[static_cast<std::size_t>(access.pass)] +=
-          static_cast<double>(access.sweeps) * bytes;
+      const std::int64_t bytes =
+          streamed_bytes(problem.builder(), problem.draft(), problem.share(), access.pass, t);
+      constant_[static_cast<std::size_t>(access.pass)] += scaled(access.sweeps * bytes);
     }
   }
   for (int p = 0; p < problem.draft().pass_count(); ++p) add_pass(p);

@@ -142,7 +142,7 @@ class TierPlanner {
       Plan plan = lay_out(residency);
       const std::vector<ResidentRange> left = find_places(plan);
       if (left.empty()) {
-        count_bytes(residency, plan);
+        count_bytes(problem_, residency, plan);
         return {std::move(plan), std::move(residency), {}};
       }
       give_up(left, residency);
@@ -178,7 +178,7 @@ class TierPlanner {
     Plan plan = lay_out(tier.kept);
     if (!find_places(plan).empty()) return false;
     plan.remark = tier.plan.remark;
-    count_bytes(tier.kept, plan);
+    count_bytes(problem_, tier.kept, plan);
     tier.plan = std::move(plan);
     tier.slots = all_slot_counts;
     return true;
@@ -345,20 +345,6 @@ class TierPlanner {
     return problem_.draft().tensors[static_cast<std::size_t>(use.tensor)];
   }
 
-  void count_bytes(const ResidentSet& residency, Plan& plan) const {
-    const std::vector<Traffic> traffic = problem_.traffic(residency);
-    std::size_t index = 0;
-    for (Section& section : plan.sections) {
-      for (Pass& pass : section.passes) {
-        pass.bytes_read = traffic[index].read();
-        pass.bytes_written = traffic[index].written;
-        plan.bytes_read += pass.bytes_read;
-        plan.bytes_written += pass.bytes_written;
-        ++index;
-      }
-    }
-  }
-
   PlanProblem& problem_;
   const PassBuilder& builder_;
   const PlanOptions& options_;
@@ -372,6 +358,22 @@ std::vector<std::int64_t> widest_windows(const PlanProblem& problem) {
     spans.push_back(pass.edges ? widest_window(problem, pass) : 1);
   }
   return spans;
+}
+
+void count_bytes(const PlanProblem& problem, const ResidentSet& residency, Plan& plan) {
+  const std::vector<Traffic> traffic = problem.traffic(residency);
+  std::size_t index = 0;
+  plan.bytes_read = plan.bytes_written = 0;
+  for (Section& section : plan.sections) {
+    for (Pass& pass : section.passes) {
+      pass.bytes_read = traffic[index].read();
+      pass.bytes_written = traffic[index].written;
+      pass.bytes_between_devices = traffic[index].passed_on;
+      plan.bytes_read += pass.bytes_read;
+      plan.bytes_written += pass.bytes_written;
+      ++index;
+    }
+  }
 }
 
 TierPlan plan_tier(PlanProblem& problem) { return TierPlanner(problem).run(); }

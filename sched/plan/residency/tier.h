@@ -24,6 +24,9 @@ TierPlan plan_tier(PlanProblem& problem);
 std::optional<TierPlan> follow_tier(PlanProblem& problem, const TierPlan& first,
                                     const PlanProblem& its);
 
+// What passes then read and write, or get from other devices.
+void count_bytes(const PlanProblem& problem, const ResidentSet& residency, Plan& plan);
+
 // By pass: how many spans a task takes at once (Pass::span_group) where slots allow it.
 std::vector<std::int64_t> widest_windows(const PlanProblem& problem);
 

@@ -37,6 +37,8 @@ void add_device(Plan& its, std::vector<DevicePlan>& devices, Plan& plan) {
     passes[i]->batch_steps = std::min(passes[i]->batch_steps, own[i]->batch_steps);
     passes[i]->bytes_read += own[i]->bytes_read;
     passes[i]->bytes_written += own[i]->bytes_written;
+    passes[i]->bytes_between_devices += own[i]->bytes_between_devices;
+    plan.bytes_between_devices += own[i]->bytes_between_devices;
     device.bytes_in += own[i]->bytes_read;
     device.bytes_out += own[i]->bytes_written;
   }
@@ -64,15 +66,21 @@ std::optional<PlannedDevices> PlannedDevices::follow(const std::vector<BlockRang
                                                      const TierPlan& first, Plan& plan) {
   PlannedDevices all;
   std::vector<DevicePlan> plans;
-  plan.bytes_read = plan.bytes_written = 0;
-  for (Pass* pass : passes_of(plan)) pass->bytes_read = pass->bytes_written = 0;
+  plan.bytes_read = plan.bytes_written = plan.bytes_between_devices = 0;
+  plan.ring_loaders = problem.share().ring_loaders;
+  for (Pass* pass : passes_of(plan)) {
+    pass->bytes_read = pass->bytes_written = pass->bytes_between_devices = 0;
+  }
+  std::int64_t index = 0;
   for (const BlockRange& blocks : own) {
     Device& device = all.devices_.emplace_back();
     device.edges = std::make_unique<EdgeTable>(problem.builder().graph(), blocks);
-    device.problem = std::make_unique<PlanProblem>(problem, *device.edges);
+    device.problem = std::make_unique<PlanProblem>(problem, *device.edges, index++);
     std::optional<TierPlan> tier = first;
     if (blocks.first != problem.share().own.first) {
       tier = follow_tier(*device.problem, first, problem);
+    } else {
+      count_bytes(*device.problem, tier->kept, tier->plan);
     }
     if (!tier) return std::nullopt;
     add_device(tier->plan, plans, plan);

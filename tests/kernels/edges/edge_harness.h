@@ -290,7 +290,7 @@ class EdgeTrial {
       const std::size_t last = std::min(first + cut.group, on_.graph.spans.size());
       EdgeWindow window;
       window.layout = &layout;
-      window.first_span = static_cast<std::int64_t>(first) + 1;  // accumulators have values
+      window.first_span = static_cast<std::int64_t>(first);
       window.end_block = 1;
       window.end_slice = std::max<std::int64_t>(1, ceil_div(cut.slice_local_cols, kSliceWidth));
       std::vector<HandTile> tiles;
