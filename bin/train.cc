@@ -125,6 +125,11 @@ void print_summary(const nlohmann::ordered_json& summary, bool json) {
   print(summary, "test", "test", best, "");
 }
 
+std::vector<double> percents_of(std::vector<double> shares) {
+  for (double& share : shares) share *= 100;
+  return shares;
+}
+
 RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& trainer) {
   const std::int64_t epochs = run.config().epochs;
   cli::Progress progress(cli::Progress::standard_output(command.quiet()));
@@ -142,6 +147,10 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
     for (std::size_t i = 0; i < record.scores.size(); ++i) {
       note += fmt::format("{} {} {:.4f}", i == 0 ? ", valid" : ",",
                           word_of(kMetrics, run.config().metrics[i]), record.scores[i].valid);
+    }
+    if (!record.devices_busy.empty()) {
+      note +=
+          fmt::format(", devices busy {:.0f} %", fmt::join(percents_of(record.devices_busy), " "));
     }
     show(record.epoch, note);
   });

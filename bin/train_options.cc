@@ -212,8 +212,9 @@ void add_examples(cli::Command& command) {
 // What no result depends on, and the number of epochs.
 // The dataset's name may, its contents may not.
 const std::set<std::string> kMayChange{
-    "dataset",      "epochs",  "verify",        "scratch",   "host-memory",
-    "cache-policy", "devices", "device-memory", "link-rate", "io"};
+    "dataset",          "epochs",  "verify",        "scratch",   "host-memory",
+    "cache-policy",     "devices", "device-memory", "link-rate", "io",
+    "device-partition", "ring",    "topology"};
 
 // config.toml's lines by option name: what an option's value is, as text.
 std::map<std::string, std::string> values_of(const RunConfig& config) {
@@ -346,6 +347,9 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("host-memory")) config.on.host_memory = given.on.host_memory;
   if (command.given("device-memory")) config.on.device_memory = given.on.device_memory;
   if (command.given("link-rate")) config.on.link_rate = given.on.link_rate;
+  if (command.given("device-partition")) config.on.partition = given.on.partition;
+  if (command.given("ring")) config.on.ring = given.on.ring;
+  if (command.given("topology")) config.on.topology = given.on.topology;
   if (command.given("cache-policy")) config.cache_policy = given.cache_policy;
   if (command.given("scratch")) config.scratch = given.scratch;
   if (command.given("io")) config.io = given.io;

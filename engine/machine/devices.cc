@@ -15,6 +15,7 @@
 #include "kernels/device/cpu_backend.h"
 #include "kernels/device/virtual_device.h"
 #include "storage/base/byte_size.h"
+#include "storage/base/errors.h"
 #include "storage/io/file.h"
 
 namespace ooc {
@@ -26,12 +27,39 @@ std::string existing(FileSystem& files, std::string path) {
   return path;
 }
 
-// Where the link is held to a rate, plans go by it.
-void hold_link(RunBudget& budget) {
-  if (budget.link_rate == 0) return;
+// Where links are held to rates, plans go by them.
+void hold_links(RunBudget& budget) {
   MachineRates& rates = budget.plan.rates;
-  rates.to_device = std::min(rates.to_device, static_cast<double>(budget.link_rate));
-  rates.from_device = std::min(rates.from_device, static_cast<double>(budget.link_rate));
+  const auto hold = [&](double to_device, double from_device) {
+    rates.to_device = std::min(rates.to_device, to_device);
+    rates.from_device = std::min(rates.from_device, from_device);
+  };
+  if (budget.topology) {
+    const std::int64_t loaders = budget.plan.ring_loaders;
+    hold(budget.topology->to_device(loaders > 0 ? loaders : budget.plan.devices),
+         budget.topology->from_device());
+  } else if (budget.link_rate != 0) {
+    hold(static_cast<double>(budget.link_rate), static_cast<double>(budget.link_rate));
+  }
+}
+
+// How the devices are linked, and which of them read what they pass on.
+void add_links(const MachineShare& share, RunBudget& budget) {
+  if (!share.topology.empty()) {
+    if (share.link_rate != "auto") {
+      throw UsageError("--link-rate beside --topology", "command line",
+                       "the file has the rates of links: leave one of them out");
+    }
+    if (!budget.plan.device) {
+      throw UsageError("--topology without devices of their own memory", "command line",
+                       "give --devices cpu:N or cuda");
+    }
+    budget.topology = std::make_shared<const Topology>(
+        Topology::read(posix_file_system(), share.topology, budget.plan.devices));
+  }
+  budget.plan.ring_loaders = 0;
+  if (!share.ring || budget.plan.devices == 1) return;
+  budget.plan.ring_loaders = budget.topology ? budget.topology->loaders() : 1;
 }
 
 }  // namespace
@@ -96,7 +124,9 @@ void add_gpu_rates(const MachineShare& share, MachineRates& rates) {
 
 }  // namespace
 
-RunBudget budget_of(const MachineShare& share) {
+namespace {
+
+RunBudget memory_of(const MachineShare& share) {
   RunBudget budget;
   const bool gpu = add_gpu(share, budget);
   budget.host_bytes = host_memory_of(share.host_memory);
@@ -118,6 +148,14 @@ RunBudget budget_of(const MachineShare& share) {
   return budget;
 }
 
+}  // namespace
+
+RunBudget budget_of(const MachineShare& share) {
+  RunBudget budget = memory_of(share);
+  add_links(share, budget);
+  return budget;
+}
+
 RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::string& scratch,
                           const std::string& rates_file) {
   constexpr std::int64_t kMeasuring = 512 << 20;
@@ -127,14 +165,14 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
   if (!rates_file.empty()) {
     budget.plan.rates = read_rates(files, rates_file);
     add_gpu_rates(share, budget.plan.rates);
-    hold_link(budget);
+    hold_links(budget);
     return budget;
   }
   const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - budget.resident_bytes, 0);
   const RateOptions rates{existing(files, scratch), workers_of(1), std::min(kMeasuring, left / 2)};
   budget.plan.rates = machine_rates(files, io, rates, rates_cache());
   add_gpu_rates(share, budget.plan.rates);
-  hold_link(budget);
+  hold_links(budget);
   return budget;
 }
 
@@ -165,19 +203,23 @@ std::int64_t workers_of(std::int64_t devices) {
 }
 
 Devices::Devices(const std::string& devices, const RunBudget& budget) {
+  const std::int64_t count = budget.plan.devices;
   if (is_gpu(devices)) {
-    for (const int gpu : gpus_of(devices)) {
-      backends_.push_back(cuda_module().make_backend(gpu, budget.device_bytes));
+    const std::vector<int> gpus = gpus_of(devices);
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      const auto at = budget.topology ? static_cast<std::size_t>(budget.topology->ring()[i]) : i;
+      backends_.push_back(cuda_module().make_backend(gpus[at], budget.device_bytes));
     }
     return;
   }
-  const std::int64_t count = virtual_devices(devices);
-  for (std::int64_t i = 0; i < count; ++i) {
-    backends_.push_back(
-        make_virtual_cpu_device(count == 1 ? devices : fmt::format("device {} of {}", i, devices),
-                                budget.device_bytes, budget.link_rate));
+  for (std::int64_t i = 0; i < count && virtual_devices(devices) > 0; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const std::int64_t number = budget.topology ? budget.topology->ring()[at] : i;
+    backends_.push_back(make_virtual_cpu_device(
+        count == 1 ? devices : fmt::format("device {} of {}", number, devices), budget.device_bytes,
+        budget.topology ? budget.topology->links_of(at) : links_at(budget.link_rate)));
   }
-  if (count == 0) backends_.push_back(make_cpu_backend());
+  if (backends_.empty()) backends_.push_back(make_cpu_backend());
 }
 
 std::vector<Backend*> Devices::others() const {

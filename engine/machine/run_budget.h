@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "engine/machine/topology.h"
 #include "sched/plan/plan.h"
 
 namespace ooc {
@@ -16,6 +18,7 @@ struct RunBudget {
   // Of it, what is taken before anything is allocated for the run.
   std::int64_t device_resident_bytes = 0;
   std::int64_t link_rate = 0;  // bytes a second that its link is held to; 0: no limit
+  std::shared_ptr<const Topology> topology = {};  // null: each device has a link of its own
   // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.
   PlanOptions plan = {};
 };

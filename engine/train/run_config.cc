@@ -64,7 +64,9 @@ const std::set<std::string> kLater{"task",
                                    "device-memory",
                                    "link-rate",
                                    "io",
-                                   "device-partition"};
+                                   "device-partition",
+                                   "ring",
+                                   "topology"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -104,6 +106,8 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("rewrites", config.rewrites);
   visit("devices", config.on.devices);
   visit("device-partition", config.on.partition);
+  visit("ring", config.on.ring);
+  visit("topology", config.on.topology);
   visit("host-memory", config.on.host_memory);
   visit("device-memory", config.on.device_memory);
   visit("link-rate", config.on.link_rate);

@@ -282,6 +282,14 @@ void add_counters(Json& to, const RunCounters& counters) {
   to["zeros_written"] = counters.zeros_written;
   to["bytes_to_device"] = counters.bytes_to_device;
   to["bytes_from_device"] = counters.bytes_from_device;
+  to["bytes_between_devices"] = counters.bytes_between_devices;
+}
+
+Json links_of(const RunCounters& counters) {
+  return {{"bytes_to_device", counters.bytes_to_device},
+          {"bytes_from_device", counters.bytes_from_device},
+          {"bytes_between_devices", counters.bytes_between_devices},
+          {"compute_seconds", counters.compute_seconds}};
 }
 
 void add_waits(Json& to, const RunCounters& counters) {
@@ -300,6 +308,9 @@ Json passes_of(const EpochRecord& record, const Plan& plan) {
       add_counters(line, reports[pass].counters);
       line["compute_seconds"] = reports[pass].counters.compute_seconds;
       add_waits(line, reports[pass].counters);
+      for (const RunCounters& device : reports[pass].devices) {
+        line["devices"].push_back(links_of(device));
+      }
       passes.push_back(std::move(line));
     }
   }
@@ -324,8 +335,8 @@ Json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics,
   line["train_seconds"] = record.train_seconds;
   line["eval_seconds"] = record.eval_seconds;
   add_counters(line, record.counters);
-  line["bytes_between_devices"] = 0;
   line["compute_busy"] = record.compute_busy;
+  if (!record.devices_busy.empty()) line["devices_busy"] = record.devices_busy;
   add_waits(line, record.counters);
   line["peak_host_bytes"] = peak_host_bytes();
   line["peak_device_bytes"] = record.peak_device_bytes;

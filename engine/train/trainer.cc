@@ -45,6 +45,23 @@ void check_finite(double loss, const char* what, std::int64_t epoch) {
                  "try a smaller --lr");
 }
 
+// Of the time that passes took.
+std::vector<double> busy_of_devices(const EpochRecord& record, std::int64_t workers) {
+  std::vector<double> computed;
+  double seconds = 0;
+  for (const EpochRecord::SectionRun& section : record.sections) {
+    for (const PassReport& pass : section.passes) {
+      seconds += pass.seconds;
+      computed.resize(pass.devices.size());
+      for (std::size_t i = 0; i < computed.size(); ++i) {
+        computed[i] += pass.devices[i].compute_seconds;
+      }
+    }
+  }
+  for (double& device : computed) device /= seconds * static_cast<double>(workers);
+  return computed;
+}
+
 }  // namespace
 
 std::shared_ptr<const TrainingPlan> plan_training(const Dataset& dataset, const RunConfig& config,
@@ -160,6 +177,7 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
   record.compute_busy =
       record.counters.compute_seconds /
       (seconds_since(begin) * static_cast<double>(plan_->workers() * plan_->devices()));
+  if (plan_->devices() > 1) record.devices_busy = busy_of_devices(record, plan_->workers());
   record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
   if (!record.scores.empty()) keep_if_best(record);

@@ -1,7 +1,6 @@
 #include "kernels/device/virtual_device.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -76,47 +75,38 @@ class VirtualBuffer final : public DeviceBuffer {
   std::unique_ptr<HostBuffer> buffer_;
 };
 
-// One direction of a link: its copies take as long as its rate says.
+// Its copies take as long as the links that they cross.
 class LinkQueue final : public AsyncQueue {
  public:
-  LinkQueue(std::uint32_t index, std::function<void(Ticket)> others, std::int64_t rate)
-      : AsyncQueue(index, std::move(others)), lane_(std::make_shared<Lane>()) {
-    lane_->rate = static_cast<double>(rate);
-  }
+  LinkQueue(std::uint32_t index, std::function<void(Ticket)> others, VirtualLinks::Path path)
+      : AsyncQueue(index, std::move(others)), path_(std::move(path)) {}
 
   void copy(void* to, const void* from, std::size_t bytes) override {
-    if (lane_->rate == 0 || bytes == 0) return AsyncQueue::copy(to, from, bytes);
-    push([lane = lane_, to, from, bytes] {
-      const std::chrono::duration<double> takes(static_cast<double>(bytes) / lane->rate);
-      lane->busy_until = std::max(lane->busy_until, Clock::now()) +
-                         std::chrono::duration_cast<Clock::duration>(takes);
+    if (path_.empty() || bytes == 0) return AsyncQueue::copy(to, from, bytes);
+    push([path = path_, to, from, bytes] {
+      SharedLink::Clock::time_point end;
+      for (const auto& link : path) end = std::max(end, link->reserve(bytes));
       std::memcpy(to, from, bytes);
-      std::this_thread::sleep_until(lane->busy_until);
+      std::this_thread::sleep_until(end);
     });
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  // Work that is left when the queue goes has its part in it.
-  struct Lane {
-    double rate = 0;
-    Clock::time_point busy_until;  // the queue's thread
-  };
-  std::shared_ptr<Lane> lane_;
+  const VirtualLinks::Path path_;
 };
 
 class VirtualDevice final : public Backend {
  public:
-  VirtualDevice(std::string name, std::int64_t memory_bytes, std::int64_t link_rate)
+  VirtualDevice(std::string name, std::int64_t memory_bytes, VirtualLinks links)
       : name_(std::move(name)),
         memory_(name_, memory_bytes),
         cpu_(make_cpu_backend()),
         in_(
-            kIn, [this](Ticket ticket) { wait_for(ticket); }, link_rate),
+            kIn, [this](Ticket ticket) { wait_for(ticket); }, std::move(links.in)),
         out_(
-            kOut, [this](Ticket ticket) { wait_for(ticket); }, link_rate),
+            kOut, [this](Ticket ticket) { wait_for(ticket); }, std::move(links.out)),
         peer_(
-            kPeer, [this](Ticket ticket) { wait_for(ticket); }, 0) {}
+            kPeer, [this](Ticket ticket) { wait_for(ticket); }, std::move(links.peer)) {}
 
   const std::string& name() const override { return name_; }
   const ComputeShape& shape() const override { return cpu_->shape(); }
@@ -165,9 +155,23 @@ class VirtualDevice final : public Backend {
 
 }  // namespace
 
+SharedLink::Clock::time_point SharedLink::reserve(std::size_t bytes) {
+  const std::chrono::duration<double> takes(static_cast<double>(bytes) / rate_);
+  const std::lock_guard lock(mutex_);
+  busy_until_ =
+      std::max(busy_until_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(takes);
+  return busy_until_;
+}
+
+VirtualLinks links_at(std::int64_t rate) {
+  if (rate == 0) return {};
+  const auto link = [rate] { return std::make_shared<SharedLink>(static_cast<double>(rate)); };
+  return {{link()}, {link()}, {}};
+}
+
 std::unique_ptr<Backend> make_virtual_cpu_device(std::string name, std::int64_t memory_bytes,
-                                                 std::int64_t link_rate) {
-  return std::make_unique<VirtualDevice>(std::move(name), memory_bytes, link_rate);
+                                                 VirtualLinks links) {
+  return std::make_unique<VirtualDevice>(std::move(name), memory_bytes, std::move(links));
 }
 
 }  // namespace ooc

@@ -242,8 +242,9 @@ struct DevicePlan {
   std::vector<PassMemory> passes;  // counted over all sections
   std::int64_t arena_bytes = 0;
   std::int64_t reduction_bytes = 0;  // beside the arena, for partial sums
-  // Of an epoch after the first, over its link to the host.
-  std::int64_t bytes_in = 0, bytes_out = 0;
+  // Of an epoch after the first, over its link to the host, and from the device before it in the
+  // ring.
+  std::int64_t bytes_in = 0, bytes_out = 0, bytes_passed_on = 0;
 };
 
 // Passes, their splits and groups of slices are common to all devices.

@@ -120,6 +120,7 @@ Json pass_to_json(const Program& program, const Plan& plan, int index, const Pas
     entry["host_memory_bytes"] = host_memory_of(plan, index);
     entry["bytes_to_device"] = pass.bytes_to_device;
     entry["bytes_from_device"] = pass.bytes_from_device;
+    if (plan.devices.size() > 1) entry["bytes_between_devices"] = pass.bytes_between_devices;
   }
   entry["bytes_read"] = pass.bytes_read;
   entry["bytes_written"] = pass.bytes_written;
@@ -182,6 +183,20 @@ Json edge_ranges_to_json(const std::vector<EdgeRange>& ranges, bool host) {
   return list;
 }
 
+Json devices_to_json(const Plan& plan) {
+  Json list = Json::array();
+  for (const DevicePlan& device : plan.devices) {
+    list.push_back({{"first_block", device.own.first},
+                    {"end_block", device.own.end},
+                    {"arena_bytes", device.arena_bytes},
+                    {"reduction_bytes", device.reduction_bytes},
+                    {"bytes_to_device", device.bytes_in},
+                    {"bytes_from_device", device.bytes_out},
+                    {"bytes_between_devices", device.bytes_passed_on}});
+  }
+  return list;
+}
+
 Json host_to_json(const HostTier& host) {
   return {{"arena_bytes", host.arena_bytes},
           {"staging_slots", host.staging_slots},
@@ -203,6 +218,11 @@ Json plan_to_json(const std::vector<const Program*>& programs, const Plan& plan)
     json["bytes_to_device"] = plan.bytes_to_device;
     json["bytes_from_device"] = plan.bytes_from_device;
     json["bound_link_bytes"] = plan.bound_link_bytes;
+  }
+  if (plan.devices.size() > 1) {
+    json["bytes_between_devices"] = plan.bytes_between_devices;
+    json["ring_loaders"] = plan.ring_loaders;
+    json["devices"] = devices_to_json(plan);
   }
   json["bytes_read"] = plan.bytes_read;
   json["bytes_written"] = plan.bytes_written;

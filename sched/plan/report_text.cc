@@ -165,12 +165,31 @@ struct Subject {
   const char *this_one, *no_other;
 };
 
+// Of several devices: what is whose.
+std::string devices_text(const Plan& plan) {
+  if (plan.devices.size() == 1) return "";
+  std::string text = fmt::format("  {:>6} {:>17} {:>10} {:>10} {:>11} {:>13}\n", "device", "blocks",
+                                 "memory", "to device", "from device", "passed on");
+  std::int64_t number = 0;
+  for (const DevicePlan& device : plan.devices) {
+    text += fmt::format("  {:>6} {:>17} {:>10} {:>10} {:>11} {:>13}\n", number++,
+                        fmt::format("{} to {}", device.own.first, device.own.end - 1),
+                        bytes(device.arena_bytes + device.reduction_bytes), bytes(device.bytes_in),
+                        bytes(device.bytes_out), bytes(device.bytes_passed_on));
+  }
+  if (plan.ring_loaders == 0) return text + "each device reads all that edges read\n";
+  return text + fmt::format("what edges read goes round the devices, read by {} of them\n",
+                            plan.ring_loaders);
+}
+
 // What is in the device's memory, what in the host's, and how good that is.
 std::string tiers_text(const Plan& plan, const Subject& subject) {
   const HostTier& host = *plan.host;
   const TierView device{plan.devices[0].ranges, plan.devices[0].edge_ranges, "to host"};
   const TierView below{host.ranges, host.edge_ranges, "stored"};
-  std::string text = "what stays in the device's memory\n";
+  std::string text = devices_text(plan);
+  text += plan.devices.size() == 1 ? "what stays in the device's memory\n"
+                                   : "what stays in the memory of device 0\n";
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
     text += tensor_text(plan, device, t, plan.devices[0].stored_from_block[t]);
   }

@@ -17,6 +17,7 @@ struct SpanWindow {
   std::int64_t first_block = 0, end_block = 0;
   std::int64_t first_span = 0, end_span = 0;
   std::int64_t new_span = 0;  // the first whose chunk no other group of the panel took before
+  std::int64_t old_span = 0;  // no group takes those before this one again
 };
 
 // In which order the blocks of a destination range take its spans: round after round, each group of
@@ -73,6 +74,7 @@ class SpanWindows {
         if (window.first_span == window.end_span) continue;
         std::int64_t& of_panel = taken[static_cast<std::size_t>(window.panel - first_panel)];
         window.new_span = std::max(of_panel, window.first_span);
+        window.old_span = window.first_span;
         of_panel = std::max(of_panel, window.end_span);
         if (!visit_in_order(window, visit)) return false;
       }

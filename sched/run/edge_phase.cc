@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/base/errors.h"
+
 namespace ooc {
 
 struct EdgePhase::Window : SpanWindow {
@@ -139,12 +141,13 @@ bool EdgePhase::load_edges(Window& window) {
     if (!loop_.wait(lock, WaitCause::kReads, [&] { return stream.ready(item); })) return false;
     stream.hold(item, windows_.group_count(first, end));
   }
-  items.erase(items.begin(), items.lower_bound(window.first_span));  // no group comes back
+  items.erase(items.begin(), items.lower_bound(window.old_span));
   for (const auto& [span, item] : items) {
-    if (span >= window.end_span) continue;
+    if (span < window.first_span || span >= window.end_span) continue;
     window.chunks.push_back(item);
     window.edges.spans.push_back(streams_.edge_loader().span(item, stream.data(item)));
   }
+  OOC_CHECK(std::ssize(window.edges.spans) == window.end_span - window.first_span);
   return true;
 }
 

@@ -245,7 +245,11 @@ void Executor::State::begin_pass(int section, std::size_t pass) {
 void Executor::State::end_pass(int section, std::size_t pass) {
   exchange.add_sums(section, pass);
   PassReport report;
-  for (const auto& device : devices) report.counters += device->take_counters();
+  for (const auto& device : devices) {
+    const RunCounters took = device->take_counters();
+    report.counters += took;
+    if (devices.size() > 1) report.devices.push_back(took);
+  }
   if (host) {
     report.counters.bytes_read = host->take_bytes_read();
     report.counters.bytes_written = host->take_bytes_written();

@@ -49,7 +49,8 @@ struct RunCounters {
 // they take to leave, when all is computed, is in the next one's seconds.
 struct PassReport {
   double seconds = 0;
-  RunCounters counters;
+  RunCounters counters;              // of all devices
+  std::vector<RunCounters> devices;  // by device, where there are several; not from and to storage
 };
 
 // What programs run on, one after the other or beside each other.

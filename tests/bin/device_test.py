@@ -17,6 +17,7 @@ MIB = 1 << 20
 EPOCHS = 3
 POLICIES = ("none", "lru", "dp", "lp")
 LINK = ("bytes_to_device", "bytes_from_device")
+TOPOLOGIES = pathlib.Path(__file__).resolve().parents[2] / "docs/topologies"
 STORAGE = ("bytes_read", "bytes_written")
 # Input dropout: layers are as wide as their inputs, and the features are read in every epoch.
 MODEL = ("--layers", 3, "--hidden", 64, "--input-dropout", 0.1, "--threads", 2)
@@ -218,6 +219,77 @@ class DeviceTest(ProgramTest):
                 for line in lines:
                     for key in LINK:
                         self.assertGreater(line[key], MIB)
+
+    def test_a_ring_reads_from_the_host_what_each_would_read(self):
+        self.devices = "cpu:3"
+        moved = {}
+        for ring in ("on", "off"):
+            options = ("--ring", ring, "--cache-policy", "none")
+            line = self.train(f"ring-{ring}", *options)[-1]
+            plan = read_json(self.path / f"ring-{ring}/plan.json")["epoch"]
+            self.assertEqual(line["bytes_between_devices"], plan.get("bytes_between_devices", 0))
+            self.assertEqual(len(line["devices_busy"]), 3)
+            for one in line["passes"]:
+                for key in (*LINK, "bytes_between_devices"):
+                    self.assertEqual(sum(device[key] for device in one["devices"]), one[key])
+            moved[ring] = line
+        passed_on = moved["on"]["bytes_between_devices"]
+        self.assertGreater(passed_on, MIB)
+        self.assertEqual(moved["off"]["bytes_between_devices"], 0)
+        spared = moved["off"]["bytes_to_device"] - moved["on"]["bytes_to_device"]
+        self.assertEqual(spared, passed_on)
+
+    def test_a_topology_decides_who_reads_and_what_it_takes(self):
+        (self.path / "two.json").write_text(
+            json.dumps(
+                {
+                    "tree": {
+                        "children": [
+                            {"device": i, "to_device": 8e9, "from_device": 4e9} for i in (1, 0)
+                        ]
+                    }
+                }
+            )
+        )
+        options = (self.dataset, *MODEL, "--epochs", 2, "--devices", "cpu:2", "--quiet")
+        self.succeed("ooc-train", *options, "--topology", "two.json", "--run-dir", "run")
+        plan = read_json(self.path / "run/plan.json")
+        self.assertEqual(plan["epoch"]["ring_loaders"], 2)
+        self.assertEqual((plan["rates"]["to_device"], plan["rates"]["from_device"]), (8e9, 4e9))
+        for line, expected in zip(curve(self.path / "run"), curve(self.cpu)):
+            self.assertAlmostEqual(line[1], expected[1], delta=1e-5 * expected[1])
+        text = self.succeed(
+            *("ooc-train", "--plan", "--graph", COUNTS, "--devices", "cpu:8"),
+            *("--topology", TOPOLOGIES / "two_bridges.json", "--device-memory", "1GiB"),
+        ).stdout  # fmt: skip
+        self.assertIn("what edges read goes round the devices, read by 2 of them", text)
+        self.assertRegex(text, r"(?m)^ +7 +\d+ to \d+ ")
+
+    def test_a_wrong_topology_is_refused_with_its_place(self):
+        leaf = {"device": 0, "to_device": 1e9, "from_device": 1e9}
+        other = leaf | {"device": 1}
+        for wrong, where in (
+            ("{", r"/: not JSON \(byte 2\)"),
+            ({}, "/tree: missing"),
+            ({"tree": {"children": []}}, "/tree/children: not a list of nodes"),
+            ({"tree": {"children": [leaf]}}, "/tree: device 1 of 2 is missing"),
+            ({"tree": {"children": [leaf, leaf]}}, "/tree/children/1/device: device 0 again"),
+            ({"tree": {"children": [leaf, leaf | {"device": 2}]}},
+             "/tree/children/1/device: device 2 of 2"),
+            ({"tree": {"children": [leaf, other | {"to_device": -1}]}},
+             "/tree/children/1/to_device: not a rate in bytes a second"),
+            ({"tree": {"children": [leaf, other | {"rate": 1}]}}, "/tree/children/1/rate: unknown"),
+            ({"tree": {"children": [leaf, other]}, "peers": [{"devices": [0, 0], "rate": 1}]},
+             "/peers/0/devices: one device twice"),
+        ):  # fmt: skip
+            with self.subTest(where):
+                text = wrong if isinstance(wrong, str) else json.dumps(wrong)
+                (self.path / "wrong.json").write_text(text)
+                options = ("--devices", "cpu:2", "--topology", "wrong.json", "--run-dir", "run")
+                error = rf"error: {where}, wrong.json; docs/topologies has examples"
+                self.fail_with(2, error, "ooc-train", self.dataset, *options)
+        options = ("--devices", "cpu:2", "--topology", "none.json", "--run-dir", "run")
+        self.fail_with(2, "no such file, none.json", "ooc-train", self.dataset, *options)
 
     def test_more_devices_than_blocks_are_refused(self):
         error = (

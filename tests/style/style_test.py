@@ -56,7 +56,7 @@ BANNED = {
     "spared": "skipped", "straddles": "crosses_tiles", "behind": "after",
 }  # fmt: skip
 BANNED_IN_SCHED = {
-    "piece": "range", "unit": "io_chunk", "part": "dst_range", "ring": "slots",
+    "piece": "range", "unit": "io_chunk", "part": "dst_range",
     "nothing": "empty_residency", "again": "rematerialized",
 }  # fmt: skip
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"', re.DOTALL)

@@ -41,6 +41,7 @@ void add_device(Plan& its, std::vector<DevicePlan>& devices, Plan& plan) {
     plan.bytes_between_devices += own[i]->bytes_between_devices;
     device.bytes_in += own[i]->bytes_read;
     device.bytes_out += own[i]->bytes_written;
+    device.bytes_passed_on += own[i]->bytes_between_devices;
   }
   plan.bytes_read += device.bytes_in;
   plan.bytes_written += device.bytes_out;

@@ -176,7 +176,7 @@ TEST_CASE("backend: the CPU's memory is the host's, a virtual device's is its ow
 
 TEST_CASE("backend: a link that is held to a rate takes its time, each way by itself") {
   constexpr std::int64_t kRate = 64 << 20, kBytes = 2 << 20;
-  const auto device = make_virtual_cpu_device("cpu:1", 0, kRate);
+  const auto device = make_virtual_cpu_device("cpu:1", 0, links_at(kRate));
   const auto buffer = device->allocate(2 * kBytes);
   std::vector<std::byte> to(kBytes, std::byte{3}), from(kBytes);
   for (const QueueKind kind : {QueueKind::kIn, QueueKind::kOut}) {

@@ -100,19 +100,19 @@ TEST_CASE("devices: in a ring the host link carries what is streamed once for al
   for (const std::int64_t devices : {1, 2, 4, 8}) {
     for (const std::int64_t blocks : {1, 3, 24}) {
       for (const std::int64_t loaders : {0, 1}) {
-        INFO(devices << " devices, " << blocks << " blocks a part, " << loaders << " loaders");
+        INFO(devices << " devices, " << blocks << " blocks a range, " << loaders << " loaders");
         PlanOptions options = options_of(devices, Strategy::kNone, 0, 0);
         options.partition = DevicePartition::kEqualVertices;
         options.dst_range_blocks = blocks;
         options.ring_loaders = loaders;
         const Plan plan = harness.plan(options);
-        std::int64_t parts = 0;
+        std::int64_t dst_ranges = 0;
         for (const DevicePlan& device : plan.devices) {
-          parts += ceil_div(device.own.count(), blocks);
+          dst_ranges += ceil_div(device.own.count(), blocks);
         }
-        CHECK(parts == std::max<std::int64_t>(24 / blocks, devices));
+        CHECK(dst_ranges == std::max<std::int64_t>(24 / blocks, devices));
         const Result result = run_on(harness, plan, 2);
-        const std::int64_t sweeps = loaders > 0 ? ceil_div(parts, devices) : parts;
+        const std::int64_t sweeps = loaders > 0 ? ceil_div(dst_ranges, devices) : dst_ranges;
         const Pass& in = plan.sections[0].passes[1];  // reads nothing else
         REQUIRE(in.kind == PassKind::kPropagate);
         const RunCounters& moved = result.passes[1].counters;
@@ -128,10 +128,12 @@ TEST_CASE("devices: with several loaders sums differ in their order alone, the s
   Harness harness;
   const Reference expected(harness.spec());
   for (const auto& [devices, loaders] : {std::pair{2, 2}, std::pair{4, 2}, std::pair{8, 4}}) {
-    for (const std::int64_t device_kib : {0, 1200}) {
-      INFO(devices << " devices, " << loaders << " loaders, " << device_kib << " KiB each");
+    for (const auto& [device_kib, spans] : {std::pair{0, 0}, std::pair{1200, 0}, std::pair{0, 5}}) {
+      INFO(devices << " devices, " << loaders << " loaders, " << device_kib
+                   << " KiB each, windows of " << spans << " spans");
       PlanOptions options = options_of(devices, Strategy::kLp, device_kib, 0);
       options.ring_loaders = loaders;
+      options.span_group = spans;
       const Plan plan = harness.plan(options);
       const Result result = run_on(harness, plan, 3);
       check_close(result.c, expected.c);
