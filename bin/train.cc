@@ -20,6 +20,7 @@
 #include "engine/train/absent_graph.h"
 #include "engine/train/seed_runs.h"
 #include "storage/base/errors.h"
+#include "storage/io/trace.h"
 
 namespace ooc {
 namespace {
@@ -170,7 +171,12 @@ void train(const cli::Command& command, const TrainOptions& options, const Machi
   const bool maps = run.config().io == DatasetIo::kAuto &&
                     mapping_pays(dataset, machine.budget, machine.plan->epoch_plan());
   const std::unique_ptr<BlockIo> mapped = maps ? make_mapped_block_io(*machine.io) : nullptr;
-  BlockIo& io = maps ? *mapped : *machine.io;
+  std::optional<Trace> trace;
+  if (!options.trace.empty()) trace.emplace(posix_file_system(), options.trace);
+  std::optional<TracedBlockIo> traced;
+  if (trace) traced.emplace(maps ? *mapped : *machine.io, *trace);
+  trainer_options.trace = trace ? &*trace : nullptr;
+  BlockIo& io = traced ? *traced : maps ? *mapped : *machine.io;
   const auto train_seed = [&](RunDirectory& seed_run) {
     Trainer trainer(devices.first(), io, dataset, seed_run.config(), trainer_options);
     RunResult result = train_one(command, seed_run, trainer);

@@ -180,6 +180,10 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                    }
                    return options.config.on.plan_device == text;
                  });
+  command.path(
+      "--trace", options.trace, "FILE.json",
+      "Write what devices compute and move when, for chrome://tracing or Perfetto: some MB "
+      "an epoch, so of few epochs");
   command.path("--rates", options.rates, "FILE",
                "Plan by what FILE says that the machine does in a second, as kept in ~/.cache/ooc; "
                "measured if absent");

@@ -19,6 +19,7 @@ struct TrainOptions {
   std::string run_dir;
   std::string resume;
   std::string graph;  // counts of a graph that isn't there
+  std::string trace;  // a file for what devices do when; empty: none
   std::string rates;  // a file of what the machine does in a second; empty: measured
   Recipe recipe = Recipe::kNone;
   std::optional<std::int64_t> threads;

@@ -97,7 +97,8 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
 }
 
 RunResources Trainer::resources() const {
-  return {backend_, io_, dataset_, options_.scratch, plan_->workers(), options_.others};
+  return {backend_,        io_,           dataset_, options_.scratch, plan_->workers(),
+          options_.others, options_.trace};
 }
 
 std::int64_t Trainer::peak_device_bytes() const {

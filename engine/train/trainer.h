@@ -50,6 +50,7 @@ struct TrainerOptions {
   std::string scratch = ".";  // directory for what doesn't fit memory
   DType real = DType::kF32;
   std::vector<Backend*> others = {};  // beside the first device
+  Trace* trace = nullptr;             // gets what devices do
   bool warns_of_data = true;          // false for those after the first of several on one dataset
   // plan_training() of the same dataset, budget and configuration, but for the seed. Null: the
   // trainer makes it.

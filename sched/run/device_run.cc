@@ -27,9 +27,9 @@ DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan
       plan_(plan),
       arena_(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
       driver_(shared.resources.workers, std::ssize(shared.plan.devices)),
-      link_(shared.host == nullptr
-                ? nullptr
-                : std::make_unique<Link>(backend, shared.plan.devices.size() > 1)),
+      link_(shared.host == nullptr ? nullptr
+                                   : std::make_unique<Link>(backend, shared.plan.devices.size() > 1,
+                                                            shared.resources.trace)),
       client_(link_ == nullptr ? nullptr
                                : std::make_unique<HostClient>(HostClient{driver_, *link_})),
       residency_(all_, plan.ranges, arena_->data()),
@@ -52,6 +52,7 @@ DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan
                own_out_ ? *own_out_ : in_,
                shared.host,
                compute_.get()} {
+  context_.trace = shared.resources.trace;
   for (const Section& section : all_.sections) {
     for (std::size_t i = 0; i < section.passes.size(); ++i) {
       const Region& scratch = plan.passes[at(section.first_pass) + i].worker_scratch;
@@ -140,7 +141,13 @@ void DeviceRun::begin(int section, const std::atomic<bool>* stop, const std::uin
 }
 
 bool DeviceRun::run_pass(int section, std::size_t pass, const StepSeed& state) {
-  return PassRun(context_, this->section(section), pass, state).run();
+  const auto begin = Trace::Clock::now();
+  const bool done = PassRun(context_, this->section(section), pass, state).run();
+  if (context_.trace != nullptr) {
+    context_.trace->add({backend_.name(), "passes", this->section(section).passes[pass].pass->name,
+                         begin, Trace::Clock::now()});
+  }
+  return done;
 }
 
 // What a device was asked for and nobody waits for any more is done, too; errors are forgotten, as

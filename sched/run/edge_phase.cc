@@ -244,7 +244,8 @@ bool EdgePhase::hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& tas
   const bool steps = rows_.under_way() > 0 && !rows_.is_first(&dst_range);
   const WaitCause cause = steps ? rows_.waits_for() : WaitCause::kWrites;
   if (task.window->first_span == 0 && !loop_.wait(lock, cause, has_place)) return false;
-  loop_.launch([this, task] { fold(task); }, [this, task] { finish(task); });
+  loop_.launch(
+      "edges", [this, task] { fold(task); }, [this, task] { finish(task); });
   return true;
 }
 

@@ -20,6 +20,7 @@
 #include "sched/plan/plan.h"
 #include "sched/plan/program.h"
 #include "storage/dataset/dataset.h"
+#include "storage/io/trace.h"
 #include "storage/stores/tensor_store.h"
 
 namespace ooc {
@@ -61,6 +62,7 @@ struct RunResources {
   std::string scratch_directory;      // for what plans store
   std::int64_t workers = 1;           // of each device
   std::vector<Backend*> others = {};  // of the other devices, in the order of the plan's
+  Trace* trace = nullptr;             // gets what devices do
 };
 
 // One thread drives it.

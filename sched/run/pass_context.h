@@ -36,6 +36,7 @@ struct PassContext {
   QueueWatcher* compute = nullptr;            // null: the device runs kernels inline
   DeviceRing* ring = nullptr;                 // null: streamed rows come from the stores
   std::int64_t index = 0;                     // in the ring
+  Trace* trace = nullptr;                     // null: nobody asked for one
   const std::uint64_t* self_loops = nullptr;  // device memory; a bit a vertex (SelfLoops)
   MovedBytes moved{};
   PendingWrites leaving{};

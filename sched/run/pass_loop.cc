@@ -1,5 +1,8 @@
 #include "sched/run/pass_loop.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 namespace ooc {
@@ -17,12 +20,39 @@ bool PassLoop::wait_for_room(std::unique_lock<std::mutex>& lock) {
   return info_.context.driver.wait_for_room(lock, advance_);
 }
 
-void PassLoop::launch(std::function<void()> work, std::function<void()> then) {
+std::function<void()> PassLoop::traced(const char* name, std::function<void()> work) const {
+  Trace* const trace = info_.context.trace;
+  if (trace == nullptr) return work;
+  return [this, trace, name, work = std::move(work)] {
+    const auto begin = Trace::Clock::now();
+    work();
+    trace->add({info_.context.backend.name(),
+                fmt::format("worker {}", info_.context.driver.worker()),
+                fmt::format("{} {}", info_.pass.name, name), begin, Trace::Clock::now()});
+  };
+}
+
+// Of a device that computes one thing after the other.
+std::function<void()> PassLoop::computed(const char* name, std::function<void()> then) {
+  Trace* const trace = info_.context.trace;
+  if (trace == nullptr) return then;
+  return [this, trace, name, asked = Trace::Clock::now(), then = std::move(then)] {
+    const auto begin = std::max(asked, computed_);
+    computed_ = Trace::Clock::now();
+    trace->add({info_.context.backend.name(), "compute",
+                fmt::format("{} {}", info_.pass.name, name), begin, computed_});
+    then();
+  };
+}
+
+void PassLoop::launch(const char* name, std::function<void()> work, std::function<void()> then) {
   PassContext& context = info_.context;
-  if (context.compute == nullptr) return context.driver.run(std::move(work), std::move(then));
+  if (context.compute == nullptr) {
+    return context.driver.run(traced(name, std::move(work)), std::move(then));
+  }
   work();
   const Ticket done = context.backend.queue(QueueKind::kCompute).record();  // may fail
-  context.compute->after(done, context.driver.expect_task(std::move(then)));
+  context.compute->after(done, context.driver.expect_task(computed(name, std::move(then))));
 }
 
 std::span<std::byte> PassLoop::scratch() const {

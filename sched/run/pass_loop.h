@@ -23,17 +23,21 @@ class PassLoop {
   bool wait_for_room(std::unique_lock<std::mutex>& lock);
 
   // The driving thread. Work that calls kernels, and what follows, under the driver's lock, when
-  // these are done.
-  void launch(std::function<void()> work, std::function<void()> then);
+  // these are done. `name`: a literal, for a trace.
+  void launch(const char* name, std::function<void()> work, std::function<void()> then);
   // In such work: a worker's scratch, or all of a device's.
   std::span<std::byte> scratch() const;
   // Whether nothing else is under way in the scratch.
   bool has_scratch() const;
 
  private:
+  std::function<void()> traced(const char* name, std::function<void()> work) const;
+  std::function<void()> computed(const char* name, std::function<void()> then);
+
   const PassInfo& info_;
   std::function<void()> advance_;
   std::function<bool()> may_advance_;
+  Trace::Clock::time_point computed_;  // when the device had done what it did last
 };
 
 }  // namespace ooc

@@ -162,10 +162,11 @@ void RowPhase::begin_batch() {
   const std::vector<Groups> calls = calls_of(*batch);
   batch->calls_left = std::ssize(calls);
   for (const Groups& groups : calls) {
-    loop_.launch([this, batch, groups] { compute(groups); },
-                 [this, batch] {
-                   if (--batch->calls_left == 0) finish_batch(*batch);
-                 });
+    loop_.launch(
+        "rows", [this, batch, groups] { compute(groups); },
+        [this, batch] {
+          if (--batch->calls_left == 0) finish_batch(*batch);
+        });
   }
 }
 

@@ -1,12 +1,26 @@
 #include "sched/tiers/link.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ooc {
 
-Link::Link(Backend& backend, bool peers)
-    : in_(backend.queue(QueueKind::kIn)), out_(backend.queue(QueueKind::kOut)) {
-  if (peers) peer_.emplace(backend.queue(QueueKind::kPeer));
+Link::Link(Backend& backend, bool peers, Trace* trace)
+    : in_(backend.queue(QueueKind::kIn), backend.name(), "from host", trace),
+      out_(backend.queue(QueueKind::kOut), backend.name(), "to host", trace) {
+  if (peers) peer_.emplace(backend.queue(QueueKind::kPeer), backend.name(), "from device", trace);
+}
+
+// A copy begins when it is asked for, or when the one before it is done.
+BlockCompletion Link::Way::traced(std::size_t bytes, BlockCompletion done) {
+  if (trace_ == nullptr) return done;
+  return
+      [this, asked = Trace::Clock::now(), bytes, done = std::move(done)](std::exception_ptr error) {
+        const auto begin = std::max(asked, free_);
+        free_ = Trace::Clock::now();
+        trace_->add({process_, name_, name_, begin, free_, static_cast<std::int64_t>(bytes)});
+        done(std::move(error));
+      };
 }
 
 void Link::to_device(std::byte* device, const std::byte* host, std::size_t bytes,
@@ -36,7 +50,7 @@ void Link::Way::copy(void* to, const void* from, std::size_t bytes, BlockComplet
   } catch (...) {
     return watcher_.failed(std::current_exception(), std::move(done));
   }
-  watcher_.after(copied, std::move(done));
+  watcher_.after(copied, traced(bytes, std::move(done)));
 }
 
 }  // namespace ooc

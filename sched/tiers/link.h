@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "kernels/device/backend.h"
 #include "sched/workers/queue_watcher.h"
 #include "storage/io/block_file.h"
+#include "storage/io/trace.h"
 
 namespace ooc {
 
@@ -18,7 +20,8 @@ namespace ooc {
 class Link {
  public:
   // The backend outlives it. `peers`: there are other devices, from which it copies, too.
-  explicit Link(Backend& backend, bool peers = false);
+  // `trace` (null: none) gets its copies.
+  explicit Link(Backend& backend, bool peers = false, Trace* trace = nullptr);
   ~Link() = default;  // when all copies are done; their completions ask for no others then
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -35,13 +38,24 @@ class Link {
  private:
   class Way {
    public:
-    explicit Way(Queue& queue) : queue_(queue), watcher_(queue) {}
+    Way(Queue& queue, std::string process, const char* name, Trace* trace)
+        : queue_(queue),
+          process_(std::move(process)),
+          name_(name),
+          trace_(trace),
+          watcher_(queue) {}
     ~Way();
     void copy(void* to, const void* from, std::size_t bytes, BlockCompletion done);
     void complete(BlockCompletion done) { watcher_.failed(nullptr, std::move(done)); }
 
    private:
+    BlockCompletion traced(std::size_t bytes, BlockCompletion done);
+
     Queue& queue_;
+    const std::string process_;
+    const char* const name_;
+    Trace* const trace_;
+    Trace::Clock::time_point free_;  // when the last copy was done; the watcher's thread
     std::mutex issuing_;
     QueueWatcher watcher_;
   };

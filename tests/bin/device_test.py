@@ -239,6 +239,32 @@ class DeviceTest(ProgramTest):
         spared = moved["off"]["bytes_to_device"] - moved["on"]["bytes_to_device"]
         self.assertEqual(spared, passed_on)
 
+    def test_a_trace_has_what_devices_do(self):
+        self.devices = "cpu:2"
+        options = ("--cache-policy", "none", "--trace", self.path / "trace.json")
+        self.train("run", *options)
+        names, moved, ends = {}, {}, {}
+        for event in read_json(self.path / "trace.json"):
+            place = event["pid"], event["tid"]
+            if event["ph"] == "M":
+                names[event["name"], event["pid"], event["tid"]] = event["args"]["name"]
+                continue
+            process = names["process_name", event["pid"], 0]
+            track = names["thread_name", *place]
+            self.assertGreaterEqual(event["dur"], 0)
+            if track.startswith("worker"):  # one thing after the other
+                self.assertGreaterEqual(event["ts"] + 0.01, ends.get(place, 0))
+                ends[place] = event["ts"] + event["dur"]
+            key = process, track.split()[0]
+            moved[key] = moved.get(key, 0) + event.get("args", {}).get("bytes", 0)
+        for device in ("device 0 of cpu:2", "device 1 of cpu:2"):
+            for track in ("passes", "worker", "from", "to"):
+                self.assertIn((device, track), moved)
+        lines = metrics(self.path / "run")
+        self.assertGreaterEqual(moved["storage", "I/O"], sum(line["bytes_read"] for line in lines))
+        between = sum(line["bytes_between_devices"] for line in lines)
+        self.assertGreaterEqual(moved["device 1 of cpu:2", "from"], between)
+
     def test_a_topology_decides_who_reads_and_what_it_takes(self):
         (self.path / "two.json").write_text(
             json.dumps(

@@ -45,11 +45,12 @@ PlanOptions on_gpu(std::int64_t memory_bytes) {
 }
 
 struct Run {
-  std::vector<double> losses;               // and scores
-  std::vector<std::int64_t> launches;       // by epoch
-  std::int64_t planned_launches = 0;        // of an epoch
-  std::int64_t parameters = 0;              // what they take of the device's memory
-  std::int64_t peak = 0, planned_peak = 0;  // of the device's memory
+  std::vector<double> losses;                 // and scores
+  std::vector<std::int64_t> launches;         // by epoch
+  std::int64_t planned_launches = 0;          // of an epoch
+  std::int64_t parameters = 0;                // what they take of the device's memory
+  std::int64_t peak = 0, planned_peak = 0;    // of the device's memory
+  std::int64_t pinned = 0, planned_host = 0;  // of the host's, below it
 };
 
 Run run(TinyTraining& training, const RunConfig& config, const PlanOptions& options) {
@@ -71,6 +72,10 @@ Run run(TinyTraining& training, const RunConfig& config, const PlanOptions& opti
     }
   }
   run.planned_peak += kCudaRingBytes;
+  for (const Plan* part : {&plan.epoch_plan(), &plan.precompute_plan()}) {
+    if (part->host) run.planned_host = std::max(run.planned_host, part->host->arena_bytes);
+  }
+  run.pinned = static_cast<std::int64_t>(cuda_emulation::counters().pinned_peak);
   run.parameters = device_reserve(plan.training(), Mode::kTrain, counts_of(training.dataset()));
   return run;
 }
@@ -140,6 +145,9 @@ TEST_CASE("cuda training: bits don't depend on memory, strategies and orders") {
         CHECK(found.peak >= found.planned_peak);
         CHECK(found.peak <= found.planned_peak + found.parameters);
         CHECK(found.planned_peak <= memory + kCudaRingBytes);
+        if (cuda_emulation::is_emulated()) {
+          CHECK(found.pinned == found.planned_host + kCudaRingBytes);
+        }
       }
     }
   }

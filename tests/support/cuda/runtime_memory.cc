@@ -136,6 +136,9 @@ cudaError_t cudaFreeHost(void* at) {
 cudaError_t cudaHostRegister(void* at, std::size_t bytes, unsigned) {
   CALL();
   state.pinned[static_cast<std::byte*>(at)] = bytes;
+  std::size_t pinned = 0;
+  for (const auto& [begin, length] : state.pinned) pinned += length;
+  state.counters.pinned_peak = std::max(state.counters.pinned_peak, pinned);
   return cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void* at) {
