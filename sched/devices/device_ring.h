@@ -28,7 +28,7 @@ struct RingItem {
 class DeviceRing {
  public:
   // By position; they outlive it.
-  DeviceRing(const RingShape& shape, std::vector<Link*> links)
+  DeviceRing(const RingShape& shape, std::vector<PeerLink*> links)
       : shape_(shape), links_(std::move(links)), offered_(links_.size()), wanted_(links_.size()) {}
 
   const RingShape& shape() const { return shape_; }
@@ -59,7 +59,7 @@ class DeviceRing {
   static std::size_t at(std::int64_t device) { return static_cast<std::size_t>(device); }
 
   const RingShape shape_;
-  std::vector<Link*> links_;
+  std::vector<PeerLink*> links_;
   std::mutex mutex_;
   bool given_up_ = false;
   std::vector<std::map<RingItem, Offered>> offered_;  // by device that has it

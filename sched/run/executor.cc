@@ -112,7 +112,7 @@ Executor::State::State(const RunResources& given, std::vector<const Program*> se
 }
 
 void Executor::State::join_ring() {
-  std::vector<Link*> links;
+  std::vector<PeerLink*> links;
   for (const auto& device : devices) links.push_back(device->link());
   const RingShape shape{std::ssize(devices), plan.ring_loaders};
   ring = std::make_unique<DeviceRing>(shape, std::move(links));

@@ -15,14 +15,25 @@
 
 namespace ooc {
 
+// How a device gets what another one has. Many threads.
+class PeerLink {
+ public:
+  virtual ~PeerLink() = default;
+  // `done` is called once, later, from a thread that holds no lock.
+  virtual void from_peer(std::byte* device, const std::byte* peer, std::size_t bytes,
+                         BlockCompletion done) = 0;
+  // The same of what needs no copy.
+  virtual void complete(BlockCompletion done) = 0;
+};
+
 // Many threads. Copies are handed to the device at once, so that its queues always have the next
 // one; those of a direction are done in that order.
-class Link {
+class Link final : public PeerLink {
  public:
   // The backend outlives it. `peers`: there are other devices, from which it copies, too.
   // `trace` (null: none) gets its copies.
   explicit Link(Backend& backend, bool peers = false, Trace* trace = nullptr);
-  ~Link() = default;  // when all copies are done; their completions ask for no others then
+  ~Link() override = default;  // when all copies are done; their completions ask for no others then
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
@@ -31,9 +42,9 @@ class Link {
   void to_device(std::byte* device, const std::byte* host, std::size_t bytes, BlockCompletion done);
   void from_device(std::byte* host, const std::byte* device, std::size_t bytes,
                    BlockCompletion done);
-  void from_peer(std::byte* device, const std::byte* peer, std::size_t bytes, BlockCompletion done);
-  // Of what needs no copy: calls it as the others are.
-  void complete(BlockCompletion done) { in_.complete(std::move(done)); }
+  void from_peer(std::byte* device, const std::byte* peer, std::size_t bytes,
+                 BlockCompletion done) override;
+  void complete(BlockCompletion done) override { in_.complete(std::move(done)); }
 
  private:
   class Way {
