@@ -320,8 +320,15 @@ Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
   return dataset;
 }
 
-// Sums on a GPU are in another order than on the CPU.
+// Sums on a GPU are in another order than on the CPU, and so they are where several devices load
+// what goes round a ring.
 void warn_of_moved_run(const RunConfig& before, const RunConfig& config) {
+  const bool topology = !before.on.topology.empty() || !config.on.topology.empty();
+  if (topology && before.on != config.on) {
+    spdlog::warn(
+        "the run's devices are not those it began on: where several of them load from the "
+        "host, results differ in their last bits");
+  }
   if (is_gpu(before.on.devices) == is_gpu(config.on.devices)) return;
   spdlog::warn("the run was computed on {}, and goes on on {}: results differ in their last bits",
                before.on.devices == "auto" ? "cpu" : before.on.devices, config.on.devices);

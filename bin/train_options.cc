@@ -213,7 +213,8 @@ void add_examples(cli::Command& command) {
   command.example("Continue an interrupted run", "ooc-train --resume runs/cora-gcn");
 }
 
-// What no result depends on, and the number of epochs.
+// What no result depends on but in its last bits, by the order of sums on other devices; and the
+// number of epochs.
 // The dataset's name may, its contents may not.
 const std::set<std::string> kMayChange{
     "dataset",          "epochs",  "verify",        "scratch",   "host-memory",
@@ -281,6 +282,7 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   ModelOptions& model = config.model;
   if (!options.dataset.empty()) config.dataset = absolute(options.dataset);
   if (!config.scratch.empty()) config.scratch = absolute(config.scratch);
+  if (!config.on.topology.empty()) config.on.topology = absolute(config.on.topology);
   apply_recipe(command, options.recipe, model, config.weight_decay);
   model.model = known_model(model.model);
   choose_pooling(model);
@@ -319,6 +321,7 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (is_program_file(given.model.model)) given.model.model = absolute(given.model.model);
   if (command.given("dataset")) given.dataset = absolute(options.dataset);
   if (!given.scratch.empty()) given.scratch = absolute(given.scratch);
+  if (!given.on.topology.empty()) given.on.topology = absolute(given.on.topology);
   if (options.recipe != Recipe::kNone) {
     throw UsageError("--recipe beside --resume", options.resume, "leave one of them out");
   }
@@ -353,7 +356,10 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("link-rate")) config.on.link_rate = given.on.link_rate;
   if (command.given("device-partition")) config.on.partition = given.on.partition;
   if (command.given("ring")) config.on.ring = given.on.ring;
-  if (command.given("topology")) config.on.topology = given.on.topology;
+  // That of other devices, or rates, isn't theirs.
+  if (command.given("devices") || command.given("link-rate") || command.given("topology")) {
+    config.on.topology = given.on.topology;
+  }
   if (command.given("cache-policy")) config.cache_policy = given.cache_policy;
   if (command.given("scratch")) config.scratch = given.scratch;
   if (command.given("io")) config.io = given.io;

@@ -24,15 +24,16 @@ inline void add_device_options(Command& command, MachineShare& on) {
       "--device-partition", on.partition, {kDevicePartitions.begin(), kDevicePartitions.end()},
       "How several devices share the vertices, each a range of blocks: with as many in-edges, or "
       "as many vertices");
-  command.choice<bool>("--ring", on.ring, {{"on", true}, {"off", false}},
-                       "Several devices pass on to each other what all of them read, so that it "
-                       "comes from the host once, or each reads all of it");
+  command.choice<std::string>(
+      "--ring", on.ring, {{"on", "on"}, {"off", "off"}},
+      "Several devices pass on to each other what all of them read, so that it "
+      "comes from the host once, or each reads all of it");
   command.parsed("--topology", "FILE.json", "a file's name",
                  "How the devices' links hang together (docs/topologies has examples): who reads "
                  "from the host, and in which order they pass on. cpu:N is held to its rates",
                  [&on](const std::string& text) {
-                   on.topology = text;
-                   return !text.empty();
+                   on.topology = text;  // none of a configuration is empty
+                   return true;
                  });
   command.size_or_auto("--device-memory", on.device_memory,
                        "What may be taken of the memory of each device that has its own, "

@@ -58,7 +58,7 @@ void add_links(const MachineShare& share, RunBudget& budget) {
         Topology::read(posix_file_system(), share.topology, budget.plan.devices));
   }
   budget.plan.ring_loaders = 0;
-  if (!share.ring || budget.plan.devices == 1) return;
+  if (share.ring == "off" || budget.plan.devices == 1) return;
   budget.plan.ring_loaders = budget.topology ? budget.topology->loaders() : 1;
 }
 
@@ -99,6 +99,8 @@ bool add_gpu(const MachineShare& share, RunBudget& budget) {
       share.device_memory == "auto" ? 0 : parse_byte_size(share.device_memory).value();
   if (const GpuModel* gpu = planned_gpu(share)) {
     set_gpu_budget(*gpu, given, budget);
+    const bool listed = share.devices != "cuda" && is_gpu(share.devices);
+    if (listed) budget.plan.devices = std::ssize(gpus_of(share.devices));
     return true;
   }
   if (!is_gpu(share.devices)) return false;

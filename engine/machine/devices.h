@@ -26,7 +26,7 @@ struct MachineShare {
   std::string device_memory = "auto";  // of each device
   std::string link_rate = "auto";      // of cpu:N, a second and each way
   DevicePartition partition = DevicePartition::kEqualEdges;
-  bool ring = true;           // several devices pass on what all of them read
+  std::string ring = "on";    // or off: whether several devices pass on what all of them read
   std::string topology = {};  // the file that describes their links (engine/machine/topology.h)
   // Of --plan-device: a GPU that isn't there (gpu_models()), to plan for; empty: `devices` counts.
   std::string plan_device = {};

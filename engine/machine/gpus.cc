@@ -8,6 +8,7 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 
 #include "kernels/device/cuda_backend.h"
 #include "sched/plan/passes/edge_binding.h"
@@ -201,15 +202,18 @@ void set_budget(const GpuFacts& gpu, std::int64_t given, RunBudget& budget) {
 }  // namespace
 
 void set_gpu_budget(const std::vector<int>& gpus, std::int64_t given, RunBudget& budget) {
-  RunBudget least;
+  std::optional<RunBudget> least;
+  std::int64_t resident = 0;
   for (const int index : gpus) {
     GpuFacts gpu = cuda_module().open(index);
     gpu.free_bytes /= std::count(gpus.begin(), gpus.end(), index);
     RunBudget own = budget;
     set_budget(gpu, given, own);
-    if (least.device_bytes == 0 || own.device_bytes < least.device_bytes) least = own;
+    resident = std::max(resident, own.device_resident_bytes);
+    if (!least || own.device_bytes < least->device_bytes) least = own;
   }
-  budget = least;
+  budget = least.value();
+  budget.device_resident_bytes = resident;
   budget.plan.devices = std::ssize(gpus);
 }
 

@@ -24,6 +24,8 @@ class Topology::Reader {
       json = Json::parse(text);
     } catch (const Json::parse_error& error) {
       wrong("", fmt::format("not JSON (byte {})", error.byte));
+    } catch (const Json::exception&) {
+      wrong("", "a number that is too large");
     }
     only(json, "", {"tree", "peers", "comment"});
     if (!json.contains("tree")) wrong("/tree", "missing");

@@ -254,6 +254,7 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
     return size == "auto" || parse_byte_size(size).value_or(0) > 0;
   };
   if (!is_device(config.on.devices)) reader.wrong("devices");
+  if (config.on.ring != "on" && config.on.ring != "off") reader.wrong("ring");
   if (!is_memory(config.on.host_memory)) reader.wrong("host-memory");
   if (!is_memory(config.on.device_memory)) reader.wrong("device-memory");
   if (!is_memory(config.on.link_rate)) reader.wrong("link-rate");

@@ -36,7 +36,7 @@ class DeviceRing {
   // The device has the item at `data`, until `passed_on` is called: then the next one has it, too.
   void offer(std::int64_t device, const RingItem& item, const std::byte* data,
              BlockCompletion passed_on);
-  // Copies it to `to`, unpadded, from the device before this one, once that has it.
+  // Copies it to `to`, as it lies, from the device before this one, once that has it.
   void take(std::int64_t device, const RingItem& item, std::byte* to, std::size_t bytes,
             BlockCompletion done);
   // Where a pass is given up on some device: nobody waits for another any more, and what is asked

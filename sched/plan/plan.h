@@ -8,7 +8,7 @@
 // pass to pass, or in the memory of one of the pass's uses of it, through which rows stream by. On
 // the CPU that is all: the device's memory is the host's. With any other device the host's memory
 // is a tier between the two (HostTier): all that the arena takes in or gives out crosses the link
-// to it.
+// to it, but for what devices pass on to each other.
 //
 // Source: the shape of passes is NGra's (§3.2, §4.1), the residency strategies `dp` and `lru` are
 // ROC's (§5, Algorithm 1); `lp` is ours.

@@ -1,5 +1,7 @@
 #include "sched/run/device_run.h"
 
+#include <utility>
+
 #include "kernels/device/host_buffer.h"
 #include "sched/run/pass_run.h"
 #include "storage/base/errors.h"
@@ -21,7 +23,8 @@ std::unique_ptr<EdgeStore> open_out(const SharedRun& shared, HostClient* client,
 
 }  // namespace
 
-DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan& plan)
+DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan& plan,
+                     std::string name)
     : backend_(backend),
       all_(shared.plan),
       plan_(plan),
@@ -29,7 +32,7 @@ DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan
       driver_(shared.resources.workers, std::ssize(shared.plan.devices)),
       link_(shared.host == nullptr ? nullptr
                                    : std::make_unique<Link>(backend, shared.plan.devices.size() > 1,
-                                                            shared.resources.trace)),
+                                                            shared.resources.trace, name)),
       client_(link_ == nullptr ? nullptr
                                : std::make_unique<HostClient>(HostClient{driver_, *link_})),
       residency_(all_, plan.ranges, arena_->data()),
@@ -53,6 +56,7 @@ DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan
                shared.host,
                compute_.get()} {
   context_.trace = shared.resources.trace;
+  context_.name = std::move(name);
   for (const Section& section : all_.sections) {
     for (std::size_t i = 0; i < section.passes.size(); ++i) {
       const Region& scratch = plan.passes[at(section.first_pass) + i].worker_scratch;
@@ -144,7 +148,7 @@ bool DeviceRun::run_pass(int section, std::size_t pass, const StepSeed& state) {
   const auto begin = Trace::Clock::now();
   const bool done = PassRun(context_, this->section(section), pass, state).run();
   if (context_.trace != nullptr) {
-    context_.trace->add({backend_.name(), "passes", this->section(section).passes[pass].pass->name,
+    context_.trace->add({context_.name, "passes", this->section(section).passes[pass].pass->name,
                          begin, Trace::Clock::now()});
   }
   return done;

@@ -26,7 +26,8 @@ struct SharedRun {
 // Threads: what drives a pass is its driving thread's; the rest is one thread's, between passes.
 class DeviceRun {
  public:
-  DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan& plan);
+  // `name`: in a trace.
+  DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan& plan, std::string name);
   ~DeviceRun();
   DeviceRun(const DeviceRun&) = delete;
   DeviceRun& operator=(const DeviceRun&) = delete;

@@ -20,7 +20,8 @@ namespace ooc {
 struct DstRange {
   std::int64_t first_block = 0, end_block = 0;
   std::int64_t first_slice = 0, end_slice = 0;
-  std::int64_t sweep = 0;        // destination ranges before it, in all groups of slices
+  std::int64_t sweep = 0;        // sweeps before it, in all groups of slices
+  std::int64_t number = 0;       // of them, those that this device folded
   std::int64_t begun_spans = 0;  // that some group of blocks has taken
 
   // By use of the pass: of kResident and kAccumulator.

@@ -1,5 +1,7 @@
 #include "sched/run/executor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -106,7 +108,10 @@ Executor::State::State(const RunResources& given, std::vector<const Program*> se
   OOC_CHECK(plan.host.has_value() == !resources.backend.host_accessible());
   open_stores(resources.io, inputs, resources.scratch_directory);
   for (std::size_t i = 0; i < backends.size(); ++i) {
-    devices.push_back(std::make_unique<DeviceRun>(*backends[i], shared, plan.devices[i]));
+    const std::string& name = backends[i]->name();
+    devices.push_back(
+        std::make_unique<DeviceRun>(*backends[i], shared, plan.devices[i],
+                                    backends.size() == 1 ? name : fmt::format("{}: {}", i, name)));
   }
   if (plan.ring_loaders > 0) join_ring();
 }
@@ -159,6 +164,8 @@ class PassMeeting {
     barrier_.arrive_and_wait();
     return goes_on_;
   }
+  // Instead of a device that never came.
+  void leave() { barrier_.arrive_and_drop(); }
   void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);
@@ -228,10 +235,19 @@ bool Executor::State::run_section(int section, const StepSeed& state,
     }
   };
   std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < devices.size(); ++i) {
-    threads.emplace_back([&, i] { drive(*devices[i]); });
+  try {
+    for (std::size_t i = 1; i < devices.size(); ++i) {
+      threads.emplace_back([&, i] { drive(*devices[i]); });
+    }
+    drive(*devices.front());
+  } catch (const std::system_error& failed) {  // those that have begun wait for all others
+    const auto error = std::make_exception_ptr(
+        RunError(fmt::format("no thread for each device: {}", failed.what()), "--devices",
+                 "raise the limit of threads, or give fewer devices"));
+    meeting.fail(error);
+    for (const auto& device : devices) device->fail(error);
+    for (std::size_t i = threads.size(); i < devices.size(); ++i) meeting.leave();
   }
-  drive(*devices.front());
   for (std::thread& thread : threads) thread.join();
   return meeting.ended_well();
 }

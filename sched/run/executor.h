@@ -1,12 +1,14 @@
 // Runs a plan's sections, pass by pass. It decides nothing.
 //
 // Three kinds of threads: those of the BlockIo and of a device's queues complete transfers and what
-// the device computes; the caller's thread drives, which means it waits for what the next step of a
-// pass needs and hands the step to the workers; the workers, threads of a TBB arena, check, compute
-// and never wait for transfers. Reads run ahead as far as a use's slots of buffers goes.
+// the device computes; a device is driven by the caller's thread, or, beside others, by one of its
+// own: it waits for what the next step of a pass needs and hands the step to the workers; the
+// workers, threads of a TBB arena, check, compute and never wait for transfers. Reads run ahead as
+// far as a use's slots of buffers goes.
 //
 // Rows accumulate in (span, tile) order and reductions over a fixed tree, so results do not depend
-// on threads or on the plan.
+// on threads or on the plan; but where several devices load what goes round a ring, each takes
+// spans in an order of its own.
 #pragma once
 
 #include <atomic>

@@ -37,6 +37,7 @@ struct PassContext {
   DeviceRing* ring = nullptr;                 // null: streamed rows come from the stores
   std::int64_t index = 0;                     // in the ring
   Trace* trace = nullptr;                     // null: nobody asked for one
+  std::string name{};                         // the device's, in it
   const std::uint64_t* self_loops = nullptr;  // device memory; a bit a vertex (SelfLoops)
   MovedBytes moved{};
   PendingWrites leaving{};

@@ -26,8 +26,7 @@ std::function<void()> PassLoop::traced(const char* name, std::function<void()> w
   return [this, trace, name, work = std::move(work)] {
     const auto begin = Trace::Clock::now();
     work();
-    trace->add({info_.context.backend.name(),
-                fmt::format("worker {}", info_.context.driver.worker()),
+    trace->add({info_.context.name, fmt::format("worker {}", info_.context.driver.worker()),
                 fmt::format("{} {}", info_.pass.name, name), begin, Trace::Clock::now()});
   };
 }
@@ -39,8 +38,8 @@ std::function<void()> PassLoop::computed(const char* name, std::function<void()>
   return [this, trace, name, asked = Trace::Clock::now(), then = std::move(then)] {
     const auto begin = std::max(asked, computed_);
     computed_ = Trace::Clock::now();
-    trace->add({info_.context.backend.name(), "compute",
-                fmt::format("{} {}", info_.pass.name, name), begin, computed_});
+    trace->add({info_.context.name, "compute", fmt::format("{} {}", info_.pass.name, name), begin,
+                computed_});
     then();
   };
 }

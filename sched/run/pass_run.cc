@@ -42,7 +42,7 @@ PassRun::~PassRun() {
 bool PassRun::run() {
   PassContext& context = info_.context;
   context.residency.begin_pass(info_.index);
-  std::int64_t count = 0;
+  std::int64_t count = 0, folded = 0;
   const bool all = for_each_dst_range(
       info_.pass, context.device.own, context.ring != nullptr,
       [&](std::int64_t first_slice, std::int64_t end_slice, std::int64_t first, std::int64_t end) {
@@ -52,6 +52,7 @@ bool PassRun::run() {
         dst_range_->first_slice = first_slice;
         dst_range_->end_slice = end_slice;
         dst_range_->sweep = count++;
+        if (first < end) dst_range_->number = folded++;
         return first < end ? run_dst_range() : skip_sweep();
       });
   if (!all) return false;

@@ -248,7 +248,7 @@ RowsPlace PassStreams::dst_range_place(const DstRange& dst_range, const PassUse&
   while (first < end && use.access.range(first) >= 0) first += io_chunk;
   const UseMemory& memory = *use.memory;
   const std::int64_t at_once = info_.pass.dst_ranges_at_once;
-  const std::int64_t place = dst_range.sweep % at_once;
+  const std::int64_t place = dst_range.number % at_once;
   return {info_.context.arena + memory.offset + place * (memory.bytes / at_once), first,
           std::max(first, end), slice_begin(dst_range, use)};
 }

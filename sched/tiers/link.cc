@@ -5,10 +5,10 @@
 
 namespace ooc {
 
-Link::Link(Backend& backend, bool peers, Trace* trace)
-    : in_(backend.queue(QueueKind::kIn), backend.name(), "from host", trace),
-      out_(backend.queue(QueueKind::kOut), backend.name(), "to host", trace) {
-  if (peers) peer_.emplace(backend.queue(QueueKind::kPeer), backend.name(), "from device", trace);
+Link::Link(Backend& backend, bool peers, Trace* trace, const std::string& name)
+    : in_(backend.queue(QueueKind::kIn), name, "from host", trace),
+      out_(backend.queue(QueueKind::kOut), name, "to host", trace) {
+  if (peers) peer_.emplace(backend.queue(QueueKind::kPeer), name, "from device", trace);
 }
 
 // A copy begins when it is asked for, or when the one before it is done.

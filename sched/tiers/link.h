@@ -31,8 +31,9 @@ class PeerLink {
 class Link final : public PeerLink {
  public:
   // The backend outlives it. `peers`: there are other devices, from which it copies, too.
-  // `trace` (null: none) gets its copies.
-  explicit Link(Backend& backend, bool peers = false, Trace* trace = nullptr);
+  // `trace` (null: none) gets its copies, as those of `name`.
+  explicit Link(Backend& backend, bool peers = false, Trace* trace = nullptr,
+                const std::string& name = {});
   ~Link() override = default;  // when all copies are done; their completions ask for no others then
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

@@ -22,11 +22,12 @@ inline RunConfig config_of(const std::string& model) {
 }
 
 inline std::vector<double> losses(TinyTraining& training, const RunConfig& config,
-                                  const PlanOptions& options) {
+                                  const PlanOptions& options, EpochRecord* last = nullptr) {
   Trainer& trainer = training.start(config, options);
   std::vector<double> losses;
   while (trainer.state().epoch < config.epochs) {
     const EpochRecord record = trainer.run_epoch(nullptr).value();
+    if (last != nullptr) *last = record;
     losses.insert(losses.end(), {record.loss, record.valid_loss, record.scores.front().test});
   }
   return losses;

@@ -39,6 +39,22 @@ PlanOptions options_of(std::int64_t devices, std::int64_t device_bytes) {
   return options;
 }
 
+// What the last epoch moved is what was planned.
+void check_bytes(const EpochRecord& record, const Plan& plan) {
+  for (const auto& [section, passes] : record.sections) {
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const Pass& pass = plan.sections[static_cast<std::size_t>(section)].passes[i];
+      const RunCounters& moved = passes[i].counters;
+      INFO("pass " << pass.name);
+      CHECK(moved.bytes_to_device == pass.bytes_to_device);
+      CHECK(moved.bytes_from_device == pass.bytes_from_device);
+      CHECK(moved.bytes_between_devices == pass.bytes_between_devices);
+      CHECK(moved.bytes_read == pass.bytes_read);
+      CHECK(moved.bytes_written == pass.bytes_written);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("training on devices: every model gives the CPU's losses on any number of them") {
@@ -64,7 +80,9 @@ TEST_CASE("training on devices: every model gives the CPU's losses on any number
       options.ring_loaders = loaders;
       if (seed % 2 == 1) training.be_strict(seed % 10);
       if (seed % 3 == 1) options.compute.lanes = 5;
-      const std::vector<double> found = test::losses(training, config, options);
+      EpochRecord last;
+      const std::vector<double> found = test::losses(training, config, options, &last);
+      check_bytes(last, training.trainer().plan().epoch_plan());
       if (loaders < 2) CHECK(found == expected);
       for (std::size_t i = 0; i < found.size(); ++i) {
         CHECK(found[i] == Approx(expected[i]).epsilon(i % 3 == 2 ? 1e-3 : 1e-5));  // of a few rows
