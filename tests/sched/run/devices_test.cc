@@ -5,6 +5,7 @@
 #include "sched/plan/passes/edge_table.h"
 #include "storage/base/errors.h"
 #include "tests/sched/run/executor_harness.h"
+#include "tests/support/cases.h"
 
 namespace ooc::test {
 namespace {
@@ -70,10 +71,12 @@ std::int64_t edge_bytes(const Plan& plan, const GraphCounts& graph, const Pass& 
 TEST_CASE("devices: the bits of one, whatever their number, memory and strategy") {
   Harness harness;
   const Result expected = harness.run({.workers = 2});
+  Cases cases(6);
   for (const std::int64_t devices : {2, 3, 4, 8}) {
     for (const Strategy strategy : {Strategy::kNone, Strategy::kLru, Strategy::kLp}) {
       for (const auto& [device_kib, host_kib] :
            {std::pair{0, 0}, std::pair{1200, 0}, std::pair{1024, 700}}) {
+        if (!cases.next()) continue;
         PlanOptions options = options_of(devices, strategy, device_kib, host_kib);
         options.ring_loaders = host_kib == 0 && strategy == Strategy::kNone ? 0 : 1;
         INFO(devices << " devices, strategy " << static_cast<int>(strategy) << ", " << device_kib
@@ -97,9 +100,11 @@ TEST_CASE("devices: in a ring the host link carries what is streamed once for al
   Harness harness;
   const GraphCounts graph = counts_of(harness.dataset());
   const std::int64_t streamed = kVertices * kCols * 4;  // a, and then c
+  Cases cases(4);
   for (const std::int64_t devices : {1, 2, 4, 8}) {
     for (const std::int64_t blocks : {1, 3, 24}) {
       for (const std::int64_t loaders : {0, 1}) {
+        if (!cases.next()) continue;
         INFO(devices << " devices, " << blocks << " blocks a range, " << loaders << " loaders");
         PlanOptions options = options_of(devices, Strategy::kNone, 0, 0);
         options.partition = DevicePartition::kEqualVertices;
