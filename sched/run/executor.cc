@@ -276,10 +276,16 @@ void Executor::State::end_pass(int section, std::size_t pass) {
   reports[at(section)].push_back(report);
 }
 
-// After an epoch that was given up.
+// After an epoch that was given up; what it moved isn't the next one's.
 void Executor::State::reset() {
-  for (const auto& device : devices) device->reset();
-  if (host) host->reset();
+  for (const auto& device : devices) {
+    device->reset();
+    counters += device->take_counters();
+  }
+  if (!host) return;
+  host->reset();
+  counters.bytes_read += host->take_bytes_read();
+  counters.bytes_written += host->take_bytes_written();
 }
 
 // The block from which on a tensor is in storage.
