@@ -11,13 +11,13 @@
 #include "bin/cli/progress.h"
 #include "bin/cli/threads.h"
 #include "bin/train_options.h"
+#include "bin/train_plan.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
 #include "engine/machine/gpus.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "engine/model/parts/words.h"
-#include "engine/train/absent_graph.h"
 #include "engine/train/seed_runs.h"
 #include "storage/base/errors.h"
 #include "storage/io/trace.h"
@@ -37,24 +37,6 @@ std::string default_run_dir(const RunConfig& config) {
     free_path = fmt::format("{}-{}", path, number);
   }
   return free_path;
-}
-
-void print_plan(const TrainingPlan& plan, bool json) {
-  if (json) {
-    fmt::print("{}\n", plan.json().dump(2));
-  } else {
-    fmt::print("{}", plan.text());
-  }
-}
-
-// What the run may take, and what the machine does in a second where its files lie.
-RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& directory,
-                     const std::string& rates) {
-  RunBudget budget =
-      measured_budget(io, config.on, config.scratch.empty() ? directory : config.scratch, rates);
-  budget.resident_bytes += mapped_slack_bytes(config.io);
-  budget.plan.stop = &cli::stop_flag();
-  return budget;
 }
 
 // Where tensors go that don't fit memory. The run directory's own is made for the run and removed
@@ -259,27 +241,14 @@ void start(const cli::Command& command, TrainOptions& options) {
   const bool chooses = config.on.plan_device.empty() && config.on.devices == "auto";
   const Machine machine = chooses ? machine_of_auto(config, options, dataset)
                                   : machine_for(config, options.run_dir, options.rates, dataset);
-  if (options.plan) return print_plan(*machine.plan, options.json);
+  if (only_plans(options)) {
+    const GraphCounts counts = counts_of(dataset, machine.budget.plan.devices);
+    return show_plan(options, config, {*machine.plan, counts, machine.budget});
+  }
   RunDirectory run =
       RunDirectory::create(posix_file_system(), options.run_dir, config, options.force);
   const RunLock lock(posix_file_system(), run.path());
   train(command, options, machine, run, dataset);
-}
-
-void plan_absent(const cli::Command& command, const TrainOptions& options) {
-  if (!options.plan || !options.dataset.empty()) {
-    throw UsageError(options.plan ? "--graph beside a dataset" : "--graph without --plan",
-                     "command line", "a graph that isn't there can only be planned for");
-  }
-  RunConfig config = new_config(command, options);
-  const AbsentGraph graph = absent_graph(options.graph, options.task);
-  set_task(config, options, default_task(graph.labels));
-  check_config(config, graph.labels, graph.facts.classes, "--graph");
-  check_edge_weights(config.model, graph.facts.edge_weights);
-  const std::unique_ptr<BlockIo> io = make_block_io();
-  print_plan(TrainingPlan(config, graph.facts, graph.counts, DType::kF32,
-                          budget_for(*io, config, ".", options.rates)),
-             options.json);
 }
 
 // A run can be made longer, not shorter than it is.
@@ -339,7 +308,10 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   const RunConfig config = resumed_config(command, options, run.config());
   const Dataset dataset = resumed_dataset(run, config);
   const Machine machine = machine_for(config, run.path(), options.rates, dataset);
-  if (options.plan) return print_plan(*machine.plan, options.json);
+  if (only_plans(options)) {
+    const GraphCounts counts = counts_of(dataset, machine.budget.plan.devices);
+    return show_plan(options, config, {*machine.plan, counts, machine.budget});
+  }
   warn_of_moved_run(run.config(), config);
   const RunLock lock(posix_file_system(), run.path());
   refuse_fewer_epochs(options, config, run);
@@ -348,8 +320,8 @@ void resume(const cli::Command& command, const TrainOptions& options) {
 }
 
 void run(const cli::Command& command, TrainOptions& options) {
-  if (!options.config.on.plan_device.empty() && !options.plan) {
-    throw UsageError("--plan-device without --plan", "command line",
+  if (!options.config.on.plan_device.empty() && !only_plans(options)) {
+    throw UsageError("--plan-device without --plan or --simulate", "command line",
                      "a device that isn't there can only be planned for");
   }
   if (!options.graph.empty()) return plan_absent(command, options);

@@ -163,17 +163,22 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                    return true;
                  });
   command.flag("--plan", options.plan, "Print the plan and exit");
-  command.parsed("--graph", "COUNTS", "text",
-                 "With --plan and without a dataset: plan for a graph of vertices=N,edges=N,"
-                 "features=N,classes=N; also train=N, block-rows=N, edge-types=N, "
-                 "edge-features=N, edge-weights=1, symmetric=1, multi-label=1. K, M and G are "
-                 "powers of 1000",
-                 [&options](const std::string& counts) {
-                   options.graph = counts;
-                   return true;
-                 });
+  command.flag("--simulate", options.simulate,
+               "Don't train: run an epoch's transfers and kernels on a clock of its own, as the "
+               "plan, the links and the rates have them, and print what takes how long");
+  command.parsed(
+      "--graph", "COUNTS", "text",
+      "With --plan or --simulate, and without a dataset: for a graph of vertices=N,edges=N,"
+      "features=N,classes=N; also train=N, block-rows=N, edge-types=N, "
+      "edge-features=N, edge-weights=1, symmetric=1, multi-label=1. K, M and G are "
+      "powers of 1000",
+      [&options](const std::string& counts) {
+        options.graph = counts;
+        return true;
+      });
   command.parsed("--plan-device", "GPU", "h100, h200, a100 or l4",
-                 "With --plan: plan for a GPU that needn't be there, by what its maker says of it",
+                 "With --plan or --simulate: for a GPU that needn't be there, by what its maker "
+                 "says of it; for several, with --devices cuda:0,1",
                  [&options](const std::string& text) {
                    for (const GpuModel& gpu : gpu_models()) {
                      if (text == gpu.word) options.config.on.plan_device = text;
@@ -185,8 +190,11 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
       "Write what devices compute and move when, for chrome://tracing or Perfetto: some MB "
       "an epoch, so of few epochs");
   command.path("--rates", options.rates, "FILE",
-               "Plan by what FILE says that the machine does in a second, as kept in ~/.cache/ooc; "
-               "measured if absent");
+               "Plan and simulate by what FILE says that the machine does in a second, as kept in "
+               "~/.cache/ooc; measured if absent");
+  command.path("--durations", options.durations, "FILE",
+               "With --simulate: kernels take as long as in the last epoch of FILE, the "
+               "metrics.jsonl of a run of the same plan; as predicted if absent");
   command.flag("--json", options.json, "Print JSON instead of text");
   command.flag("--force", options.force, "Replace a run directory that exists");
 }

@@ -18,9 +18,10 @@ struct TrainOptions {
   std::string dataset;
   std::string run_dir;
   std::string resume;
-  std::string graph;  // counts of a graph that isn't there
-  std::string trace;  // a file for what devices do when; empty: none
-  std::string rates;  // a file of what the machine does in a second; empty: measured
+  std::string graph;      // counts of a graph that isn't there
+  std::string trace;      // a file for what devices do when; empty: none
+  std::string durations;  // a run's metrics.jsonl to simulate with; empty: as predicted
+  std::string rates;      // a file of what the machine does in a second; empty: measured
   Recipe recipe = Recipe::kNone;
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> heads;
@@ -30,6 +31,7 @@ struct TrainOptions {
   std::optional<ClassWeights> class_weights;
   std::optional<ClassWeights> pos_weight;  // another name for them
   bool plan = false;
+  bool simulate = false;
   bool json = false;
   bool force = false;
 };

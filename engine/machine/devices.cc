@@ -167,6 +167,7 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
   if (!rates_file.empty()) {
     budget.plan.rates = read_rates(files, rates_file);
     add_gpu_rates(share, budget.plan.rates);
+    if (!budget.plan.compute.runs_inline) read_device_rates(files, rates_file, budget.plan.rates);
     hold_links(budget);
     return budget;
   }

@@ -38,6 +38,15 @@ constexpr Rate kRates[] = {
     {"packing", &MachineRates::packing},           {"multiply_adds", &MachineRates::multiply_adds},
     {"row_sums", &MachineRates::row_sums}};
 
+// Of devices with memory of their own: nobody measures them, a file may say them.
+constexpr Rate kDeviceRates[] = {{"to_device", &MachineRates::to_device},
+                                 {"from_device", &MachineRates::from_device},
+                                 {"device_gather", &MachineRates::gather},
+                                 {"device_elementwise", &MachineRates::elementwise},
+                                 {"device_dropout", &MachineRates::dropout},
+                                 {"device_multiply_adds", &MachineRates::multiply_adds},
+                                 {"device_row_sums", &MachineRates::row_sums}};
+
 // A home directory may be shared by machines.
 std::string host_name() {
   std::array<char, 256> name{};
@@ -123,30 +132,47 @@ MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& op
   return rates;
 }
 
-MachineRates read_rates(FileSystem& files, const std::string& path) {
+namespace {
+
+Json rates_in(FileSystem& files, const std::string& path) {
   const std::vector<std::byte> bytes = read_file(files, path);
   const auto* text = reinterpret_cast<const char*>(bytes.data());
-  const Json json = Json::parse(text, text + bytes.size(), nullptr, false);
+  Json json = Json::parse(text, text + bytes.size(), nullptr, false);
   if (!json.is_object()) {
     throw DataError("not a file of rates", path, "give JSON, as kept in ~/.cache/ooc");
   }
+  return json;
+}
+
+double rate_in(const Json& json, const char* name, const std::string& path) {
+  const auto found = json.find(name);
+  const double value = found != json.end() && found->is_number() ? found->get<double>() : 0;
+  if (std::isfinite(value) && value > 0) return value;
+  throw DataError(fmt::format("{} is no positive number", name), path,
+                  "give what the machine does of it in a second");
+}
+
+}  // namespace
+
+MachineRates read_rates(FileSystem& files, const std::string& path) {
+  const Json json = rates_in(files, path);
   MachineRates rates;
-  for (const Rate& rate : kRates) {
-    const auto found = json.find(rate.name);
-    const double value = found != json.end() && found->is_number() ? found->get<double>() : 0;
-    if (!std::isfinite(value) || value <= 0) {
-      throw DataError(fmt::format("{} is no positive number", rate.name), path,
-                      "give what the machine does of it in a second");
-    }
-    rates.*rate.member = value;
-  }
+  for (const Rate& rate : kRates) rates.*rate.member = rate_in(json, rate.name, path);
   for (const auto& [name, value] : json.items()) {
     const auto known = [&name](const Rate& rate) { return name == rate.name; };
-    if (std::none_of(std::begin(kRates), std::end(kRates), known)) {
+    if (std::none_of(std::begin(kRates), std::end(kRates), known) &&
+        std::none_of(std::begin(kDeviceRates), std::end(kDeviceRates), known)) {
       throw DataError(fmt::format("no rate is called {}", name), path, "leave it out");
     }
   }
   return rates;
+}
+
+void read_device_rates(FileSystem& files, const std::string& path, MachineRates& rates) {
+  const Json json = rates_in(files, path);
+  for (const Rate& rate : kDeviceRates) {
+    if (json.contains(rate.name)) rates.*rate.member = rate_in(json, rate.name, path);
+  }
 }
 
 std::string rates_cache() {

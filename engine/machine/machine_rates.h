@@ -34,6 +34,10 @@ MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& op
 // Rates that were kept, as machine_rates() keeps them: JSON, all rates in bytes, elements or
 // multiply-adds a second. DataError where one is missing, not positive or unknown.
 MachineRates read_rates(FileSystem& files, const std::string& path);
+// What such a file says beside them of GPUs and their links, of which each is optional: to_device,
+// from_device, device_gather, device_elementwise, device_dropout, device_multiply_adds,
+// device_row_sums. DataError as above.
+void read_device_rates(FileSystem& files, const std::string& path, MachineRates& rates);
 
 // $XDG_CACHE_HOME/ooc, or ~/.cache/ooc; empty where neither variable is set.
 std::string rates_cache();

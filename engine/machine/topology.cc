@@ -75,6 +75,7 @@ class Topology::Reader {
     const auto index = static_cast<int>(topology_.nodes_.size());
     Node node;
     node.parent = parent;
+    node.where = where;
     if (parent >= 0) {
       only(json, where, {"children", "device", "to_device", "from_device", "comment"});
       node.to_device = rate(json, where, "to_device");
@@ -227,7 +228,7 @@ double Topology::from_device() const {
 }
 
 // Up the tree and down again, to where both paths part.
-VirtualLinks::Path Topology::path_between(int from, int to) const {
+LinkPath Topology::path_between(int from, int to) const {
   const auto own = peer_links_.find({from, to});
   if (own != peer_links_.end()) return {own->second};
   std::vector<int> up = path_of(from), down = path_of(to);
@@ -235,10 +236,23 @@ VirtualLinks::Path Topology::path_between(int from, int to) const {
     up.pop_back();
     down.pop_back();
   }
-  VirtualLinks::Path path;
+  LinkPath path;
   for (const int node : up) path.push_back(nodes_[static_cast<std::size_t>(node)].out);
   for (const int node : down) path.push_back(nodes_[static_cast<std::size_t>(node)].in);
   return path;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<SharedLink>>> Topology::links() const {
+  std::vector<std::pair<std::string, std::shared_ptr<SharedLink>>> links;
+  for (const Node& node : nodes_) {
+    if (node.parent < 0) continue;
+    links.emplace_back(node.where + " to_device", node.in);
+    links.emplace_back(node.where + " from_device", node.out);
+  }
+  for (const auto& [pair, link] : peer_links_) {
+    links.emplace_back(fmt::format("peers {} to {}", pair.first, pair.second), link);
+  }
+  return links;
 }
 
 VirtualLinks Topology::links_of(std::size_t position) const {

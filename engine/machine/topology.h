@@ -38,6 +38,8 @@ class Topology {
   // once: the least of any.
   double to_device(std::int64_t at_once) const;
   double from_device() const;  // where all use them
+  // All of them, by their place in the file.
+  std::vector<std::pair<std::string, std::shared_ptr<SharedLink>>> links() const;
   // For a virtual device at a position of the ring: links that it shares with the others.
   VirtualLinks links_of(std::size_t position) const;
 
@@ -45,6 +47,7 @@ class Topology {
   struct Node {
     int parent = -1;
     int device = -1;  // of a leaf
+    std::string where;
     double to_device = 0, from_device = 0;
     std::vector<int> children;
     std::shared_ptr<SharedLink> in, out;
@@ -55,7 +58,7 @@ class Topology {
   std::vector<int> path_of(int device) const;  // nodes from the device up, without the root
   std::int64_t below(int node, const std::vector<int>& devices) const;
   int remaining_loaders(int node) const;
-  VirtualLinks::Path path_between(int from, int to) const;
+  LinkPath path_between(int from, int to) const;
 
   std::vector<Node> nodes_;  // the root first
   std::vector<int> leaves_;  // by device

@@ -51,9 +51,14 @@ struct LeafSum {
 };
 inline constexpr int kMostLeavesLevel = 8;
 
+class SimulatedCompute;
+
 class Backend {
  public:
   virtual ~Backend() = default;
+  // Of a device that isn't there (simulated_device.h): what is to be computed is given to it, with
+  // the time that it takes, and no kernels are called. Null: the device computes.
+  virtual SimulatedCompute* simulated() { return nullptr; }
   virtual const std::string& name() const = 0;
   virtual const ComputeShape& shape() const = 0;
   // Whether the host may read and write device memory in place: then nothing is ever copied.

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 
 namespace ooc {
 
@@ -34,6 +36,11 @@ class Queue {
   virtual void follow(Ticket ticket) = 0;
   // Sleeps until this queue has come to one of its own tickets.
   virtual void wait(Ticket ticket) = 0;
+  // Calls `done` once this queue has come to one of its own tickets, from a thread that holds no
+  // locks, and returns true. False: it can't, and somebody has to wait.
+  virtual bool after(Ticket /*ticket*/, const std::function<void(std::exception_ptr)>& /*done*/) {
+    return false;
+  }
 };
 
 }  // namespace ooc

@@ -78,21 +78,20 @@ class VirtualBuffer final : public DeviceBuffer {
 // Its copies take as long as the links that they cross.
 class LinkQueue final : public AsyncQueue {
  public:
-  LinkQueue(std::uint32_t index, std::function<void(Ticket)> others, VirtualLinks::Path path)
+  LinkQueue(std::uint32_t index, std::function<void(Ticket)> others, LinkPath path)
       : AsyncQueue(index, std::move(others)), path_(std::move(path)) {}
 
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (path_.empty() || bytes == 0) return AsyncQueue::copy(to, from, bytes);
     push([path = path_, to, from, bytes] {
-      SharedLink::Clock::time_point end;
-      for (const auto& link : path) end = std::max(end, link->reserve(bytes));
+      const RunClock::Time end = reserve(path, bytes, machine_clock().now());
       std::memcpy(to, from, bytes);
       std::this_thread::sleep_until(end);
     });
   }
 
  private:
-  const VirtualLinks::Path path_;
+  const LinkPath path_;
 };
 
 class VirtualDevice final : public Backend {
@@ -154,14 +153,6 @@ class VirtualDevice final : public Backend {
 };
 
 }  // namespace
-
-SharedLink::Clock::time_point SharedLink::reserve(std::size_t bytes) {
-  const std::chrono::duration<double> takes(static_cast<double>(bytes) / rate_);
-  const std::lock_guard lock(mutex_);
-  busy_until_ =
-      std::max(busy_until_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(takes);
-  return busy_until_;
-}
 
 VirtualLinks links_at(std::int64_t rate) {
   if (rate == 0) return {};

@@ -199,6 +199,8 @@ struct Pass {
   double transfer_seconds = 0;
   double compute_seconds = 0;
   double seconds = 0;
+  // Of compute, what one device would take for all edges, and for all rows, of the graph.
+  double edge_seconds = 0, row_seconds = 0;
 };
 
 // What one program becomes.

@@ -14,10 +14,9 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 // Null where both directions are one file.
 std::unique_ptr<EdgeStore> open_out(const SharedRun& shared, HostClient* client,
                                     const DevicePlan& device, std::byte* arena) {
-  const Dataset& dataset = shared.resources.dataset;
-  const EdgeFile& file = dataset.edge_file(Direction::kOut);
-  if (&file == &dataset.edge_file(Direction::kIn)) return nullptr;
-  return std::make_unique<EdgeStore>(shared.resources.io, file, Direction::kOut, shared.host,
+  const EdgeFiles& edges = shared.resources.edges;
+  if (&edges.out == &edges.in) return nullptr;
+  return std::make_unique<EdgeStore>(shared.resources.io, edges.out, Direction::kOut, shared.host,
                                      client, device.edge_ranges, arena);
 }
 
@@ -29,22 +28,23 @@ DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan
       all_(shared.plan),
       plan_(plan),
       arena_(backend.allocate(static_cast<std::size_t>(plan.arena_bytes))),
-      driver_(shared.resources.workers, std::ssize(shared.plan.devices)),
+      clock_(*shared.resources.clock),
+      driver_(shared.resources.workers, std::ssize(shared.plan.devices), clock_),
       link_(shared.host == nullptr ? nullptr
                                    : std::make_unique<Link>(backend, shared.plan.devices.size() > 1,
                                                             shared.resources.trace, name)),
       client_(link_ == nullptr ? nullptr
                                : std::make_unique<HostClient>(HostClient{driver_, *link_})),
       residency_(all_, plan.ranges, arena_->data()),
-      in_(shared.resources.io, shared.resources.dataset.edge_file(Direction::kIn), Direction::kIn,
-          shared.host, client_.get(), plan.edge_ranges, arena_->data()),
+      in_(shared.resources.io, shared.resources.edges.in, Direction::kIn, shared.host,
+          client_.get(), plan.edge_ranges, arena_->data()),
       own_out_(open_out(shared, client_.get(), plan, arena_->data())),
       partials_(backend.allocate(static_cast<std::size_t>(plan.reduction_bytes))),
       compute_(backend.shape().runs_inline
                    ? nullptr
                    : std::make_unique<QueueWatcher>(backend.queue(QueueKind::kCompute))),
       context_{backend,
-               shared.resources.dataset.manifest().edges,
+               shared.resources.edges.in.layout(),
                all_,
                plan,
                arena_->data(),
@@ -145,11 +145,11 @@ void DeviceRun::begin(int section, const std::atomic<bool>* stop, const std::uin
 }
 
 bool DeviceRun::run_pass(int section, std::size_t pass, const StepSeed& state) {
-  const auto begin = Trace::Clock::now();
+  const auto begin = clock_.now();
   const bool done = PassRun(context_, this->section(section), pass, state).run();
   if (context_.trace != nullptr) {
     context_.trace->add({context_.name, "passes", this->section(section).passes[pass].pass->name,
-                         begin, Trace::Clock::now()});
+                         begin, clock_.now()});
   }
   return done;
 }
@@ -183,10 +183,10 @@ RunCounters DeviceRun::take_counters() {
   took.zeros_read = context_.moved.zeros_in.exchange(0);
   took.zeros_written = context_.moved.zeros_out.exchange(0);
   took.bytes_between_devices = context_.moved.between_devices.exchange(0);
-  took.compute_seconds = driver_.take_compute_seconds();
-  took.read_wait_seconds = driver_.take_wait_seconds(WaitCause::kReads);
-  took.write_wait_seconds = driver_.take_wait_seconds(WaitCause::kWrites);
-  took.compute_wait_seconds = driver_.take_wait_seconds(WaitCause::kWorkers);
+  took.compute_seconds = driver_.spent().take_compute();
+  took.read_wait_seconds = driver_.spent().take_wait(WaitCause::kReads);
+  took.write_wait_seconds = driver_.spent().take_wait(WaitCause::kWrites);
+  took.compute_wait_seconds = driver_.spent().take_wait(WaitCause::kWorkers);
   return took;
 }
 

@@ -66,6 +66,7 @@ class DeviceRun {
   const Plan& all_;
   const DevicePlan& plan_;
   std::unique_ptr<DeviceBuffer> arena_;
+  RunClock& clock_;
   Driver driver_;
   std::unique_ptr<Link> link_;  // null: its memory is the host's
   std::unique_ptr<HostClient> client_;

@@ -29,7 +29,11 @@ struct EdgePhase::EdgeTask {
 
 EdgePhase::EdgePhase(const PassInfo& info, const SpanWindows& windows, PassStreams& streams,
                      PassLoop& loop, RowPhase& rows)
-    : info_(info), windows_(windows), streams_(streams), loop_(loop), rows_(rows) {}
+    : info_(info), windows_(windows), streams_(streams), loop_(loop), rows_(rows) {
+  if (info_.context.backend.simulated() == nullptr || info_.pass.kind == PassKind::kRow) return;
+  const auto bytes = static_cast<std::int64_t>(info_.edge_store().file().payload_bytes());
+  file_bytes_ = std::max<std::int64_t>(1, bytes);
+}
 
 std::int64_t EdgePhase::slices_per_block(const DstRange& dst_range) const {
   return info_.pass.slice_local_cols > 0 ? dst_range.end_slice - dst_range.first_slice : 1;
@@ -245,8 +249,27 @@ bool EdgePhase::hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& tas
   const WaitCause cause = steps ? rows_.waits_for() : WaitCause::kWrites;
   if (task.window->first_span == 0 && !loop_.wait(lock, cause, has_place)) return false;
   loop_.launch(
-      "edges", [this, task] { fold(task); }, [this, task] { finish(task); });
+      "edges", seconds_of(task), [this, task] { fold(task); }, [this, task] { finish(task); });
   return true;
+}
+
+// Edges take their bytes' share of the pass's time.
+double EdgePhase::seconds_of(const EdgeTask& task) const {
+  if (info_.context.backend.simulated() == nullptr) return 0;
+  const EdgeLayout& edges = info_.context.edges;
+  const EdgeStore& store = info_.edge_store();
+  const Window& window = *task.window;
+  std::int64_t bytes = 0;
+  for (std::int64_t place = window.first_span; place < window.end_span; ++place) {
+    bytes += store.bytes(store.file().chunk_of(windows_.span_at(place), window.panel));
+  }
+  const std::int64_t first_block = window.panel * edges.panel_blocks;
+  const std::int64_t blocks =
+      std::min(first_block + edges.panel_blocks, edges.block_count()) - first_block;
+  const std::int64_t slices =
+      std::max<std::int64_t>(1, ceil_div(info_.pass.slice_local_cols, std::int64_t{kSliceWidth}));
+  return info_.pass.edge_seconds * static_cast<double>(bytes * task.folds()) /
+         static_cast<double>(file_bytes_ * blocks * slices);
 }
 
 // Whether a block's sums have their place: rows of the destination range before, and of an earlier

@@ -39,6 +39,7 @@ class EdgePhase {
   bool fold_window(const std::shared_ptr<Window>& window);
   void bind(Window& window) const;
   std::int64_t blocks_a_task(const DstRange& dst_range) const;
+  double seconds_of(const EdgeTask& task) const;  // of a device that isn't there
   bool take_memory(const DstRange& dst_range, std::int64_t block);
   bool hand_out(std::unique_lock<std::mutex>& lock, const EdgeTask& task);
   void fold(const EdgeTask& task);
@@ -51,7 +52,8 @@ class EdgePhase {
   PassStreams& streams_;
   PassLoop& loop_;
   RowPhase& rows_;
-  std::int64_t edge_item_ = 0;  // the next one
+  std::int64_t edge_item_ = 0;   // the next one
+  std::int64_t file_bytes_ = 1;  // of all edges, for devices that aren't there
 };
 
 }  // namespace ooc

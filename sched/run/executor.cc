@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <barrier>
 #include <chrono>
+#include <condition_variable>
+#include <exception>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -89,7 +91,7 @@ struct Executor::State {
   std::unique_ptr<DeviceRing> ring;  // null: there is none
   DeviceExchange exchange;
   std::vector<std::vector<PassReport>> reports;
-  std::chrono::steady_clock::time_point pass_began;
+  RunClock::Time pass_began;
   RunCounters counters;
 };
 
@@ -100,7 +102,7 @@ Executor::State::State(const RunResources& given, std::vector<const Program*> se
       plan(planned),
       backends(devices_of(resources)),
       host(plan.host ? std::make_unique<HostStore>(resources.backend, plan) : nullptr),
-      self_loops(backends, degrees_for_loops(plan, resources.dataset.manifest().edges, inputs)),
+      self_loops(backends, degrees_for_loops(plan, resources.edges.in.layout(), inputs)),
       shared{resources, programs, plan, host.get(), {}},
       exchange(devices),
       reports(programs.size()) {
@@ -155,17 +157,27 @@ namespace {
 class PassMeeting {
  public:
   // `between`: called with the pass that all are done with; false where no other follows.
-  PassMeeting(std::ptrdiff_t devices, std::function<bool(std::size_t pass)> between)
-      : between_(std::move(between)), barrier_(devices, Completion{*this}) {}
+  PassMeeting(RunClock& clock, std::size_t devices, std::function<bool(std::size_t pass)> between)
+      : clock_(clock), between_(std::move(between)), coming_(devices), expected_(devices) {}
 
   // Returns whether there is a next pass; `done`: whether this device has come to its end.
   bool wait(bool done) {
-    if (!done) given_up_ = true;
-    barrier_.arrive_and_wait();
+    std::unique_lock lock(mutex_);
+    given_up_ |= !done;
+    const std::size_t meeting = pass_;
+    if (--coming_ == 0) {
+      complete(lock);
+    } else {
+      while (pass_ == meeting) clock_.wait(lock, changed_);
+    }
     return goes_on_;
   }
   // Instead of a device that never came.
-  void leave() { barrier_.arrive_and_drop(); }
+  void leave() {
+    std::unique_lock lock(mutex_);
+    --expected_;
+    if (--coming_ == 0) complete(lock);
+  }
   void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);
@@ -178,34 +190,40 @@ class PassMeeting {
   }
 
  private:
-  struct Completion {
-    PassMeeting& meeting;
-    void operator()() noexcept { meeting.complete(); }
-  };
-  void complete() {
-    goes_on_ = false;
-    if (given_up_) return;
-    try {
-      goes_on_ = between_(pass_++);
-    } catch (...) {
-      fail(std::current_exception());
+  // The others wait meanwhile.
+  void complete(std::unique_lock<std::mutex>& lock) {
+    goes_on_ = !given_up_;
+    if (goes_on_) {
+      lock.unlock();
+      try {
+        goes_on_ = between_(pass_);
+      } catch (...) {
+        fail(std::current_exception());
+        goes_on_ = false;
+      }
+      lock.lock();
     }
+    coming_ = expected_;
+    ++pass_;
+    clock_.notify(changed_);
   }
 
-  std::function<bool(std::size_t)> between_;
-  std::atomic<bool> given_up_{false};
+  RunClock& clock_;
+  const std::function<bool(std::size_t)> between_;
   std::mutex mutex_;
-  std::exception_ptr error_;
+  std::condition_variable changed_;
+  std::size_t coming_, expected_;
   std::size_t pass_ = 0;
-  bool goes_on_ = false;
-  std::barrier<Completion> barrier_;
+  bool given_up_ = false, goes_on_ = false;
+  std::exception_ptr error_;
 };
 
 }  // namespace
 
 bool Executor::State::run_section(int section, const StepSeed& state,
                                   const std::atomic<bool>* stop) {
-  if (!self_loops.read(stop)) return false;
+  const bool simulated = resources.backend.simulated() != nullptr;
+  if (!simulated && !self_loops.read(stop)) return false;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     devices[i]->begin(section, stop, self_loops.bits(i));
   }
@@ -213,7 +231,7 @@ bool Executor::State::run_section(int section, const StepSeed& state,
   reports[at(section)].clear();
   const std::size_t passes = plan.sections[at(section)].passes.size();
   begin_pass(section, 0);
-  PassMeeting meeting(std::ssize(devices), [&](std::size_t pass) {
+  PassMeeting meeting(*resources.clock, devices.size(), [&](std::size_t pass) {
     end_pass(section, pass);
     if (pass + 1 == passes) return false;
     begin_pass(section, pass + 1);
@@ -237,7 +255,7 @@ bool Executor::State::run_section(int section, const StepSeed& state,
   std::vector<std::thread> threads;
   try {
     for (std::size_t i = 1; i < devices.size(); ++i) {
-      threads.emplace_back([&, i] { drive(*devices[i]); });
+      threads.push_back(resources.clock->start([&, i] { drive(*devices[i]); }));
     }
     drive(*devices.front());
   } catch (const std::system_error& failed) {  // those that have begun wait for all others
@@ -248,12 +266,12 @@ bool Executor::State::run_section(int section, const StepSeed& state,
     for (const auto& device : devices) device->fail(error);
     for (std::size_t i = threads.size(); i < devices.size(); ++i) meeting.leave();
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads) resources.clock->join(thread);
   return meeting.ended_well();
 }
 
 void Executor::State::begin_pass(int section, std::size_t pass) {
-  pass_began = std::chrono::steady_clock::now();
+  pass_began = resources.clock->now();
   if (ring) ring->begin_pass();
   if (host) host->begin_pass(plan.sections[at(section)].first_pass + static_cast<int>(pass));
 }
@@ -270,8 +288,7 @@ void Executor::State::end_pass(int section, std::size_t pass) {
     report.counters.bytes_read = host->take_bytes_read();
     report.counters.bytes_written = host->take_bytes_written();
   }
-  report.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - pass_began).count();
+  report.seconds = std::chrono::duration<double>(resources.clock->now() - pass_began).count();
   counters += report.counters;
   reports[at(section)].push_back(report);
 }
@@ -331,7 +348,7 @@ void Executor::read_output(int section, ValueId value, std::int64_t first_block,
   const int tensor = state.tensor_of(section, value);
   const Section& planned = state.plan.sections[at(section)];
   const PlannedTensor& layout = state.plan.tensors[at(tensor)];
-  const std::int64_t a_block = blocks_in(state.shared.resources.dataset.manifest().edges, layout);
+  const std::int64_t a_block = blocks_in(state.shared.resources.edges.in.layout(), layout);
   const int last_pass = planned.first_pass + static_cast<int>(planned.passes.size()) - 1;
   auto* to = static_cast<std::byte*>(rows);
   for (const auto& device : state.devices) {
@@ -351,7 +368,7 @@ void Executor::read_output(int section, ValueId value, std::int64_t first_block,
 }
 
 TensorLayout Executor::layout(int section, ValueId value) const {
-  const EdgeLayout& edges = state_->resources.dataset.manifest().edges;
+  const EdgeLayout& edges = state_->resources.edges.in.layout();
   return {edges.vertices, state_->first().section(section).value(value).cols, edges.block_rows};
 }
 

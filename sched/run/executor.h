@@ -21,6 +21,7 @@
 #include "kernels/device/backend.h"
 #include "sched/plan/plan.h"
 #include "sched/plan/program.h"
+#include "storage/base/run_clock.h"
 #include "storage/dataset/dataset.h"
 #include "storage/io/trace.h"
 #include "storage/stores/tensor_store.h"
@@ -56,15 +57,26 @@ struct PassReport {
   std::vector<RunCounters> devices;  // by device, where there are several; not from and to storage
 };
 
+struct EdgeFiles {
+  EdgeFiles(const EdgeFile& in_file, const EdgeFile& out_file) : in(in_file), out(out_file) {}
+  EdgeFiles(const Dataset& dataset)  // NOLINT(google-explicit-constructor): a dataset has them
+      : in(dataset.edge_file(Direction::kIn)), out(dataset.edge_file(Direction::kOut)) {}
+  const EdgeFile& of(Direction direction) const { return direction == Direction::kIn ? in : out; }
+
+  const EdgeFile& in;
+  const EdgeFile& out;  // the same, where the graph is symmetric
+};
+
 // What programs run on, one after the other or beside each other.
 struct RunResources {
   Backend& backend;  // of the first device, which has parameters, sums and results
   BlockIo& io;
-  const Dataset& dataset;
+  EdgeFiles edges;
   std::string scratch_directory;      // for what plans store
   std::int64_t workers = 1;           // of each device
   std::vector<Backend*> others = {};  // of the other devices, in the order of the plan's
   Trace* trace = nullptr;             // gets what devices do
+  RunClock* clock = &machine_clock();
 };
 
 // One thread drives it.
@@ -82,6 +94,8 @@ class Executor {
   // row-major.
   void bind_parameter(int section, ValueId value, void* data);
 
+  // Devices that aren't there (Backend::simulated()) take their time: what they do has no results.
+  //
   // Runs every pass of a section; the thread that calls it, which drives, is prompt from then on
   // (storage/base/wakeup_latency.h). False: `stop` was set, and the run was given up at the next
   // chunk. DataError and IoError pass through from storage; nothing is in flight afterwards.

@@ -65,6 +65,11 @@ struct PassInfo {
   const PassMemory& memory;
   int index = 0;  // over all sections
   StepSeed state;
+
+  // Of a propagation.
+  EdgeStore& edge_store() const {
+    return pass.propagation.direction == Direction::kIn ? context.in : context.out;
+  }
 };
 
 }  // namespace ooc

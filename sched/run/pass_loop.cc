@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/device/simulated_device.h"
+
 namespace ooc {
 
 PassLoop::PassLoop(const PassInfo& info, std::function<void()> advance,
@@ -24,10 +26,10 @@ std::function<void()> PassLoop::traced(const char* name, std::function<void()> w
   Trace* const trace = info_.context.trace;
   if (trace == nullptr) return work;
   return [this, trace, name, work = std::move(work)] {
-    const auto begin = Trace::Clock::now();
+    const auto begin = trace->now();
     work();
     trace->add({info_.context.name, fmt::format("worker {}", info_.context.driver.worker()),
-                fmt::format("{} {}", info_.pass.name, name), begin, Trace::Clock::now()});
+                fmt::format("{} {}", info_.pass.name, name), begin, trace->now()});
   };
 }
 
@@ -35,17 +37,24 @@ std::function<void()> PassLoop::traced(const char* name, std::function<void()> w
 std::function<void()> PassLoop::computed(const char* name, std::function<void()> then) {
   Trace* const trace = info_.context.trace;
   if (trace == nullptr) return then;
-  return [this, trace, name, asked = Trace::Clock::now(), then = std::move(then)] {
+  return [this, trace, name, asked = trace->now(), then = std::move(then)] {
     const auto begin = std::max(asked, computed_);
-    computed_ = Trace::Clock::now();
+    computed_ = trace->now();
     trace->add({info_.context.name, "compute", fmt::format("{} {}", info_.pass.name, name), begin,
                 computed_});
     then();
   };
 }
 
-void PassLoop::launch(const char* name, std::function<void()> work, std::function<void()> then) {
+void PassLoop::launch(const char* name, double seconds, std::function<void()> work,
+                      std::function<void()> then) {
   PassContext& context = info_.context;
+  if (SimulatedCompute* const simulated = context.backend.simulated()) {
+    if (context.compute == nullptr) seconds *= static_cast<double>(context.driver.workers());
+    context.driver.spent().compute(SimulatedClock::seconds(seconds));
+    const BlockCompletion done = context.driver.expect_task(computed(name, std::move(then)));
+    return simulated->run(seconds, [done] { done(nullptr); });
+  }
   if (context.compute == nullptr) {
     return context.driver.run(traced(name, std::move(work)), std::move(then));
   }

@@ -23,8 +23,10 @@ class PassLoop {
   bool wait_for_room(std::unique_lock<std::mutex>& lock);
 
   // The driving thread. Work that calls kernels, and what follows, under the driver's lock, when
-  // these are done. `name`: a literal, for a trace.
-  void launch(const char* name, std::function<void()> work, std::function<void()> then);
+  // these are done. `name`: a literal, for a trace. `seconds`: what a device that isn't there takes
+  // for it, all of its workers together.
+  void launch(const char* name, double seconds, std::function<void()> work,
+              std::function<void()> then);
   // In such work: a worker's scratch, or all of a device's.
   std::span<std::byte> scratch() const;
   // Whether nothing else is under way in the scratch.
@@ -37,7 +39,7 @@ class PassLoop {
   const PassInfo& info_;
   std::function<void()> advance_;
   std::function<bool()> may_advance_;
-  Trace::Clock::time_point computed_;  // when the device had done what it did last
+  Trace::Time computed_{};  // when the device had done what it did last
 };
 
 }  // namespace ooc

@@ -147,7 +147,6 @@ void PassStreams::open_rows(PassUse& use) {
 
 void PassStreams::open_edges() {
   PassContext& context = info_.context;
-  EdgeStore& store = info_.pass.propagation.direction == Direction::kIn ? context.in : context.out;
   std::vector<EdgeItem> items;
   for_each_dst_range(info_.pass, info_.context.device.own, false,
                      [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t end) {
@@ -158,7 +157,7 @@ void PassStreams::open_edges() {
                          return true;
                        });
                      });
-  auto loader = std::make_unique<EdgeLoader>(store, std::move(items), context.moved.in,
+  auto loader = std::make_unique<EdgeLoader>(info_.edge_store(), std::move(items), context.moved.in,
                                              context.backend.shape().host_tiles);
   edge_loader_ = loader.get();
   edges_ =

@@ -163,7 +163,7 @@ void RowPhase::begin_batch() {
   batch->calls_left = std::ssize(calls);
   for (const Groups& groups : calls) {
     loop_.launch(
-        "rows", [this, batch, groups] { compute(groups); },
+        "rows", seconds_of(groups), [this, batch, groups] { compute(groups); },
         [this, batch] {
           if (--batch->calls_left == 0) finish_batch(*batch);
         });
@@ -183,6 +183,16 @@ std::vector<RowPhase::Groups> RowPhase::calls_of(const Batch& batch) const {
     }
   }
   return calls;
+}
+
+double RowPhase::seconds_of(const Groups& groups) const {
+  std::int64_t rows = 0;
+  for (const Groups::Group& group : groups.groups) {
+    rows += std::min(info_.pass.group_rows,
+                     group.step->end - group.step->row - group.index * info_.pass.group_rows);
+  }
+  return info_.pass.row_seconds * static_cast<double>(rows) /
+         static_cast<double>(info_.context.edges.vertices);
 }
 
 // Items that begin with the step, until the last one that reads them.

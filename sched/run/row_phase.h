@@ -55,6 +55,7 @@ class RowPhase {
   void hold_items(const DstRange& dst_range, const Step& step);
   void find_operands(const DstRange& dst_range, Step& step);
   std::vector<Groups> calls_of(const Batch& batch) const;
+  double seconds_of(const Groups& groups) const;  // of a device that isn't there
   std::int64_t leaf_of(const Step& step, std::int64_t group) const;
   void compute(const Groups& groups);
   void finish_batch(const Batch& batch);

@@ -15,9 +15,9 @@ Link::Link(Backend& backend, bool peers, Trace* trace, const std::string& name)
 BlockCompletion Link::Way::traced(std::size_t bytes, BlockCompletion done) {
   if (trace_ == nullptr) return done;
   return
-      [this, asked = Trace::Clock::now(), bytes, done = std::move(done)](std::exception_ptr error) {
+      [this, asked = trace_->now(), bytes, done = std::move(done)](std::exception_ptr error) {
         const auto begin = std::max(asked, free_);
-        free_ = Trace::Clock::now();
+        free_ = trace_->now();
         trace_->add({process_, name_, name_, begin, free_, static_cast<std::int64_t>(bytes)});
         done(std::move(error));
       };

@@ -67,7 +67,7 @@ class Link final : public PeerLink {
     const std::string process_;
     const char* const name_;
     Trace* const trace_;
-    Trace::Clock::time_point free_;  // when the last copy was done; the watcher's thread
+    Trace::Time free_{};  // when the last copy was done; the watcher's thread
     std::mutex issuing_;
     QueueWatcher watcher_;
   };

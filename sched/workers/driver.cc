@@ -4,14 +4,14 @@
 #include <thread>
 #include <utility>
 
+#include "storage/base/errors.h"
+
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #endif
 
 namespace ooc {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A signal sets the stop flag and wakes nobody.
 constexpr std::chrono::milliseconds kStopPoll{50};
@@ -34,8 +34,9 @@ void take_over([[maybe_unused]] void* what) {
 
 }  // namespace
 
-Driver::Driver(std::int64_t workers, std::int64_t drivers)
+Driver::Driver(std::int64_t workers, std::int64_t drivers, RunClock& clock)
     : workers_(workers),
+      clock_(clock),
       threads_(tbb::global_control::max_allowed_parallelism,
                static_cast<std::size_t>(workers * drivers) + 1),
       arena_(static_cast<int>(workers), 0) {}
@@ -57,7 +58,7 @@ void Driver::finish(std::exception_ptr error, std::atomic<std::int64_t>& pending
   }
   then = nullptr;
   --pending;
-  if (error || should_wake()) changed_.notify_all();
+  if (error || should_wake()) clock_.notify(changed_);
 }
 
 // On a machine with as many workers as processors the driving thread takes one of them a processor.
@@ -92,13 +93,13 @@ void Driver::run_next() {
     queue.pop_front();
   }
   std::exception_ptr error;
-  const auto begin = Clock::now();
+  const auto begin = clock_.now();
   try {
     task.work();
   } catch (...) {
     error = std::current_exception();
   }
-  compute_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  spent_.compute(clock_.now() - begin);
   task.work = nullptr;
   finish(error, tasks_, task.then);
 }
@@ -123,18 +124,19 @@ bool Driver::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
                   const std::function<bool()>& may_advance) {
   while (true) {
     if (error_) std::rethrow_exception(error_);
+    if (clock_.stands_still()) {
+      throw RunError("every device waits, and nothing is under way", "the simulation",
+                     "report it, with the command: it is a fault of this program");
+    }
     if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return false;
     advance();
     if (ready()) return true;
     const bool idle = tasks_ < workers_;
-    const auto begin = Clock::now();
+    const auto begin = clock_.now();
     wakes_ = [&] { return ready() || may_advance(); };
-    changed_.wait_for(lock, kStopPoll);
+    clock_.wait_for(lock, changed_, kStopPoll);
     wakes_ = nullptr;
-    if (idle) {
-      wait_seconds_[static_cast<std::size_t>(cause)] +=
-          std::chrono::duration<double>(Clock::now() - begin).count();
-    }
+    if (idle) spent_.wait(cause, clock_.now() - begin);
   }
 }
 
@@ -147,19 +149,10 @@ bool Driver::wait_for_room(std::unique_lock<std::mutex>& lock,
 
 void Driver::drain() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return tasks_ == 0 && transfers_ == 0; });
+  while ((tasks_ > 0 || transfers_ > 0) && !clock_.stands_still()) clock_.wait(lock, changed_);
   error_ = nullptr;
   // A task may be done before the thread that handed it out has left the arena.
   while (handing_over_ > 0) std::this_thread::yield();
-}
-
-double Driver::take_compute_seconds() {
-  return static_cast<double>(compute_ns_.exchange(0)) * 1e-9;
-}
-
-double Driver::take_wait_seconds(WaitCause cause) {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(wait_seconds_[static_cast<std::size_t>(cause)], 0);
 }
 
 }  // namespace ooc

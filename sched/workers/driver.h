@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "sched/workers/concurrency.h"
+#include "storage/base/run_clock.h"
 #include "storage/io/block_file.h"
 
 namespace ooc {
@@ -27,10 +28,32 @@ enum class WaitCause { kReads, kWrites, kWorkers };
 // Of a task: after those that were given before it, or before those that wait.
 enum class Turn { kInOrder, kNext };
 
+// Many threads. What is taken is what came since the last time.
+class SpentTime {
+ public:
+  void compute(RunClock::Duration time) { compute_ += time.count(); }
+  void wait(WaitCause cause, RunClock::Duration time) { wait_[at(cause)] += time.count(); }
+  // In seconds: of tasks, summed over the workers.
+  double take_compute() { return seconds(compute_); }
+  // Of the driving thread while a worker had nothing to do.
+  double take_wait(WaitCause cause) { return seconds(wait_[at(cause)]); }
+
+ private:
+  using Ticks = std::atomic<RunClock::Duration::rep>;
+  static std::size_t at(WaitCause cause) { return static_cast<std::size_t>(cause); }
+  static double seconds(Ticks& ticks) {
+    return std::chrono::duration<double>(RunClock::Duration(ticks.exchange(0))).count();
+  }
+
+  Ticks compute_{0};
+  std::array<Ticks, 3> wait_{};
+};
+
 class Driver {
  public:
-  // `drivers`: so many, each with as many workers, work beside each other.
-  explicit Driver(std::int64_t workers, std::int64_t drivers = 1);
+  // `drivers`: so many, each with as many workers, work beside each other. The clock outlives it.
+  explicit Driver(std::int64_t workers, std::int64_t drivers = 1,
+                  RunClock& clock = machine_clock());
   ~Driver();  // drains
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -67,14 +90,11 @@ class Driver {
   // The same while tasks_at_once() are handed out, but for wake(), until enough_tasks() are left;
   // advance() may add to them.
   bool wait_for_room(std::unique_lock<std::mutex>& lock, const std::function<void()>& advance);
-  void wake() { changed_.notify_all(); }
+  void wake() { clock_.notify(changed_); }
   // Without the lock. Returns when nothing is under way any more; errors are forgotten.
   void drain();
 
-  // Summed over the workers, since the last call.
-  double take_compute_seconds();
-  // Of the driving thread while a worker had nothing to do, by cause, since the last call.
-  double take_wait_seconds(WaitCause cause);
+  SpentTime& spent() { return spent_; }
 
  private:
   struct Task {
@@ -89,6 +109,7 @@ class Driver {
               std::function<void()>& then);
 
   std::int64_t workers_;
+  RunClock& clock_;
   tbb::global_control threads_;
   tbb::task_arena arena_;
   std::mutex queue_mutex_;  // taken last
@@ -101,8 +122,7 @@ class Driver {
   std::atomic<std::int64_t> handing_over_{0};  // threads in the arena's enqueue()
   std::exception_ptr error_;
   const std::atomic<bool>* stop_ = nullptr;
-  std::array<double, 3> wait_seconds_{};
-  std::atomic<std::int64_t> compute_ns_{0};
+  SpentTime spent_;
 };
 
 }  // namespace ooc

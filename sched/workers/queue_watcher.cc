@@ -14,10 +14,13 @@ QueueWatcher::~QueueWatcher() {
 }
 
 void QueueWatcher::after(Ticket ticket, BlockCompletion done) {
+  if (queue_.after(ticket, done)) return;
   watched_.push({ticket, nullptr, std::move(done)});
 }
 
 void QueueWatcher::failed(std::exception_ptr error, BlockCompletion done) {
+  const auto fail = [error, done](const std::exception_ptr&) { done(error); };
+  if (queue_.after({}, fail)) return;
   watched_.push({{}, std::move(error), std::move(done)});
 }
 

@@ -215,7 +215,7 @@ void ChunkFileReader::read_index(const ChunkFileFooter& footer, std::uint64_t ch
 
 ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, ChunkFileKind kind,
                                  VerifyPolicy verify)
-    : file_(files.open(path)), verify_(verify) {
+    : path_(path), file_(files.open(path)), verify_(verify) {
   const ChunkFileHeader header = read_header(kind);
   const ChunkFileFooter footer = read_footer();
   // Compared by division: a count that overflows is refused too.
@@ -238,6 +238,9 @@ ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, Chu
   info_ = {footer.file_bytes, footer.index_checksum};
   verified_ = std::vector<std::atomic<bool>>(header.chunk_count);
 }
+
+ChunkFileReader::ChunkFileReader(const ChunkFileShape& shape, std::vector<ChunkIndexEntry> index)
+    : shape_(shape), index_(std::move(index)), verify_(VerifyPolicy::kNever) {}
 
 std::span<const std::byte> ChunkFileReader::chunk(std::uint64_t chunk) const {
   const ChunkIndexEntry& entry = index_[chunk];

@@ -89,8 +89,10 @@ class ChunkFileReader {
   // Checks header, footer and index: DataError names the file and what is wrong with it.
   ChunkFileReader(FileSystem& files, const std::string& path, ChunkFileKind kind,
                   VerifyPolicy verify);
+  // Of a file that isn't there, of no bytes: what its index would say, to simulate with.
+  ChunkFileReader(const ChunkFileShape& shape, std::vector<ChunkIndexEntry> index);
 
-  const std::string& path() const { return file_->path(); }
+  const std::string& path() const { return path_; }
   const ChunkFileShape& shape() const { return shape_; }
   const ChunkFileInfo& info() const { return info_; }
   const ChunkIndexEntry& entry(std::uint64_t chunk) const { return index_[chunk]; }
@@ -115,7 +117,8 @@ class ChunkFileReader {
   void read_index(const ChunkFileFooter& footer, std::uint64_t chunk_count);
   void check_zero(std::uint64_t begin, std::uint64_t end) const;
 
-  std::unique_ptr<ReadableFile> file_;
+  std::string path_;
+  std::unique_ptr<ReadableFile> file_;  // null: it isn't there
   ChunkFileShape shape_;
   ChunkFileInfo info_;
   std::vector<ChunkIndexEntry> index_;

@@ -144,6 +144,21 @@ EdgeFile::EdgeFile(FileSystem& files, const std::string& path, VerifyPolicy veri
   }
 }
 
+namespace {
+
+std::vector<ChunkIndexEntry> index_of(const std::vector<std::int64_t>& chunk_bytes) {
+  std::vector<ChunkIndexEntry> index(chunk_bytes.size());
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    index[i].bytes = static_cast<std::uint64_t>(chunk_bytes[i]);
+  }
+  return index;
+}
+
+}  // namespace
+
+EdgeFile::EdgeFile(const EdgeLayout& layout, const std::vector<std::int64_t>& chunk_bytes)
+    : file_(shape_of(layout), index_of(chunk_bytes)), layout_(layout) {}
+
 void EdgeFile::corrupt(std::string_view what, std::int64_t chunk) const {
   throw DataError(fmt::format("edge chunk {}: {}", chunk, what),
                   fmt::format("{}, offset {}", file_.path(),

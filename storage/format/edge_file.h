@@ -89,6 +89,8 @@ class EdgeFile {
   // DataError if the file isn't the edges of this layout.
   EdgeFile(FileSystem& files, const std::string& path, VerifyPolicy verify,
            const EdgeLayout& layout);
+  // One that isn't there, of these bytes by chunk: to simulate with.
+  EdgeFile(const EdgeLayout& layout, const std::vector<std::int64_t>& chunk_bytes);
   const EdgeLayout& layout() const { return layout_; }
   const ChunkFileReader& file() const { return file_; }
   std::int64_t chunk_of(std::int64_t span, std::int64_t panel) const {

@@ -78,6 +78,8 @@ class BlockIo {
   // Returns when every request has completed, those that completions submit included.
   virtual ~BlockIo() = default;
   virtual std::string_view name() const = 0;  // "io_uring", "pread" or "mapped"
+  // False: requests take their time, but move nothing (storage/simulate/).
+  virtual bool moves_data() const { return true; }
   // For reading. DataError where it is missing or no regular file.
   virtual std::unique_ptr<BlockFile> open(const std::string& path) = 0;
   // A file to read and write in `directory` that has no name there: it is gone with the handle,

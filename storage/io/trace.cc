@@ -22,13 +22,14 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-double microseconds(Trace::Clock::duration time) {
+double microseconds(RunClock::Duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
 }  // namespace
 
-Trace::Trace(FileSystem& files, const std::string& path) : file_(files.create(path)) {
+Trace::Trace(FileSystem& files, const std::string& path, const RunClock& clock)
+    : clock_(clock), start_(clock.now()), file_(files.create(path)) {
   write("[");
   file_->write_at(0, std::as_bytes(std::span(buffer_)));
 }
@@ -102,12 +103,12 @@ void TracedBlockIo::give_back(int lane) {
 }
 
 void TracedBlockIo::submit(BlockRequest request) {
-  const auto begin = Trace::Clock::now();
+  const auto begin = trace_.now();
   const char* const name = request.kind == BlockRequest::Kind::kRead ? "read" : "write";
   const int lane = take_lane();
   request.done = [this, begin, name, lane, bytes = request.bytes,
                   done = std::move(request.done)](std::exception_ptr error) {
-    trace_.add({"storage", fmt::format("I/O {}", lane), name, begin, Trace::Clock::now(),
+    trace_.add({"storage", fmt::format("I/O {}", lane), name, begin, trace_.now(),
                 static_cast<std::int64_t>(bytes)});
     give_back(lane);
     done(std::move(error));

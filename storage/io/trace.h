@@ -1,7 +1,6 @@
 // What happened when, as Chrome's trace format has it: chrome://tracing and Perfetto show it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "storage/base/run_clock.h"
 #include "storage/io/block_file.h"
 #include "storage/io/file.h"
 
@@ -19,19 +19,20 @@ namespace ooc {
 // was killed, too.
 class Trace {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Time = RunClock::Time;
 
-  // Replaces the file. IoError where it can't be written.
-  Trace(FileSystem& files, const std::string& path);
+  // Replaces the file. IoError where it can't be written. The clock outlives it.
+  Trace(FileSystem& files, const std::string& path, const RunClock& clock = machine_clock());
   ~Trace();  // what it can't write is left out, and warned of
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
+  Time now() const { return clock_.now(); }
   // Something of a process (a device, or the host), on one of its tracks: shown one above the
   // other, in the order of their names.
   struct Event {
     std::string_view process, track, name;
-    Clock::time_point begin, end;
+    Time begin, end;
     std::int64_t bytes = 0;  // 0: it moves none
   };
   void add(const Event& event);
@@ -40,7 +41,8 @@ class Trace {
   int number_of(const std::string& process, const std::string& track);
   void write(const std::string& text);
 
-  const Clock::time_point start_ = Clock::now();
+  const RunClock& clock_;
+  const Time start_;
   std::mutex mutex_;
   std::unique_ptr<WritableFile> file_;
   std::uint64_t written_ = 0;

@@ -49,7 +49,7 @@ ScratchTensor::ScratchTensor(BlockIo& io, const std::string& directory, DType dt
       io_chunk_blocks_(io_chunk_blocks),
       io_chunks_(ceil_div(layout.block_count(), io_chunk_blocks_)) {
   // Of a page nothing can be left out.
-  if (dtype == DType::kF32 && rows(0, 0, nullptr).size() > kIoAlignment) {
+  if (dtype == DType::kF32 && rows(0, 0, nullptr).size() > kIoAlignment && io.moves_data()) {
     zeros_.resize(static_cast<std::size_t>(io_chunks_ * layout.slice_count()));
   }
   std::uint64_t end = 0;

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 # Includes go one way: a folder may include itself and what stands before it, and so may a folder
 # in it.
 ROOMS = {
-    "storage": ["base", "io", "format", "stores", "edges", "dataset", "import/decode",
+    "storage": ["base", "io", "simulate", "format", "stores", "edges", "dataset", "import/decode",
                 "import/formats", "import/ids", "import/rows", "import/edges", "import/values",
                 "import"],
     "kernels": ["spec", "cuda", "rows", "edges", "dense", "norms", "loss", "optimizer", "device"],

@@ -183,6 +183,9 @@ class Planner {
         const double launching =
             builder_.options().compute.launch_seconds * static_cast<double>(most_launches);
         pass.compute_seconds = compute[index].sum() + launching;
+        const double with_launches = pass.compute_seconds / std::max(compute[index].sum(), 1e-12);
+        pass.edge_seconds = with_launches * compute[index].edges / builder_.edge_share();
+        pass.row_seconds = with_launches * compute[index].rows / builder_.row_share();
         pass.seconds = launching +
                        overlapped_seconds(transfers[index], compute[index],
                                           slot_depth(plan, builder_.graph().edges, options_.workers,

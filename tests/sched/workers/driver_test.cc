@@ -115,9 +115,9 @@ TEST_CASE("driver: a wait counts under its cause while a worker has nothing to d
     completer.join();
     lock.unlock();
     for (const WaitCause other : {WaitCause::kReads, WaitCause::kWrites, WaitCause::kWorkers}) {
-      CHECK((driver.take_wait_seconds(other) > 0) == (other == cause));
+      CHECK((driver.spent().take_wait(other) > 0) == (other == cause));
     }
-    CHECK(driver.take_wait_seconds(cause) == 0);
+    CHECK(driver.spent().take_wait(cause) == 0);
     lock.lock();
   }
 }
@@ -135,8 +135,8 @@ TEST_CASE("driver: no wait counts while every worker has a task") {
   CHECK(driver.wait(
       lock, WaitCause::kReads, [&] { waits = true; }, [&] { return loaded; }));
   lock.unlock();
-  CHECK(driver.take_wait_seconds(WaitCause::kReads) == 0);
-  CHECK(driver.take_compute_seconds() > 0);
+  CHECK(driver.spent().take_wait(WaitCause::kReads) == 0);
+  CHECK(driver.spent().take_compute() > 0);
 }
 
 TEST_CASE("driver: ends of tasks that leave the driving thread nothing to do don't wake it") {
