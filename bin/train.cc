@@ -324,6 +324,10 @@ void run(const cli::Command& command, TrainOptions& options) {
     throw UsageError("--plan-device without --plan or --simulate", "command line",
                      "a device that isn't there can only be planned for");
   }
+  if (!options.durations.empty() && !options.simulate) {
+    throw UsageError("--durations without --simulate", "command line",
+                     "kernels of a run take as long as they do");
+  }
   if (!options.graph.empty()) return plan_absent(command, options);
   if (options.resume.empty()) {
     if (options.dataset.empty()) {

@@ -33,8 +33,10 @@ DeviceRun::DeviceRun(Backend& backend, const SharedRun& shared, const DevicePlan
       link_(shared.host == nullptr ? nullptr
                                    : std::make_unique<Link>(backend, shared.plan.devices.size() > 1,
                                                             shared.resources.trace, name)),
-      client_(link_ == nullptr ? nullptr
-                               : std::make_unique<HostClient>(HostClient{driver_, *link_})),
+      client_(link_ == nullptr
+                  ? nullptr
+                  : std::make_unique<HostClient>(HostClient{
+                        driver_, *link_, static_cast<std::size_t>(&plan - all_.devices.data())})),
       residency_(all_, plan.ranges, arena_->data()),
       in_(shared.resources.io, shared.resources.edges.in, Direction::kIn, shared.host,
           client_.get(), plan.edge_ranges, arena_->data()),

@@ -92,7 +92,7 @@ HostStore::HostStore(Backend& backend, const Plan& plan)
                                      "--host-memory")),
       residency_(plan, plan.host->ranges, arena_->data()),
       staging_(arena_->data() + plan.host->staging.offset, plan.host->staging_slots,
-               slot_bytes(*plan.host)),
+               slot_bytes(*plan.host), plan.devices.size()),
       transfers_(staging_) {
   OOC_CHECK(plan.host->stored_from_block.size() == plan.tensors.size());
 }

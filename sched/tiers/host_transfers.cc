@@ -10,17 +10,18 @@ void HostTransfers::to_device(HostClient& client, const HostItem& item, const Ho
                               std::byte* device, BlockCompletion done) {
   if (place.data == nullptr) {
     OOC_CHECK(io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
-    staging_.acquire([this, &client, item, device, done = std::move(done)](std::byte* slot) {
-      const auto end = [this, slot, done](std::exception_ptr failed) {
-        staging_.release(slot);
-        done(std::move(failed));
-      };
-      load(client, item, slot,
-           [&client, slot, device, bytes = item.bytes, end](std::exception_ptr error) {
-             if (error) return end(std::move(error));
-             client.link.to_device(device, slot, bytes, end);
-           });
-    });
+    staging_.acquire(
+        client.device, [this, &client, item, device, done = std::move(done)](std::byte* slot) {
+          const auto end = [this, &client, slot, done](std::exception_ptr failed) {
+            staging_.release(client.device, slot);
+            done(std::move(failed));
+          };
+          load(client, item, slot,
+               [&client, slot, device, bytes = item.bytes, end](std::exception_ptr error) {
+                 if (error) return end(std::move(error));
+                 client.link.to_device(device, slot, bytes, end);
+               });
+        });
     return;
   }
   Presence found;
@@ -45,17 +46,18 @@ void HostTransfers::from_device(HostClient& client, const HostItem& item, const 
   if (place.data == nullptr) {
     OOC_CHECK(item.to != nullptr &&
               io_aligned(item.bytes) <= static_cast<std::uint64_t>(staging_.slot_bytes()));
-    staging_.acquire([this, &client, item, device, done = std::move(done)](std::byte* slot) {
-      const auto end = [this, slot, done](std::exception_ptr error) {
-        staging_.release(slot);
-        done(std::move(error));
-      };
-      client.link.from_device(slot, device, item.bytes,
-                              [this, item, slot, end](std::exception_ptr error) {
-                                if (error) return end(std::move(error));
-                                store(item, slot, end);
-                              });
-    });
+    staging_.acquire(client.device,
+                     [this, &client, item, device, done = std::move(done)](std::byte* slot) {
+                       const auto end = [this, &client, slot, done](std::exception_ptr error) {
+                         staging_.release(client.device, slot);
+                         done(std::move(error));
+                       };
+                       client.link.from_device(slot, device, item.bytes,
+                                               [this, item, slot, end](std::exception_ptr error) {
+                                                 if (error) return end(std::move(error));
+                                                 store(item, slot, end);
+                                               });
+                     });
     return;
   }
   {

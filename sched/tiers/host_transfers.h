@@ -38,6 +38,7 @@ struct HostPlace {
 struct HostClient {
   Driver& driver;
   Link& link;
+  std::size_t device = 0;
 };
 
 // Many threads; with or without a driver's lock. Its own lock is taken under the drivers', and

@@ -14,13 +14,12 @@ Link::Link(Backend& backend, bool peers, Trace* trace, const std::string& name)
 // A copy begins when it is asked for, or when the one before it is done.
 BlockCompletion Link::Way::traced(std::size_t bytes, BlockCompletion done) {
   if (trace_ == nullptr) return done;
-  return
-      [this, asked = trace_->now(), bytes, done = std::move(done)](std::exception_ptr error) {
-        const auto begin = std::max(asked, free_);
-        free_ = trace_->now();
-        trace_->add({process_, name_, name_, begin, free_, static_cast<std::int64_t>(bytes)});
-        done(std::move(error));
-      };
+  return [this, asked = trace_->now(), bytes, done = std::move(done)](std::exception_ptr error) {
+    const auto begin = std::max(asked, free_);
+    free_ = trace_->now();
+    trace_->add({process_, name_, name_, begin, free_, static_cast<std::int64_t>(bytes)});
+    done(std::move(error));
+  };
 }
 
 void Link::to_device(std::byte* device, const std::byte* host, std::size_t bytes,

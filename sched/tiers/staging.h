@@ -1,4 +1,5 @@
-// Slots of the host's memory through which passes what has no place there.
+// Slots of the host's memory through which passes what has no place there, of several devices: each
+// may have its share of them, so that none waits for the links of others.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,13 @@ namespace ooc {
 class Staging {
  public:
   // `count` slots of `slot_bytes`, beside each other; the memory outlives it.
-  Staging(std::byte* memory, std::int64_t count, std::int64_t slot_bytes);
+  Staging(std::byte* memory, std::int64_t count, std::int64_t slot_bytes, std::size_t devices = 1);
 
-  // Calls `use` with a slot: now, or later from the thread that gives one back, in the order of
-  // requests. The slot is the caller's until release(). `use` must only hand on, and must not
-  // throw.
-  void acquire(std::function<void(std::byte* slot)> use);
-  void release(std::byte* slot);
+  // Calls `use` with a slot: now, or later from the thread that gives one back, in the order of a
+  // device's requests; devices take turns. The slot is the device's until release(). `use` must
+  // only hand on, and must not throw.
+  void acquire(std::size_t device, std::function<void(std::byte* slot)> use);
+  void release(std::size_t device, std::byte* slot);
 
   std::int64_t slot_bytes() const { return slot_bytes_; }
   bool idle() const;  // whether every slot is free
@@ -30,7 +31,13 @@ class Staging {
   std::size_t count_;
   mutable std::mutex mutex_;
   std::vector<std::byte*> free_;
-  std::deque<std::function<void(std::byte*)>> waiting_;
+  struct Device {
+    std::size_t slots = 0;  // that it has
+    std::deque<std::function<void(std::byte*)>> waiting;
+  };
+  std::vector<Device> devices_;
+  std::size_t share_;  // slots that a device has at most
+  std::size_t turn_ = 0;
 };
 
 }  // namespace ooc

@@ -120,13 +120,14 @@ class Planner {
 
   // As many slots as overlap transfers well, in at most a quarter of the memory.
   bool add_staging(const PlanProblem& problem, const Plan& plan, HostTier& host) const {
-    constexpr std::int64_t kMostSlots = 16;
+    constexpr std::int64_t kOfDevice = 16;
+    const std::int64_t most = kOfDevice * options_.devices;
     const std::int64_t slot = staging_slot(problem, plan);
     const std::int64_t memory = options_.memory_bytes;
     if (memory != 0 && memory < slot) return false;
-    host.staging_slots = kMostSlots;
+    host.staging_slots = most;
     if (memory != 0) {
-      host.staging_slots = std::clamp<std::int64_t>(memory / 4 / slot, 1, kMostSlots);
+      host.staging_slots = std::clamp<std::int64_t>(memory / 4 / slot, 1, most);
     }
     host.staging.bytes = host.staging_slots * slot;
     return true;

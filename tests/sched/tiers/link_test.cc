@@ -119,23 +119,43 @@ TEST_CASE("staging: slots are handed out in the order of requests, each to one a
   Staging staging(memory.data(), 2, 4096);
   std::vector<std::pair<int, std::byte*>> got;
   for (int i = 0; i < 5; ++i) {
-    staging.acquire([&got, i](std::byte* slot) { got.emplace_back(i, slot); });
+    staging.acquire(0, [&got, i](std::byte* slot) { got.emplace_back(i, slot); });
   }
   REQUIRE(got.size() == 2);
   CHECK(got[0].second == memory.data());
   CHECK(got[1].second == memory.data() + 4096);
   CHECK(!staging.idle());
-  staging.release(got[1].second);
+  staging.release(0, got[1].second);
   REQUIRE(got.size() == 3);
   CHECK(got[2] == std::pair<int, std::byte*>(2, got[1].second));
-  staging.release(got[0].second);
-  staging.release(got[2].second);
+  staging.release(0, got[0].second);
+  staging.release(0, got[2].second);
   REQUIRE(got.size() == 5);
   CHECK(got[3] == std::pair<int, std::byte*>(3, got[0].second));
   CHECK(got[4] == std::pair<int, std::byte*>(4, got[2].second));
-  staging.release(got[3].second);
+  staging.release(0, got[3].second);
   CHECK(!staging.idle());
-  staging.release(got[4].second);
+  staging.release(0, got[4].second);
+  CHECK(staging.idle());
+}
+
+TEST_CASE("staging: a device has its share, and what is given back goes round") {
+  std::vector<std::byte> memory(4 * 4096);
+  Staging staging(memory.data(), 4, 4096, 2);
+  std::vector<std::pair<std::size_t, std::byte*>> got;
+  const auto acquire = [&](std::size_t device) {
+    staging.acquire(device, [&got, device](std::byte* slot) { got.emplace_back(device, slot); });
+  };
+  for (int i = 0; i < 4; ++i) acquire(0);
+  CHECK(got.size() == 2);
+  for (int i = 0; i < 3; ++i) acquire(1);
+  REQUIRE(got.size() == 4);
+  CHECK(got[3].first == 1);
+  for (std::size_t i = 0; i < 4; ++i) staging.release(got[i].first, got[i].second);
+  REQUIRE(got.size() == 7);
+  CHECK(got[4].first == 0);
+  CHECK(got[6].first == 1);
+  for (std::size_t i = 4; i < 7; ++i) staging.release(got[i].first, got[i].second);
   CHECK(staging.idle());
 }
 
