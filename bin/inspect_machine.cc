@@ -1,16 +1,34 @@
 #include "bin/inspect_machine.h"
 
+#include <spdlog/spdlog.h>
 #include <tbb/task_arena.h>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/machine/devices.h"
+#include "engine/machine/gpus.h"
 #include "engine/machine/host_memory.h"
 #include "engine/machine/machine_rates.h"
 #include "kernels/dense/blas_core.h"
+#include "storage/base/errors.h"
 #include "storage/io/block_file.h"
 
 namespace ooc {
+namespace {
+
+// By number, and how they are linked where there are several.
+void add_gpus(cli::Facts& facts) {
+  std::vector<int> gpus;
+  for (const std::string& gpu : gpus_of_auto()) {
+    gpus.push_back(gpus_of(gpu).front());
+    facts["gpus"][gpu] = cuda_module().open(gpus.back()).name;
+  }
+  if (gpus.size() < 2) return;
+  const std::string topology = topology_of_gpus(gpus);
+  if (!topology.empty()) facts["topology"] = cli::Facts::parse(topology);
+}
+
+}  // namespace
 
 cli::Facts machine_facts() {
   const BlasCore& core = blas_core();
@@ -27,6 +45,11 @@ cli::Facts machine_facts() {
   facts["free_memory_bytes"] = host_memory_for_us();
   facts["io"] = make_block_io()->name();
   facts["devices"] = "cpu";
+  try {
+    add_gpus(facts);
+  } catch (const DeviceError& error) {
+    spdlog::warn("{}", error.what());
+  }
   return facts;
 }
 

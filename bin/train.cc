@@ -292,8 +292,11 @@ Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
 // Sums on a GPU are in another order than on the CPU, and so they are where several devices load
 // what goes round a ring.
 void warn_of_moved_run(const RunConfig& before, const RunConfig& config) {
-  const bool topology = !before.on.topology.empty() || !config.on.topology.empty();
-  if (topology && before.on != config.on) {
+  const auto may_load_apart = [](const MachineShare& on) {
+    const bool gpus = on.devices == "cuda" || on.devices.find(',') != std::string::npos;
+    return !on.topology.empty() || gpus;
+  };
+  if (before.on != config.on && (may_load_apart(before.on) || may_load_apart(config.on))) {
     spdlog::warn(
         "the run's devices are not those it began on: where several of them load from the "
         "host, results differ in their last bits");

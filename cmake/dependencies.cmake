@@ -18,6 +18,7 @@ find_library(METIS_LIBRARY metis REQUIRED)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial)
 pkg_check_modules(LIBURING REQUIRED IMPORTED_TARGET liburing)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 
 # Clp, COIN-OR's solver of linear programs; its own file for pkg-config asks for LAPACK's headers.
 find_path(CLP_INCLUDE_DIR ClpSimplex.hpp PATH_SUFFIXES coin REQUIRED)

@@ -43,6 +43,13 @@ void hold_links(RunBudget& budget) {
   }
 }
 
+const GpuModel* planned_gpu(const MachineShare& share) {
+  for (const GpuModel& gpu : gpu_models()) {
+    if (gpu.word == share.plan_device) return &gpu;
+  }
+  return nullptr;
+}
+
 // How the devices are linked, and which of them read what they pass on.
 void add_links(const MachineShare& share, RunBudget& budget) {
   if (!share.topology.empty()) {
@@ -56,6 +63,14 @@ void add_links(const MachineShare& share, RunBudget& budget) {
     }
     budget.topology = std::make_shared<const Topology>(
         Topology::read(posix_file_system(), share.topology, budget.plan.devices));
+  }
+  const bool several_gpus = is_gpu(share.devices) && budget.plan.devices > 1;
+  if (!budget.topology && several_gpus && planned_gpu(share) == nullptr) {
+    const std::string found = topology_of_gpus(gpus_of(share.devices));
+    if (!found.empty()) {
+      budget.topology = std::make_shared<const Topology>(
+          Topology::parse(found, "this machine", budget.plan.devices));
+    }
   }
   budget.plan.ring_loaders = 0;
   if (share.ring == "off" || budget.plan.devices == 1) return;
@@ -85,13 +100,6 @@ bool is_device(const std::string& devices) {
 }
 
 namespace {
-
-const GpuModel* planned_gpu(const MachineShare& share) {
-  for (const GpuModel& gpu : gpu_models()) {
-    if (gpu.word == share.plan_device) return &gpu;
-  }
-  return nullptr;
-}
 
 // The device's part of a budget. Its context takes memory of the host's, too.
 bool add_gpu(const MachineShare& share, RunBudget& budget) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "engine/machine/machine_topology.h"
 #include "kernels/device/cuda_backend.h"
 #include "sched/plan/passes/edge_binding.h"
 #include "storage/base/byte_size.h"
@@ -151,10 +152,10 @@ std::string missing_on_gpu(const std::vector<const Program*>& programs) {
 
 // PCIe 5 and 4 of 16 lanes.
 const std::vector<GpuModel>& gpu_models() {
-  static const std::vector<GpuModel> models{{"h100", 80 * kGiB, 3.35e12, 33.5e12, 63e9},
-                                            {"h200", 141 * kGiB, 4.8e12, 33.5e12, 63e9},
-                                            {"a100", 80 * kGiB, 2.04e12, 9.75e12, 31.5e9},
-                                            {"l4", 24 * kGiB, 0.3e12, 15.1e12, 31.5e9}};
+  static const std::vector<GpuModel> models{{"h100", 80 * kGiB, 3.35e12, 33.5e12, 63e9, 450e9},
+                                            {"h200", 141 * kGiB, 4.8e12, 33.5e12, 63e9, 450e9},
+                                            {"a100", 80 * kGiB, 2.04e12, 9.75e12, 31.5e9, 300e9},
+                                            {"l4", 24 * kGiB, 0.3e12, 15.1e12, 31.5e9, 0}};
   return models;
 }
 
@@ -162,22 +163,44 @@ void set_gpu_rates(const GpuModel& gpu, MachineRates& rates) {
   set_rates(gpu.bandwidth, gpu.multiply_adds, gpu.link, rates);
 }
 
+namespace {
+
 // What it says of its memory; the rest by a word of its name, or by its memory.
-void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates) {
-  constexpr double kMultiplyAddsOfByte = 10, kLink = 31.5e9;
+GpuModel model_of(const GpuFacts& gpu) {
+  constexpr double kMultiplyAddsOfByte = 10, kLink = 31.5e9, kPeers = 50e9;
   std::string words(gpu.name);
   for (char& letter : words) {
     const auto byte = static_cast<unsigned char>(letter);
     letter = std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : ' ';
   }
-  GpuModel known{"", gpu.total_bytes, gpu.bandwidth, kMultiplyAddsOfByte * gpu.bandwidth, kLink};
+  GpuModel known{"",    gpu.total_bytes, gpu.bandwidth, kMultiplyAddsOfByte * gpu.bandwidth,
+                 kLink, kPeers};
   for (const GpuModel& model : gpu_models()) {
     if ((' ' + words + ' ').find(fmt::format(" {} ", model.word)) != std::string::npos) {
       known = model;
     }
   }
   if (gpu.bandwidth > 0) known.bandwidth = gpu.bandwidth;
-  if (known.bandwidth > 0) set_gpu_rates(known, rates);
+  return known;
+}
+
+}  // namespace
+
+void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates) {
+  const GpuModel model = model_of(gpu);
+  if (model.bandwidth > 0) set_gpu_rates(model, rates);
+}
+
+std::string topology_of_gpus(const std::vector<int>& gpus) {
+  CudaModule& module = cuda_module();
+  std::vector<GpuPlace> places;
+  for (const int gpu : gpus) {
+    GpuPlace place{module.pci_address(gpu), {}};
+    const double rate = kOfLink * model_of(module.open(gpu)).peers;
+    for (const int other : gpus) place.peers.push_back(module.has_link(gpu, other) ? rate : 0);
+    places.push_back(std::move(place));
+  }
+  return machine_topology(places);
 }
 
 namespace {

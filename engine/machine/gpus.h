@@ -36,12 +36,16 @@ struct GpuModel {
   double bandwidth;      // of its memory, bytes a second
   double multiply_adds;  // fp32, a second
   double link;           // bytes a second, each way
+  double peers;          // likewise, of NVLink between two of them; 0: it has none
 };
 const std::vector<GpuModel>& gpu_models();
 // What plans for it go by: not measured. Storage and packing stay as they are.
 void set_gpu_rates(const GpuModel& gpu, MachineRates& rates);
 // Of a GPU that is there.
 void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates);
+
+// How these GPUs of this machine are linked (machine_topology.h); empty: it can't be found out.
+std::string topology_of_gpus(const std::vector<int>& gpus);
 
 // A budget on each of these GPUs of this machine: `given`, or what is free on the fullest one (0).
 // Of one that is named several times each has its part. BudgetError where less is free.

@@ -130,9 +130,12 @@ class Topology::Reader {
 Topology Topology::read(FileSystem& files, const std::string& path, std::int64_t devices) {
   if (!files.exists(path)) throw UsageError("no such file", path, "name the topology's file");
   const std::vector<std::byte> bytes = read_file(files, path);
-  Topology topology =
-      Reader(path, devices)
-          .read(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  return parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), path,
+               devices);
+}
+
+Topology Topology::parse(const std::string& text, const std::string& where, std::int64_t devices) {
+  Topology topology = Reader(where, devices).read(text);
   topology.choose_ring();
   return topology;
 }

@@ -26,6 +26,8 @@ class Topology {
  public:
   // UsageError, with the place in the file, where it isn't one of so many devices.
   static Topology read(FileSystem& files, const std::string& path, std::int64_t devices);
+  // The same of a text; `where` names it in errors.
+  static Topology parse(const std::string& text, const std::string& where, std::int64_t devices);
 
   // Of the ring: devices as they come in the tree, or, where all of them can go round over links of
   // their own, the cycle over these with the widest narrowest link, of those that begin with device

@@ -25,6 +25,10 @@ class CudaModule {
   virtual bool has_driver() = 0;
   // Of GPUs. DeviceError where there is no driver, or one that is too old.
   virtual int count() = 0;
+  // Where a GPU is among the machine's devices, as 0000:41:00.0. DeviceError.
+  virtual std::string pci_address(int index) = 0;
+  // Whether two of them have a link of their own, NVLink.
+  virtual bool has_link(int from, int to) = 0;
   // Makes the GPU's context; it stays. DeviceError where there is no such GPU, or it is too old.
   virtual GpuFacts open(int index) = 0;
   // Of a GPU that is open; it gives out so many bytes at most, or what is free there (0).

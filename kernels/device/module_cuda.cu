@@ -53,6 +53,22 @@ class Module final : public CudaModule {
     return gpus;
   }
 
+  std::string pci_address(int index) override {
+    constexpr int kLength = 32;
+    char address[kLength] = {};
+    check(cudaDeviceGetPCIBusId(address, kLength, index), "asking for a GPU's place");
+    return address;
+  }
+
+  // Atomic operations of one on the other's memory need it.
+  bool has_link(int from, int to) override {
+    int atomics = 0;
+    return from != to &&
+           cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, from, to) ==
+               cudaSuccess &&
+           atomics != 0;
+  }
+
   GpuFacts open(int index) override {
     const int gpus = count();
     if (gpus == 0) {

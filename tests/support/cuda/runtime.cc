@@ -98,6 +98,18 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->sharedMemPerBlockOptin = kMaxShared;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetPCIBusId(char* address, int length, int device) {
+  CALL();
+  NEEDS(device >= 0 && device < state.machine.devices, cudaErrorInvalidDevice);
+  std::snprintf(address, static_cast<std::size_t>(length), "00AB:%02X:00.0", device + 1);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int from, int to) {
+  CALL();
+  NEEDS(from != to && attribute == cudaDevP2PAttrNativeAtomicSupported, cudaErrorInvalidValue);
+  *value = state.machine.links ? 1 : 0;
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   CALL();
   *total = state.machine.device_bytes;
