@@ -47,7 +47,7 @@ void Link::Way::copy(void* to, const void* from, std::size_t bytes, BlockComplet
     queue_.copy(to, from, bytes);
     copied = queue_.record();
   } catch (...) {
-    return watcher_.failed(std::current_exception(), std::move(done));
+    return watcher_.complete(std::current_exception(), std::move(done));
   }
   watcher_.after(copied, traced(bytes, std::move(done)));
 }

@@ -58,7 +58,7 @@ class Link final : public PeerLink {
           watcher_(queue) {}
     ~Way();
     void copy(void* to, const void* from, std::size_t bytes, BlockCompletion done);
-    void complete(BlockCompletion done) { watcher_.failed(nullptr, std::move(done)); }
+    void complete(BlockCompletion done) { watcher_.complete(nullptr, std::move(done)); }
 
    private:
     BlockCompletion traced(std::size_t bytes, BlockCompletion done);

@@ -18,18 +18,18 @@ void QueueWatcher::after(Ticket ticket, BlockCompletion done) {
   watched_.push({ticket, nullptr, std::move(done)});
 }
 
-void QueueWatcher::failed(std::exception_ptr error, BlockCompletion done) {
-  const auto fail = [error, done](const std::exception_ptr&) { done(error); };
-  if (queue_.after({}, fail)) return;
-  watched_.push({{}, std::move(error), std::move(done)});
+void QueueWatcher::complete(std::exception_ptr error, BlockCompletion done) {
+  const auto at_once = [error, done](const std::exception_ptr&) { done(error); };
+  if (queue_.after({}, at_once)) return;
+  watched_.push({std::nullopt, std::move(error), std::move(done)});
 }
 
 void QueueWatcher::serve() {
   reduce_wakeup_latency();
   while (std::optional<Watched> next = watched_.pop()) {
-    if (!next->error) {
+    if (next->ticket) {
       try {
-        queue_.wait(next->ticket);
+        queue_.wait(*next->ticket);
       } catch (...) {
         next->error = std::current_exception();
       }

@@ -1,6 +1,7 @@
 // Says when a device's queue has come to a point.
 #pragma once
 
+#include <optional>
 #include <thread>
 
 #include "kernels/device/queue.h"
@@ -21,12 +22,12 @@ class QueueWatcher {
   // `done` is called once, from the watcher's thread, as completions of a BlockIo are, when the
   // queue has come to the ticket; with the queue's error if its work failed.
   void after(Ticket ticket, BlockCompletion done);
-  // The same of what could not be asked for.
-  void failed(std::exception_ptr error, BlockCompletion done);
+  // The same of what was not asked for: at once, with an error or without.
+  void complete(std::exception_ptr error, BlockCompletion done);
 
  private:
   struct Watched {
-    Ticket ticket;
+    std::optional<Ticket> ticket;  // none: there is nothing to wait for
     std::exception_ptr error;
     BlockCompletion done;
   };

@@ -119,6 +119,25 @@ class MachineLinksTest(ProgramTest):
             losses = self.train(f"links-{links}", *devices, **options)
             np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
+    def test_a_lost_device_leaves_a_run_that_goes_on_to_the_same_bits(self):
+        options = ("--devices", "cuda:0,1", "--checkpoint-every", 1, "--epochs", 3)
+        run = ("ooc-train", self.dataset, *MODEL, *options, "--run-dir", "run")
+        whole = self.train("whole", *options[:4], **machine("devices=2"))
+        calls = 1200
+        while True:  # until it is lost after the first epoch
+            lost = machine(f"devices=2 lost_after={calls}")
+            error = self.fail_with(1, r"error: .*, cuda:[01]; look at nvidia-smi", *run, "--force",
+                                   **lost)  # fmt: skip
+            self.assertNotIn("terminate", error.stderr)
+            path = self.path / "run/metrics.jsonl"
+            if path.exists() and len(metrics(self.path / "run")) > 0:
+                break
+            calls += 400
+        self.assertLess(len(metrics(self.path / "run")), 3)
+        self.succeed("ooc-train", "--resume", "run", "--quiet", **machine("devices=2"))
+        losses = [line["loss"] for line in metrics(self.path / "run")]
+        self.assertEqual(losses[:2], whole)
+
 
 if __name__ == "__main__":
     programs.main()

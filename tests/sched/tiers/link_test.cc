@@ -114,6 +114,14 @@ TEST_CASE("link: a copy that the device refuses, or fails, ends in its completio
   }
 }
 
+TEST_CASE("link: what needs no copy is completed, too") {
+  const auto device = make_virtual_cpu_device("cpu:0", 0);
+  Link link(*device, true);
+  BlockWait wait;
+  link.complete(wait.completion());
+  CHECK_NOTHROW(wait.wait());
+}
+
 TEST_CASE("staging: slots are handed out in the order of requests, each to one at a time") {
   std::vector<std::byte> memory(3 * 4096);
   Staging staging(memory.data(), 2, 4096);
