@@ -253,7 +253,8 @@ std::vector<Traffic> traffic_of(const PassBuilder& builder, const std::vector<Ed
   std::vector<Traffic> traffic(draft.passes.size());
   const std::vector<std::int64_t> stored = stored_from(draft, timelines, residency);
   const std::vector<std::vector<Access>> apart = streamed_apart(draft, share);
-  for (std::size_t t = 0; t < apart.size(); ++t) {
+  // Of what devices stream nothing is packed.
+  for (std::size_t t = 0; t < apart.size() && zeros != Zeros::kOfPacked; ++t) {
     const PlannedTensor& tensor = draft.tensors[t];
     for (const Access& access : apart[t]) {
       const std::int64_t bytes = streamed_bytes(builder, draft, share, access.pass, t);

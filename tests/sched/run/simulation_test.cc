@@ -82,6 +82,22 @@ TEST_CASE("simulation: it moves the plan's bytes") {
   }
 }
 
+TEST_CASE("simulation: devices share what one computes") {
+  Harness harness;
+  const Plan one = harness.plan(options_of(1, 0, 0, 0));
+  const Simulated alone = simulate(harness, one, 1e9);
+  for (const std::int64_t devices : {2, 4}) {
+    const Plan plan = harness.plan(options_of(devices, 1, 0, 0));
+    CHECK(simulate(harness, plan, 1e9).compute_seconds ==
+          Approx(alone.compute_seconds).epsilon(0.02));
+    for (std::size_t i = 0; i < plan.sections[0].passes.size(); ++i) {
+      const double share = 1 / static_cast<double>(devices);
+      CHECK(plan.sections[0].passes[i].compute_seconds ==
+            Approx(share * one.sections[0].passes[i].compute_seconds).epsilon(0.2));
+    }
+  }
+}
+
 TEST_CASE("simulation: it takes what links take, or kernels, or both where they can't overlap") {
   Harness harness;
   PlanOptions options = options_of(1, 0, 0, 0);
