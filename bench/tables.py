@@ -252,6 +252,33 @@ def attention_memory():
                   for model, result in results("attention-memory")["results"].items()])
 
 
+def simulated():
+    return table([{"case": name, "run, s": number(result["seconds"]),
+                   "busiest link": f"{result['link_busy']:.0%}",
+                   "simulated / run": number(result["predicted_ratio"]),
+                   "with the run's kernels": number(result["replayed_ratio"]),
+                   "plan / run": number(result["plan"] / result["seconds"])}
+                  for name, case in results("simulated")["cases"].items()
+                  for result in [case["result"]]])
+
+
+def ring_scaling():
+    """Geometric means over models and graphs."""
+    cases = results("ring-scaling")
+
+    def mean(devices, **wanted):
+        return number(statistics.geometric_mean(
+            case["speedup"] for case in cases if case["devices"] == devices
+            and all(case[key] == value for key, value in wanted.items())))
+
+    return table([{"links": "NVLink between all" if nvlink else "PCIe, two bridges",
+                   "ring": "on" if ring else "off", "destination ranges": str(ranges),
+                   **{f"{devices} devices": mean(devices, nvlink=nvlink, ring=ring, ranges=ranges)
+                      for devices in (2, 4, 8)}}
+                  for nvlink, ring in ((False, False), (False, True), (True, True))
+                  for ranges in (8, 32)])
+
+
 TABLES = {
     "peers": lambda: peers(False, ("ooc", "ooc, every epoch", "DGL", "PyG")),
     "peers, sums": lambda: peers(True, ("ooc", "DGL", "PyG")),
@@ -274,6 +301,8 @@ TABLES = {
     "zero rows": zero_rows,
     "bytes per edge": bytes_per_edge,
     "attention memory": attention_memory,
+    "simulated": simulated,
+    "ring scaling": ring_scaling,
 }
 
 

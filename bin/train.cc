@@ -290,16 +290,20 @@ Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
 }
 
 // Sums on a GPU are in another order than on the CPU, and so they are where several devices load
-// what goes round a ring.
-void warn_of_moved_run(const RunConfig& before, const RunConfig& config) {
-  const auto may_load_apart = [](const MachineShare& on) {
-    const bool gpus = on.devices == "cuda" || on.devices.find(',') != std::string::npos;
-    return !on.topology.empty() || gpus;
-  };
-  if (before.on != config.on && (may_load_apart(before.on) || may_load_apart(config.on))) {
-    spdlog::warn(
-        "the run's devices are not those it began on: where several of them load from the "
-        "host, results differ in their last bits");
+// what goes round a ring. `before`: the run's configuration and plan, as they were.
+void warn_of_moved_run(const RunConfig& before, const nlohmann::ordered_json& plan_before,
+                       const RunConfig& config, const Plan& plan) {
+  if (plan_before.is_object() && plan_before.contains("epoch")) {
+    const auto& epoch = plan_before["epoch"];
+    const std::int64_t loaders = epoch.value("ring_loaders", std::int64_t{0});
+    const std::int64_t devices = std::ssize(epoch.value("devices", nlohmann::ordered_json()));
+    const bool same = loaders == plan.ring_loaders && devices == std::ssize(plan.devices);
+    if (!same && std::max(loaders, plan.ring_loaders) > 1) {
+      spdlog::warn(
+          "of what goes round devices {} of the run's loaded their share, now {} do: results "
+          "differ in their last bits",
+          loaders, plan.ring_loaders);
+    }
   }
   if (is_gpu(before.on.devices) == is_gpu(config.on.devices)) return;
   spdlog::warn("the run was computed on {}, and goes on on {}: results differ in their last bits",
@@ -315,7 +319,7 @@ void resume(const cli::Command& command, const TrainOptions& options) {
     const GraphCounts counts = counts_of(dataset, machine.budget.plan.devices);
     return show_plan(options, config, {*machine.plan, counts, machine.budget});
   }
-  warn_of_moved_run(run.config(), config);
+  warn_of_moved_run(run.config(), run.plan(), config, machine.plan->epoch_plan());
   const RunLock lock(posix_file_system(), run.path());
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);
@@ -326,6 +330,9 @@ void run(const cli::Command& command, TrainOptions& options) {
   if (!options.config.on.plan_device.empty() && !only_plans(options)) {
     throw UsageError("--plan-device without --plan or --simulate", "command line",
                      "a device that isn't there can only be planned for");
+  }
+  if (options.plan && options.simulate) {
+    throw UsageError("--plan beside --simulate", "command line", "leave one of them out");
   }
   if (!options.durations.empty() && !options.simulate) {
     throw UsageError("--durations without --simulate", "command line",

@@ -27,13 +27,16 @@ void print_plan(const TrainingPlan& plan, bool json) {
 void simulate(const TrainOptions& options, const std::string& devices,
               const PlannedTraining& planned) {
   SimulatedClock clock;
-  std::optional<Trace> trace;
-  if (!options.trace.empty()) trace.emplace(posix_file_system(), options.trace, clock);
-  SimulationOptions how{devices, {}, trace ? &*trace : nullptr, &cli::stop_flag()};
+  SimulationOptions how;
+  how.name = devices;
+  how.stop = &cli::stop_flag();
   if (!options.durations.empty()) {
     how.compute_seconds =
         measured_compute(posix_file_system(), options.durations, planned.plan.epoch_plan());
   }
+  std::optional<Trace> trace;
+  if (!options.trace.empty()) trace.emplace(posix_file_system(), options.trace, clock);
+  how.trace = trace ? &*trace : nullptr;
   const std::optional<Simulation> epoch =
       simulate_epoch(planned.plan, planned.counts, planned.budget, clock, how);
   if (!epoch) throw Interrupted("interrupted", "the simulation", "run it again");

@@ -1,8 +1,10 @@
 #include "engine/machine/machine_topology.h"
 
+#include <fmt/format.h>
 #include <hwloc.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,23 +24,35 @@ Hwloc load() {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) return {nullptr, &hwloc_topology_destroy};
   Hwloc loaded(topology, &hwloc_topology_destroy);
-  hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+  // Not what plugins find: some of them ask drivers.
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
   if (hwloc_topology_load(topology) != 0) loaded.reset();
   return loaded;
 }
 
-// The link above a device or a bridge; 0: it has none, as the one on a processor.
-double link_rate(hwloc_obj_t object) {
-  constexpr double kGiga = 1e9;
-  float speed = 0;
-  if (object->type == HWLOC_OBJ_PCI_DEVICE) {
-    speed = object->attr->pcidev.linkspeed;
-  } else if (object->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI) {
-    speed = object->attr->bridge.upstream.pci.linkspeed;
-  } else {
+// What a device's link can do, in bytes a second; 0: the system doesn't say. What it does now may
+// be less, since idle devices save power.
+double most_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& device) {
+  const std::string path = fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/max_link_",
+                                       device.domain, device.bus, device.dev, device.func);
+  double transfers = 0, lanes = 0;  // in 10^9 a second
+  if (!(std::ifstream(path + "speed") >> transfers) || !(std::ifstream(path + "width") >> lanes)) {
     return 0;
   }
-  return speed > 0 ? kOfLink * kGiga * static_cast<double>(speed) : kUnknown;
+  const double of_bits = transfers > 5 ? 128.0 / 130 : 8.0 / 10;
+  return 1e9 * transfers * of_bits / 8 * lanes;
+}
+
+// The link above a device or a bridge; 0: it has none, as the one on a processor.
+double link_rate(hwloc_obj_t object) {
+  const bool is_device = object->type == HWLOC_OBJ_PCI_DEVICE;
+  if (!is_device && object->attr->bridge.upstream_type != HWLOC_OBJ_BRIDGE_PCI) return 0;
+  const hwloc_obj_attr_u::hwloc_pcidev_attr_s& link =
+      is_device ? object->attr->pcidev : object->attr->bridge.upstream.pci;
+  double rate = most_of(link);
+  if (rate <= 0) rate = 1e9 * static_cast<double>(link.linkspeed);
+  return rate > 0 ? kOfLink * rate : kUnknown;
 }
 
 // The GPUs and the bridges above them.

@@ -15,7 +15,7 @@ struct GpuPlace {
 };
 
 // As --topology reads it (engine/machine/topology.h): bridges and their links at four fifths of
-// what they negotiated, devices numbered in order. Empty where the system doesn't know all of the
+// what they can do, devices numbered in order. Empty where the system doesn't know all of the
 // GPUs.
 std::string machine_topology(const std::vector<GpuPlace>& gpus);
 

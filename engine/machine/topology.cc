@@ -245,17 +245,29 @@ LinkPath Topology::path_between(int from, int to) const {
   return path;
 }
 
-std::vector<std::pair<std::string, std::shared_ptr<SharedLink>>> Topology::links() const {
-  std::vector<std::pair<std::string, std::shared_ptr<SharedLink>>> links;
+std::vector<Topology::LinkBytes> Topology::bytes_of_links(
+    const std::vector<RunCounters>& devices) const {
+  std::map<const SharedLink*, std::int64_t> bytes;
+  for (std::size_t position = 0; position < devices.size(); ++position) {
+    const VirtualLinks links = links_of(position);
+    const RunCounters& device = devices[position];
+    for (const auto& link : links.in) bytes[link.get()] += device.bytes_to_device;
+    for (const auto& link : links.out) bytes[link.get()] += device.bytes_from_device;
+    for (const auto& link : links.peer) bytes[link.get()] += device.bytes_between_devices;
+  }
+  std::vector<LinkBytes> all;
+  const auto add = [&](const std::string& where, const std::shared_ptr<SharedLink>& link) {
+    all.push_back({where, link->rate(), bytes[link.get()]});
+  };
   for (const Node& node : nodes_) {
     if (node.parent < 0) continue;
-    links.emplace_back(node.where + " to_device", node.in);
-    links.emplace_back(node.where + " from_device", node.out);
+    add(node.where + " to_device", node.in);
+    add(node.where + " from_device", node.out);
   }
   for (const auto& [pair, link] : peer_links_) {
-    links.emplace_back(fmt::format("peers {} to {}", pair.first, pair.second), link);
+    add(fmt::format("peers {} to {}", pair.first, pair.second), link);
   }
-  return links;
+  return all;
 }
 
 VirtualLinks Topology::links_of(std::size_t position) const {

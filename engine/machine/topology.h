@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/device/virtual_device.h"
+#include "sched/run/executor.h"
 #include "storage/io/file.h"
 
 namespace ooc {
@@ -40,8 +41,13 @@ class Topology {
   // once: the least of any.
   double to_device(std::int64_t at_once) const;
   double from_device() const;  // where all use them
-  // All of them, by their place in the file.
-  std::vector<std::pair<std::string, std::shared_ptr<SharedLink>>> links() const;
+  struct LinkBytes {
+    std::string link;  // its place in the file
+    double rate = 0;   // bytes a second
+    std::int64_t bytes = 0;
+  };
+  // What crossed each link, of what devices moved, by position in the ring.
+  std::vector<LinkBytes> bytes_of_links(const std::vector<RunCounters>& devices) const;
   // For a virtual device at a position of the ring: links that it shares with the others.
   VirtualLinks links_of(std::size_t position) const;
 

@@ -337,6 +337,7 @@ Json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics,
   add_counters(line, record.counters);
   line["compute_busy"] = record.compute_busy;
   if (!record.devices_busy.empty()) line["devices_busy"] = record.devices_busy;
+  for (const Topology::LinkBytes& link : record.links) line["links"][link.link] = link.bytes;
   add_waits(line, record.counters);
   line["peak_host_bytes"] = peak_host_bytes();
   line["peak_device_bytes"] = record.peak_device_bytes;

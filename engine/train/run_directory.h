@@ -18,9 +18,9 @@ namespace ooc {
 
 // The numbers of an epoch that a summary has medians of, and their names in its line of
 // metrics.jsonl: all of it that a run keeps in memory.
-inline constexpr std::array kEpochNumbers{"seconds", "bytes_read", "bytes_written",
-                                          "bytes_to_device", "bytes_from_device",
-                                          "bytes_between_devices"};
+inline constexpr std::array kEpochNumbers{"seconds",           "bytes_read",
+                                          "bytes_written",     "bytes_to_device",
+                                          "bytes_from_device", "bytes_between_devices"};
 using EpochNumbers = std::array<double, kEpochNumbers.size()>;
 // Nothing where one of them is missing.
 std::optional<EpochNumbers> epoch_numbers(const nlohmann::ordered_json& line);

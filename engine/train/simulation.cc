@@ -137,14 +137,9 @@ std::optional<Simulation> simulate_epoch(const TrainingPlan& plan, const GraphCo
   resources.clock = &clock;
   Executor executor(resources, programs, epoch, graph.inputs());
   const auto parameters = bind_parameters(executor, programs, *devices.front());
-  const auto links =
-      budget.topology ? budget.topology->links() : decltype(budget.topology->links())();
-  for (const bool first : {true, false}) {
+  for (int run = 0; run < 2; ++run) {
     for (std::size_t section = 0; section < programs.size(); ++section) {
       if (!executor.run(static_cast<int>(section), {}, options.stop)) return std::nullopt;
-    }
-    for (const auto& [where, link] : links) {
-      if (first) link->take_bytes();
     }
   }
   Simulation simulation;
@@ -161,31 +156,54 @@ std::optional<Simulation> simulate_epoch(const TrainingPlan& plan, const GraphCo
   };
   add("storage, reads", simulation.counters.bytes_read, rates.storage_read);
   add("storage, writes", simulation.counters.bytes_written, rates.storage_write);
-  for (const auto& [where, link] : links) add(where, link->take_bytes(), link->rate());
+  if (!budget.topology) return simulation;
+  std::vector<RunCounters> moved;
+  for (const Simulation::Device& device : simulation.devices) moved.push_back(device.counters);
+  for (const Topology::LinkBytes& link : budget.topology->bytes_of_links(moved)) {
+    add(link.link, link.bytes, link.rate);
+  }
   return simulation;
 }
+
+namespace {
+
+// Of an epoch's last passes, those of the plan; the first epoch of a process may have more. None:
+// it has others.
+std::vector<double> compute_of_epoch(const Json& line, const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Section& section : plan.sections) {
+    for (const Pass& pass : section.passes) names.push_back(pass.name);
+  }
+  std::vector<double> seconds;
+  const Json passes = line.is_object() ? line.value("passes", Json::array()) : Json::array();
+  if (passes.size() < names.size()) return {};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Json& pass = passes[passes.size() - names.size() + i];
+    if (pass.value("name", "") != names[i]) return {};
+    seconds.push_back(pass.value("compute_seconds", 0.0));
+  }
+  return seconds;
+}
+
+}  // namespace
 
 std::vector<double> measured_compute(FileSystem& files, const std::string& path, const Plan& plan) {
   const std::vector<std::byte> bytes = read_file(files, path);
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  Json last;
-  for (std::string line; std::getline(lines, line);) last = Json::parse(line, nullptr, false);
-  std::vector<double> seconds;
-  try {
-    for (const Json& pass : last.at("passes")) seconds.push_back(pass.at("compute_seconds"));
-  } catch (const Json::exception&) {
-    throw DataError("not the metrics of a run", path, "name a run's metrics.jsonl");
+  std::vector<double> last;
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<double> seconds = compute_of_epoch(Json::parse(line, nullptr, false), plan);
+    if (!seconds.empty()) last = std::move(seconds);
   }
-  if (std::ssize(seconds) != pass_count(plan)) {
-    throw DataError(fmt::format("it has {} passes in its last epoch, the plan {}", seconds.size(),
-                                pass_count(plan)),
-                    path, "give the options of that run");
+  if (last.empty()) {
+    throw DataError("no epoch in it has the passes of this plan", path,
+                    "name the metrics.jsonl of a run, and give the options of that run");
   }
-  if (std::accumulate(seconds.begin(), seconds.end(), 0.0) <= 0) {
+  if (std::accumulate(last.begin(), last.end(), 0.0) <= 0) {
     throw DataError("it says of no pass what that took to compute", path,
                     "take a run on cpu or cpu:N, or leave --durations out");
   }
-  return seconds;
+  return last;
 }
 
 Json Simulation::json() const {

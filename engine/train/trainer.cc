@@ -45,21 +45,31 @@ void check_finite(double loss, const char* what, std::int64_t epoch) {
                  "try a smaller --lr");
 }
 
-// Of the time that passes took.
-std::vector<double> busy_of_devices(const EpochRecord& record, std::int64_t workers) {
-  std::vector<double> computed;
-  double seconds = 0;
+// Of the passes of an epoch, by device.
+std::vector<RunCounters> counters_of_devices(const EpochRecord& record) {
+  std::vector<RunCounters> sums;
   for (const EpochRecord::SectionRun& section : record.sections) {
     for (const PassReport& pass : section.passes) {
-      seconds += pass.seconds;
-      computed.resize(pass.devices.size());
-      for (std::size_t i = 0; i < computed.size(); ++i) {
-        computed[i] += pass.devices[i].compute_seconds;
-      }
+      const std::vector<RunCounters> alone{pass.counters};
+      const std::vector<RunCounters>& devices = pass.devices.empty() ? alone : pass.devices;
+      sums.resize(devices.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += devices[i];
     }
   }
-  for (double& device : computed) device /= seconds * static_cast<double>(workers);
-  return computed;
+  return sums;
+}
+
+// Of the time that passes took.
+std::vector<double> busy_of_devices(const EpochRecord& record, std::int64_t workers) {
+  double seconds = 0;
+  for (const EpochRecord::SectionRun& section : record.sections) {
+    for (const PassReport& pass : section.passes) seconds += pass.seconds;
+  }
+  std::vector<double> busy;
+  for (const RunCounters& device : counters_of_devices(record)) {
+    busy.push_back(device.compute_seconds / (seconds * static_cast<double>(workers)));
+  }
+  return busy;
 }
 
 }  // namespace
@@ -179,6 +189,9 @@ std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
       record.counters.compute_seconds /
       (seconds_since(begin) * static_cast<double>(plan_->workers() * plan_->devices()));
   if (plan_->devices() > 1) record.devices_busy = busy_of_devices(record, plan_->workers());
+  if (const auto& topology = options_.budget.topology) {
+    record.links = topology->bytes_of_links(counters_of_devices(record));
+  }
   record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
   if (!record.scores.empty()) keep_if_best(record);

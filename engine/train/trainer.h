@@ -33,11 +33,12 @@ struct EpochRecord {
   std::vector<Scores> scores;  // of the run's metrics; empty where not evaluated
   double valid_loss = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
-  double eval_seconds = 0;                // of what a step doesn't do already
-  RunCounters counters;                   // of all passes, and of what metrics read
-  double compute_busy = 0;                // share of the workers' time spent in kernels
-  std::vector<double> devices_busy = {};  // likewise, of each of several devices
-  std::int64_t peak_device_bytes = 0;     // so far, of devices with memory of their own the most
+  double eval_seconds = 0;                      // of what a step doesn't do already
+  RunCounters counters;                         // of all passes, and of what metrics read
+  double compute_busy = 0;                      // share of the workers' time spent in kernels
+  std::vector<double> devices_busy = {};        // likewise, of each of several devices
+  std::vector<Topology::LinkBytes> links = {};  // where a topology is known; of passes alone
+  std::int64_t peak_device_bytes = 0;  // so far, of devices with memory of their own the most
   struct SectionRun {
     int section = 0;
     std::vector<PassReport> passes;

@@ -11,26 +11,30 @@
 
 namespace ooc {
 
-void SimulatedCompute::run(double seconds, std::function<void()> done) {
-  if (free_ == 0) {
+SimulatedCompute::SimulatedCompute(SimulatedClock& clock, std::int64_t at_once) : clock_(clock) {
+  for (std::int64_t lane = 0; lane < at_once; ++lane) free_.insert(lane);
+}
+
+void SimulatedCompute::run(double seconds, Done done) {
+  if (free_.empty()) {
     waiting_.emplace_back(seconds, std::move(done));
     return;
   }
-  --free_;
-  begin(seconds, std::move(done));
+  begin(free_.extract(free_.begin()).value(), seconds, std::move(done));
 }
 
-void SimulatedCompute::begin(double seconds, std::function<void()> done) {
-  clock_.after(clock_.varied(SimulatedClock::seconds(seconds)), [this, done = std::move(done)] {
+void SimulatedCompute::begin(std::int64_t lane, double seconds, Done done) {
+  const auto end = [this, lane, began = clock_.now(), done = std::move(done)] {
     if (waiting_.empty()) {
-      ++free_;
+      free_.insert(lane);
     } else {
       auto next = std::move(waiting_.front());
       waiting_.pop_front();
-      begin(next.first, std::move(next.second));
+      begin(lane, next.first, std::move(next.second));
     }
-    done();
-  });
+    done(began, lane);
+  };
+  clock_.after(clock_.varied(SimulatedClock::seconds(seconds)), end);
 }
 
 namespace {

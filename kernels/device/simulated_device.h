@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -19,17 +20,19 @@ namespace ooc {
 // rules no two threads at once.
 class SimulatedCompute {
  public:
-  SimulatedCompute(SimulatedClock& clock, std::int64_t at_once) : clock_(clock), free_(at_once) {}
+  SimulatedCompute(SimulatedClock& clock, std::int64_t at_once);
 
-  // `done` is an event of the clock.
-  void run(double seconds, std::function<void()> done);
+  // `done` is an event of the clock; it is told when the task began, and as which of those that
+  // are done at once, from 0.
+  using Done = std::function<void(RunClock::Time began, std::int64_t lane)>;
+  void run(double seconds, Done done);
 
  private:
-  void begin(double seconds, std::function<void()> done);
+  void begin(std::int64_t lane, double seconds, Done done);
 
   SimulatedClock& clock_;
-  std::int64_t free_;
-  std::deque<std::pair<double, std::function<void()>>> waiting_;
+  std::set<std::int64_t> free_;  // lanes
+  std::deque<std::pair<double, Done>> waiting_;
 };
 
 struct SimulatedDeviceOptions {

@@ -61,7 +61,6 @@ struct EdgeFiles {
   EdgeFiles(const EdgeFile& in_file, const EdgeFile& out_file) : in(in_file), out(out_file) {}
   EdgeFiles(const Dataset& dataset)  // NOLINT(google-explicit-constructor): a dataset has them
       : in(dataset.edge_file(Direction::kIn)), out(dataset.edge_file(Direction::kOut)) {}
-  const EdgeFile& of(Direction direction) const { return direction == Direction::kIn ? in : out; }
 
   const EdgeFile& in;
   const EdgeFile& out;  // the same, where the graph is symmetric

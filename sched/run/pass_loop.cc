@@ -46,15 +46,26 @@ std::function<void()> PassLoop::computed(const char* name, std::function<void()>
   };
 }
 
+void PassLoop::simulate(const char* name, double seconds, std::function<void()> then) {
+  PassContext& context = info_.context;
+  const bool workers = context.backend.shape().runs_inline;
+  if (workers) seconds *= static_cast<double>(context.driver.workers());
+  context.driver.spent().compute(SimulatedClock::seconds(seconds));
+  const BlockCompletion done = context.driver.expect_task(std::move(then));
+  context.backend.simulated()->run(
+      seconds, [this, name, workers, done](RunClock::Time began, std::int64_t lane) {
+        if (Trace* const trace = info_.context.trace) {
+          trace->add({info_.context.name, workers ? fmt::format("worker {}", lane) : "compute",
+                      fmt::format("{} {}", info_.pass.name, name), began, trace->now()});
+        }
+        done(nullptr);
+      });
+}
+
 void PassLoop::launch(const char* name, double seconds, std::function<void()> work,
                       std::function<void()> then) {
   PassContext& context = info_.context;
-  if (SimulatedCompute* const simulated = context.backend.simulated()) {
-    if (context.compute == nullptr) seconds *= static_cast<double>(context.driver.workers());
-    context.driver.spent().compute(SimulatedClock::seconds(seconds));
-    const BlockCompletion done = context.driver.expect_task(computed(name, std::move(then)));
-    return simulated->run(seconds, [done] { done(nullptr); });
-  }
+  if (context.backend.simulated() != nullptr) return simulate(name, seconds, std::move(then));
   if (context.compute == nullptr) {
     return context.driver.run(traced(name, std::move(work)), std::move(then));
   }

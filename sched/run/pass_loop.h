@@ -33,6 +33,8 @@ class PassLoop {
   bool has_scratch() const;
 
  private:
+  // Instead of work on a device that isn't there.
+  void simulate(const char* name, double seconds, std::function<void()> then);
   std::function<void()> traced(const char* name, std::function<void()> work) const;
   std::function<void()> computed(const char* name, std::function<void()> then);
 

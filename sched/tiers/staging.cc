@@ -14,12 +14,23 @@ Staging::Staging(std::byte* memory, std::int64_t count, std::int64_t slot_bytes,
   for (std::int64_t slot = count; slot-- > 0;) free_.push_back(memory + slot * slot_bytes);
 }
 
+bool Staging::may_take(std::size_t device) const {
+  if (free_.empty()) return false;
+  if (devices_[device].slots < share_) return true;
+  std::size_t kept = 0;
+  for (std::size_t other = 0; other < devices_.size(); ++other) {
+    const std::size_t half = (share_ + 1) / 2, has = devices_[other].slots;
+    if (other != device && has < half) kept += half - has;
+  }
+  return free_.size() > kept;
+}
+
 void Staging::acquire(std::size_t device, std::function<void(std::byte*)> use) {
   std::byte* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
     Device& own = devices_[device];
-    if (free_.empty() || own.slots == share_) {
+    if (!own.waiting.empty() || !may_take(device)) {
       own.waiting.push_back(std::move(use));
       return;
     }
@@ -30,24 +41,27 @@ void Staging::acquire(std::size_t device, std::function<void(std::byte*)> use) {
   use(slot);
 }
 
+// Devices that lack some of their share come first.
 void Staging::release(std::size_t device, std::byte* slot) {
   std::function<void(std::byte*)> next;
   {
     const std::lock_guard lock(mutex_);
     --devices_[device].slots;
-    for (std::size_t i = 0; i < devices_.size() && !next; ++i) {
-      Device& other = devices_[turn_ = (turn_ + 1) % devices_.size()];
-      if (other.waiting.empty() || other.slots == share_) continue;
-      ++other.slots;
-      next = std::move(other.waiting.front());
-      other.waiting.pop_front();
-    }
-    if (!next) {
-      free_.push_back(slot);
-      return;
+    free_.push_back(slot);
+    for (const bool lacking : {true, false}) {
+      for (std::size_t i = 0; i < devices_.size() && !next; ++i) {
+        const std::size_t at = (turn_ + 1 + i) % devices_.size();
+        Device& other = devices_[at];
+        if (other.waiting.empty() || (lacking && other.slots >= share_) || !may_take(at)) continue;
+        turn_ = at;
+        ++other.slots;
+        free_.pop_back();
+        next = std::move(other.waiting.front());
+        other.waiting.pop_front();
+      }
     }
   }
-  next(slot);
+  if (next) next(slot);
 }
 
 bool Staging::idle() const {

@@ -1,5 +1,6 @@
 // Slots of the host's memory through which passes what has no place there, of several devices: each
-// may have its share of them, so that none waits for the links of others.
+// has a share of them. Beyond it a device takes what is free, but for half of the others' shares,
+// so that none waits for the links of others.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,10 @@ class Staging {
     std::size_t slots = 0;  // that it has
     std::deque<std::function<void(std::byte*)>> waiting;
   };
+  bool may_take(std::size_t device) const;
+
   std::vector<Device> devices_;
-  std::size_t share_;  // slots that a device has at most
+  std::size_t share_;
   std::size_t turn_ = 0;
 };
 

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "storage/base/run_clock.h"
@@ -23,23 +21,16 @@ class SharedLink {
   RunClock::Time reserve(std::size_t bytes, RunClock::Time now) {
     const std::chrono::duration<double> takes(static_cast<double>(bytes) / rate_);
     const std::lock_guard lock(mutex_);
-    bytes_ += static_cast<std::int64_t>(bytes);
     busy_until_ =
         std::max(busy_until_, now) + std::chrono::duration_cast<RunClock::Duration>(takes);
     return busy_until_;
   }
   double rate() const { return rate_; }
-  // Since the last call.
-  std::int64_t take_bytes() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(bytes_, 0);
-  }
 
  private:
   const double rate_;
   std::mutex mutex_;
   RunClock::Time busy_until_{};
-  std::int64_t bytes_ = 0;
 };
 
 // Those that a transfer crosses, all at once; empty: it takes no time.

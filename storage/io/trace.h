@@ -59,6 +59,7 @@ class TracedBlockIo final : public BlockIo {
   TracedBlockIo(BlockIo& base, Trace& trace) : base_(base), trace_(trace) {}
 
   std::string_view name() const override { return base_.name(); }
+  bool moves_data() const override { return base_.moves_data(); }
   std::unique_ptr<BlockFile> open(const std::string& path) override { return base_.open(path); }
   std::unique_ptr<BlockFile> create_temporary(const std::string& directory,
                                               std::uint64_t bytes) override {

@@ -91,6 +91,17 @@ class DevicesTest(DeviceProgram):
         self.assertEqual((plan["rates"]["to_device"], plan["rates"]["from_device"]), (8e9, 4e9))
         for line, expected in zip(curve(self.path / "run"), curve(self.cpu)):
             self.assertAlmostEqual(line[1], expected[1], delta=1e-5 * expected[1])
+        # Each hangs by itself: from the host it gets its own, over its link goes what it passes on.
+        last = metrics(self.path / "run")[-1]
+        moved = {key: [sum(one["devices"][i][key] for one in last["passes"]) for i in (0, 1)]
+                 for key in (*LINK, "bytes_between_devices")}  # fmt: skip
+        for at in (0, 1):  # in the file, and in the ring
+            from_other = moved["bytes_between_devices"][at]
+            to_other = moved["bytes_between_devices"][1 - at]
+            self.assertEqual(last["links"][f"/tree/children/{at} to_device"],
+                             moved["bytes_to_device"][at] + from_other)  # fmt: skip
+            self.assertEqual(last["links"][f"/tree/children/{at} from_device"],
+                             moved["bytes_from_device"][at] + to_other)  # fmt: skip
         # Other devices have other links: the run's file is theirs no more.
         resumed = ("--resume", "run", "--epochs", 3, "--devices", "cpu")
         self.succeed("ooc-train", *resumed)

@@ -123,7 +123,7 @@ class MachineLinksTest(ProgramTest):
         options = ("--devices", "cuda:0,1", "--checkpoint-every", 1, "--epochs", 3)
         run = ("ooc-train", self.dataset, *MODEL, *options, "--run-dir", "run")
         whole = self.train("whole", *options[:4], **machine("devices=2"))
-        calls = 1200
+        calls = 2400
         while True:  # until it is lost after the first epoch
             lost = machine(f"devices=2 lost_after={calls}")
             error = self.fail_with(1, r"error: .*, cuda:[01]; look at nvidia-smi", *run, "--force",
@@ -132,7 +132,7 @@ class MachineLinksTest(ProgramTest):
             path = self.path / "run/metrics.jsonl"
             if path.exists() and len(metrics(self.path / "run")) > 0:
                 break
-            calls += 400
+            calls += 800
         self.assertLess(len(metrics(self.path / "run")), 3)
         self.succeed("ooc-train", "--resume", "run", "--quiet", **machine("devices=2"))
         losses = [line["loss"] for line in metrics(self.path / "run")]

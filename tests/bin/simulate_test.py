@@ -49,7 +49,7 @@ class SimulateTest(DeviceProgram):
         busy = {link["link"]: link for link in simulated["links"]}
         for i, device in enumerate(simulated["devices"]):
             link = busy[f"/tree/children/{i} to_device"]
-            self.assertGreaterEqual(link["bytes"], device["bytes_to_device"])  # and parameters
+            self.assertEqual(link["bytes"], device["bytes_to_device"])
             self.assertAlmostEqual(link["busy"], link["bytes"] / 2e6 / seconds)
         self.assertGreater(max(link["busy"] for link in busy.values()), 0.7)
         self.assertLess(max(device["busy"] for device in simulated["devices"]), 0.3)
@@ -59,13 +59,28 @@ class SimulateTest(DeviceProgram):
         simulated = self.simulate(*self.options("no-run", "--trace", trace))
         events = [event for event in read_json(trace) if event["ph"] == "X"]
         tracks = {event["args"]["name"] for event in read_json(trace) if event["ph"] == "M"}
-        self.assertTrue({"passes", "compute", "from host", "from device"} <= tracks)
+        self.assertTrue({"passes", "worker 0", "from host", "from device"} <= tracks)
         # Two epochs, of which the second one counts.
         end = max(event["ts"] + event["dur"] for event in events) / 1e6
         self.assertGreater(end, simulated["seconds"])
         again = self.simulate(*self.options("no-run", "--trace", self.path / "again.json"))
         self.assertEqual(again, simulated)
         self.assertEqual((self.path / "again.json").read_bytes(), trace.read_bytes())
+
+    def test_a_trace_of_the_cpu_has_its_workers(self):
+        self.devices = "cpu"
+        trace = self.path / "trace.json"
+        options = ("--cache-policy", "none", "--trace", trace)
+        self.simulate(*self.options("no-run", *options))
+        ends, names = {}, {}
+        for event in read_json(trace):
+            if event["ph"] == "M":
+                names[event["tid"]] = event["args"]["name"]
+            elif names[event["tid"]].startswith("worker"):  # one thing after the other
+                self.assertGreaterEqual(event["ts"] + 0.01, ends.get(event["tid"], 0))
+                ends[event["tid"]] = event["ts"] + event["dur"]
+        self.assertEqual(len(ends), 2)
+        self.assertTrue(any(name.startswith("I/O") for name in names.values()))
 
     def test_kernels_take_what_those_of_a_run_took(self):
         self.train("run")
@@ -74,11 +89,11 @@ class SimulateTest(DeviceProgram):
         measured = sum(one["compute_seconds"] for one in metrics(self.path / "run")[-1]["passes"])
         busy = sum(device["busy"] for device in simulated["devices"])
         self.assertAlmostEqual(busy * simulated["seconds"] / measured, 1, 3)
-        self.fail_with(3, "passes in its last epoch, the plan",
+        self.fail_with(3, "no epoch in it has the passes of this plan",
                   *("ooc-train", "--simulate", *self.options("no-run", *durations)),
                   *("--rewrites", "-hoisting,-order", "--norm", "layer"))  # fmt: skip
         (self.path / "none.jsonl").write_text("{}\n")
-        self.fail_with(3, "not the metrics of a run",
+        self.fail_with(3, "no epoch in it has the passes of this plan",
                   *("ooc-train", "--simulate", *self.options("no-run")),
                   *("--durations", self.path / "none.jsonl"))  # fmt: skip
 
@@ -97,6 +112,8 @@ class SimulateTest(DeviceProgram):
         for word in ("an epoch takes", "a100 7", "/tree/children/1 to_device"):
             self.assertIn(word, text)
         self.fail_with(2, "--graph without --plan or --simulate", "ooc-train", "--graph", COUNTS)
+        self.fail_with(2, "--plan beside --simulate", "ooc-train", self.dataset, "--plan",
+                       "--simulate")  # fmt: skip
         self.fail_with(2, "--durations without --simulate",
                        *("ooc-train", self.dataset, "--durations", "x.jsonl"))  # fmt: skip
 

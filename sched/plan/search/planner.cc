@@ -187,6 +187,7 @@ class Planner {
         const double with_launches = pass.compute_seconds / std::max(compute[index].sum(), 1e-12);
         pass.edge_seconds = with_launches * compute[index].edges / builder_.edge_share();
         pass.row_seconds = with_launches * compute[index].rows / builder_.row_share();
+        if (pass.steps.empty()) pass.edge_seconds += std::exchange(pass.row_seconds, 0);
         pass.seconds = launching +
                        overlapped_seconds(transfers[index], compute[index],
                                           slot_depth(plan, builder_.graph().edges, options_.workers,
