@@ -276,7 +276,7 @@ def ring_scaling():
                    **{f"{devices} devices": mean(devices, nvlink=nvlink, ring=ring, ranges=ranges)
                       for devices in (2, 4, 8)}}
                   for nvlink, ring in ((False, False), (False, True), (True, True))
-                  for ranges in (8, 32)])
+                  for ranges in (8, 16)])
 
 
 TABLES = {
