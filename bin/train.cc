@@ -300,8 +300,8 @@ void warn_of_moved_run(const RunConfig& before, const nlohmann::ordered_json& pl
     const bool same = loaders == plan.ring_loaders && devices == std::ssize(plan.devices);
     if (!same && std::max(loaders, plan.ring_loaders) > 1) {
       spdlog::warn(
-          "of what goes round devices {} of the run's loaded their share, now {} do: results "
-          "differ in their last bits",
+          "{} of the run's devices read what goes round all of them, now {} do: results differ in "
+          "their last bits",
           loaders, plan.ring_loaders);
     }
   }

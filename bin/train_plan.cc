@@ -56,7 +56,6 @@ std::string name_of_devices(const RunConfig& config) {
 
 bool only_plans(const TrainOptions& options) { return options.plan || options.simulate; }
 
-// What the run may take, and what the machine does in a second where its files lie.
 RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& directory,
                      const std::string& rates) {
   RunBudget budget =

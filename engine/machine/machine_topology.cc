@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a link's protocol leaves of what it negotiated, and what one has of which nothing is known.
+// What a link's protocol leaves of it, and what one has of which nothing is known.
 constexpr double kOfLink = 0.8, kUnknown = 16e9;
 
 using Hwloc = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;

@@ -104,7 +104,8 @@ class DevicesTest(DeviceProgram):
                              moved["bytes_from_device"][at] + to_other)  # fmt: skip
         # Other devices have other links: the run's file is theirs no more.
         resumed = ("--resume", "run", "--epochs", 3, "--devices", "cpu")
-        self.succeed("ooc-train", *resumed)
+        warned = self.succeed("ooc-train", *resumed).stderr
+        self.assertIn("2 of the run's devices read what goes round all of them, now 0 do", warned)
         text = self.succeed(
             *("ooc-train", "--plan", "--graph", COUNTS, "--devices", "cpu:8"),
             *("--topology", TOPOLOGIES / "two_bridges.json", "--device-memory", "1GiB"),
