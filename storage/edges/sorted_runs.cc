@@ -43,43 +43,77 @@ void sort_records(Records& records, std::size_t data_bytes) {
   records.data.swap(data);
 }
 
-SortedRuns::SortedRuns(FileSystem& files, std::string path, std::size_t data_bytes)
-    : files_(files),
-      path_(std::move(path)),
-      data_bytes_(data_bytes),
-      writer_(files.create(path_)) {}
+SortedRuns::SortedRuns(FileSystem& files, std::string path, std::size_t data_bytes,
+                       std::size_t memory_bytes)
+    : files_(files), path_(std::move(path)), data_bytes_(data_bytes), memory_left_(memory_bytes) {}
 
 SortedRuns::~SortedRuns() {
+  const bool is_file = writer_ != nullptr || reader_ != nullptr;
   writer_.reset();
   reader_.reset();
   try {
-    files_.remove_all(path_);
+    if (is_file) files_.remove_all(path_);
   } catch (const Error&) {  // scratch: whoever owns its directory removes that, too
   }
 }
 
-void SortedRuns::write(std::uint64_t number, const Records& records) {
-  OOC_CHECK(records.data.size() == records.size() * data_bytes_);
-  if (records.size() == 0) return;
+SortedRuns::Run SortedRuns::describe(std::uint64_t number, const Records& records) {
   Run run;
   run.number = number;
   run.size = records.size();
-  const auto keys = std::as_bytes(std::span(records.keys));
-  run.offset = end_.fetch_add(aligned(keys.size()) + aligned(records.data.size()));
-  run.data_offset = run.offset + aligned(keys.size());
   for (std::size_t i = 0; i < records.size(); i += kRunStride) {
     run.strides.push_back(records.keys[i]);
   }
-  writer_->write_at(run.offset, keys);
-  if (!records.data.empty()) writer_->write_at(run.data_offset, records.data);
+  return run;
+}
+
+void SortedRuns::add(Run run) {
   const std::lock_guard lock(mutex_);
   size_ += run.size;
   runs_.push_back(std::move(run));
 }
 
+WritableFile& SortedRuns::writer() {
+  const std::lock_guard lock(mutex_);
+  if (!writer_) writer_ = files_.create(path_);
+  return *writer_;
+}
+
+void SortedRuns::write(std::uint64_t number, const Records& records) {
+  OOC_CHECK(records.data.size() == records.size() * data_bytes_);
+  if (records.size() == 0) return;
+  Run run = describe(number, records);
+  const auto keys = std::as_bytes(std::span(records.keys));
+  run.offset = end_.fetch_add(aligned(keys.size()) + aligned(records.data.size()));
+  run.data_offset = run.offset + aligned(keys.size());
+  WritableFile& file = writer();
+  file.write_at(run.offset, keys);
+  if (!records.data.empty()) file.write_at(run.data_offset, records.data);
+  add(std::move(run));
+}
+
+bool SortedRuns::take_memory(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > memory_left_) return false;
+  memory_left_ -= bytes;
+  return true;
+}
+
+void SortedRuns::write(std::uint64_t number, Records&& records) {
+  OOC_CHECK(records.data.size() == records.size() * data_bytes_);
+  const std::size_t bytes =
+      records.keys.capacity() * sizeof(std::uint64_t) + records.data.capacity();
+  if (records.size() == 0 || !take_memory(bytes)) return write(number, std::as_const(records));
+  Run run = describe(number, records);
+  run.held = std::move(records);
+  records = {};
+  add(std::move(run));
+}
+
 void SortedRuns::finish() {
   std::sort(runs_.begin(), runs_.end(),
             [](const Run& a, const Run& b) { return a.number < b.number; });
+  if (!writer_) return;
   writer_->close();
   writer_.reset();
   reader_ = files_.open(path_);
@@ -103,8 +137,19 @@ std::uint64_t SortedRuns::size_bound(std::uint64_t first, std::uint64_t last) co
   return bound;
 }
 
+void SortedRuns::append_held(const Records& held, std::uint64_t first, std::uint64_t last,
+                             Records& out) const {
+  const auto low = std::lower_bound(held.keys.begin(), held.keys.end(), first);
+  const auto high = std::upper_bound(low, held.keys.end(), last);
+  out.keys.insert(out.keys.end(), low, high);
+  const auto bytes = static_cast<std::ptrdiff_t>(data_bytes_);
+  out.data.insert(out.data.end(), held.data.begin() + (low - held.keys.begin()) * bytes,
+                  held.data.begin() + (high - held.keys.begin()) * bytes);
+}
+
 void SortedRuns::append(const Run& run, std::uint64_t first, std::uint64_t last,
                         Records& out) const {
+  if (!run.held.keys.empty()) return append_held(run.held, first, last, out);
   const Range range = enclosing(run, first, last);
   if (range.begin == range.end) return;
   const std::size_t before = out.size();

@@ -3,8 +3,8 @@
 // all runs. How the runs were cut never shows: records of equal keys keep the order of the runs'
 // numbers and, within a run, the order they were given in.
 //
-// The runs lie in one file, which the destructor removes. Memory: 8 bytes for every 256
-// records, and what the callers hold.
+// Runs stay in memory as far as there is room for them. The others lie in one file, which the
+// destructor removes. Memory: that room, 8 bytes for every 256 records, and what the callers hold.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,8 @@ struct Records {
 
 class SortedRuns {
  public:
-  SortedRuns(FileSystem& files, std::string path, std::size_t data_bytes);
+  SortedRuns(FileSystem& files, std::string path, std::size_t data_bytes,
+             std::size_t memory_bytes = 0);
   ~SortedRuns();
   SortedRuns(const SortedRuns&) = delete;
   SortedRuns& operator=(const SortedRuns&) = delete;
@@ -41,11 +42,14 @@ class SortedRuns {
 
   // Writes sorted records as run `number`; each number once. Many threads.
   void write(std::uint64_t number, const Records& records);
+  // The same; records that stay in memory are moved.
+  void write(std::uint64_t number, Records&& records);
   // After the last write(), before the first read().
   void finish();
 
   std::uint64_t size() const { return size_; }
   std::size_t run_count() const { return runs_.size(); }
+  std::uint64_t file_bytes() const { return end_; }  // written
   // At least the records with keys in [first, last], and not many more.
   std::uint64_t size_bound(std::uint64_t first, std::uint64_t last) const;
   // The records with keys in [first, last], in order, in place of what `out` holds. Many threads.
@@ -59,6 +63,7 @@ class SortedRuns {
     std::uint64_t data_offset = 0;
     std::uint64_t size = 0;
     std::vector<std::uint64_t> strides;  // every 256th key
+    Records held;                        // all of it, where it stays in memory
   };
   struct Range {
     std::uint64_t begin;
@@ -66,12 +71,19 @@ class SortedRuns {
   };
   // Records of the run among which all of [first, last] are.
   static Range enclosing(const Run& run, std::uint64_t first, std::uint64_t last);
+  static Run describe(std::uint64_t number, const Records& records);
+  void add(Run run);
+  WritableFile& writer();
+  bool take_memory(std::size_t bytes);
   void append(const Run& run, std::uint64_t first, std::uint64_t last, Records& out) const;
+  void append_held(const Records& held, std::uint64_t first, std::uint64_t last,
+                   Records& out) const;
 
   FileSystem& files_;
   std::string path_;
   std::size_t data_bytes_;
-  std::unique_ptr<WritableFile> writer_;
+  std::size_t memory_left_;               // under the mutex
+  std::unique_ptr<WritableFile> writer_;  // null: nothing was written; made under the mutex
   std::unique_ptr<ReadableFile> reader_;
   std::mutex mutex_;  // of runs_, while they are added
   std::vector<Run> runs_;
