@@ -79,7 +79,7 @@ void run(benchmark::State& state, const char* name) {
     const std::int64_t rows = extent_of(operand.rows, cols);
     const std::int64_t width = extent_of(operand.cols, cols);
     const bool in_slices = operand.rows == 'n';
-    if (operand.type == OperandType::kReal) {
+    if (operand.type == OperandType::kReal || operand.type == OperandType::kAny) {
       owned.push_back(std::make_unique<Matrix>(rows, width, in_slices ? kSliceWidth : width));
       return owned.back()->view();
     }

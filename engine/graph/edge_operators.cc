@@ -36,6 +36,26 @@ void copy_gradient(GradientBuilder& builder, const Operation& op) {
   builder.add(op.inputs[0], builder.output_gradient(op));
 }
 
+// A vertex tensor of another level (Operation::level).
+TensorShape other_rows_shape(const TensorGraph& graph, const Operation& operation) {
+  OOC_CHECK(operation.level != kAllRows);
+  const TensorShape& shape = graph.shape(operation.inputs[0]);
+  OOC_CHECK(shape.space == Space::kVertex);
+  return shape;
+}
+
+void first_rows_gradient(GradientBuilder& builder, const Operation& op) {
+  TensorGraph& graph = builder.graph();
+  const int level = graph.shape(op.inputs[0]).level;
+  builder.add(op.inputs[0], graph.extend_rows(builder.output_gradient(op), level));
+}
+
+void extend_rows_gradient(GradientBuilder& builder, const Operation& op) {
+  TensorGraph& graph = builder.graph();
+  const int level = graph.shape(op.inputs[0]).level;
+  builder.add(op.inputs[0], graph.first_rows(builder.output_gradient(op), level));
+}
+
 // The shape of a vertex tensor that folds edge tensor `edges`.
 TensorShape folded(const TensorGraph& graph, TensorId edges) {
   TensorShape shape = graph.shape(edges);
@@ -155,6 +175,10 @@ std::span<const OperatorDef> edge_operators() {
       {"winner_key", kRowWise, kFull, false, Z::kNone, winner_key_shape, nullptr},
       {"copy", kRowWise, kLocal, false, Z::kFirst, copy_shape, copy_gradient, nullptr, 1},
       {"copy_ids", kRowWise, kLocal, false, Z::kNone, copy_shape, nullptr},
+      {"first_rows", kRowWise, kLocal, true, Z::kFirst, other_rows_shape, first_rows_gradient,
+       nullptr, 1},
+      {"extend_rows", kRowWise, kLocal, true, Z::kFirst, other_rows_shape, extend_rows_gradient,
+       nullptr, 1},
       {"gather_sum", kGather, kLocal, false, Z::kNone, gather_shape, gather_sum_gradient, nullptr,
        1},
       {"gather_max", kGather, kLocal, false, Z::kNone, gather_shape, gather_max_gradient,
@@ -169,6 +193,14 @@ std::span<const OperatorDef> edge_operators() {
       {"count_zeros", Dependence::kReduction, kFull, false, Z::kNone, count_shape, nullptr},
   };
   return entries;
+}
+
+EdgeLoad edge_load(const std::string& name) {
+  if (name == kEdgeWeightsInput) return EdgeLoad::kWeights;
+  if (name == kEdgeTypesInput) return EdgeLoad::kTypes;
+  if (name == kEdgeFeaturesInput) return EdgeLoad::kFeatures;
+  OOC_CHECK(name == kParallelIndexInput);
+  return EdgeLoad::kParallelIndex;
 }
 
 TensorId edge_key(TensorGraph& graph, bool loops) {

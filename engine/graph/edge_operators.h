@@ -17,6 +17,8 @@ namespace ooc {
 //                        its number among parallel edges
 //   winner_key           s[E,1] i[E,1] int64 -> K[E,1] int64: of an edge among those of one vertex
 //   copy, copy_ids       X[V,d] -> X[V,d]: an input that edges read, where they can reach it
+//   first_rows           X[V,d] of any type -> X[V,d]: the rows up to a lower level
+//   extend_rows          X[V,d] of any type -> X[V,d]: rows up to a higher level, further ones zero
 //   gather_sum           X[E,d] -> Y[V,d]
 //   gather_max           X[E,d] K[E,1] -> Y[V,d], winner[V,d] int64. 0 where a vertex has no edge;
 //                        ties go to the smallest original neighbour, then the first parallel edge
@@ -31,6 +33,9 @@ inline constexpr const char* kEdgeWeightsInput = "edge_weights";           // E 
 inline constexpr const char* kEdgeTypesInput = "edge_types";               // E x 1, int32
 inline constexpr const char* kEdgeFeaturesInput = "edge_features";         // E x f, real
 inline constexpr const char* kParallelIndexInput = "edge_parallel_index";  // E x 1, int64
+
+// What kernels load for an edge input of this name.
+EdgeLoad edge_load(const std::string& name);
 
 // K of edge_key for all edges of the set.
 TensorId edge_key(TensorGraph& graph, bool loops);

@@ -211,7 +211,8 @@ Table built_in_operators() {
       {"keep_bits", share_of_both}, {"relu_gradient", share_of_both}, {"mul", share_of_both},
       {"add", share_of_either},     {"sub", share_of_either},         {"copy", first_share},
       {"affine", first_share},      {"scale_by", first_share},        {"scale_rows", first_share},
-      {"columns", first_share},     {"scale_cols", first_share},
+      {"columns", first_share},     {"scale_cols", first_share},      {"first_rows", first_share},
+      {"extend_rows", first_share},
   };
   for (const auto& [name, density] : densities) table.at(name).density = density;
   return table;

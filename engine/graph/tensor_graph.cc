@@ -24,6 +24,7 @@ TensorId TensorGraph::add_input(const std::string& name, const TensorShape& shap
     if (there.loops != shape.loops) continue;
     // What edges carry is decoded as it is asked for.
     if (shape.space == Space::kEdge && there.dtype != shape.dtype) continue;
+    if (shape.space == Space::kEdge && there.level != shape.level) continue;
     OOC_CHECK(there.space == shape.space && there.cols == shape.cols && there.dtype == shape.dtype);
     return static_cast<TensorId>(id);
   }
@@ -53,18 +54,40 @@ TensorId TensorGraph::parameter(const std::string& name, std::int64_t rows, std:
 
 namespace {
 
-// Row-wise operators give rows where their operands have them: all at vertices, or all at edges.
-void place_rows(const TensorGraph& graph, const Operation& operation, TensorShape& shape) {
+// Of the operands that have rows: all are at vertices or all at edges, and of one level. Null: none
+// has.
+const TensorShape* rows_of_operands(const TensorGraph& graph, const Operation& operation) {
   const TensorShape* rows = nullptr;
   for (const TensorId input : operation.inputs) {
     const TensorShape& operand = graph.shape(input);
     if (!has_rows(operand.space)) continue;
     OOC_CHECK(rows == nullptr || (rows->space == operand.space && rows->loops == operand.loops));
+    OOC_CHECK(rows == nullptr || rows->level == operand.level);
     rows = &operand;
   }
-  if (rows == nullptr || !has_rows(shape.space)) return;
-  shape.space = rows->space;
-  shape.loops = rows->loops;
+  return rows;
+}
+
+// The level of what an operation makes of rows of level `rows`.
+int level_of(const Operation& operation, int rows) {
+  if (operation.def->dependence == Dependence::kReduction) return kAllRows;
+  if (operation.level != kAllRows) return operation.level;
+  if (rows == kAllRows) return kAllRows;
+  if (operation.def->name == "source") {
+    OOC_CHECK(rows > 0);
+    return rows - 1;
+  }
+  const bool to_sources = operation.def->dependence == Dependence::kAlongEdges &&
+                          operation.direction == Direction::kOut;
+  return to_sources ? rows + 1 : rows;
+}
+
+// Row-wise operators give rows where their operands have them.
+void place_rows(const Operation& operation, const TensorShape& rows, TensorShape& shape) {
+  shape.level = level_of(operation, rows.level);
+  if (operation.def->dependence != Dependence::kRowWise || !has_rows(shape.space)) return;
+  shape.space = rows.space;
+  shape.loops = rows.loops;
 }
 
 }  // namespace
@@ -73,7 +96,10 @@ TensorId TensorGraph::add_operation(Operation operation, const std::string& name
   const OperatorDef& def = *operation.def;
   Tensor output;
   output.shape = def.shape(*this, operation);
-  if (def.dependence == Dependence::kRowWise) place_rows(*this, operation, output.shape);
+  if (const TensorShape* rows = rows_of_operands(*this, operation)) {
+    place_rows(operation, *rows, output.shape);
+  }
+  const int level = output.shape.level;
   output.producer = static_cast<int>(operations_.size());
   output.name = name.empty() ? fmt::format("{}.{}", def.name, tensors_.size()) : name;
   output.needs_gradient = def.gradient != nullptr &&
@@ -83,7 +109,8 @@ TensorId TensorGraph::add_operation(Operation operation, const std::string& name
   const std::string output_name = output.name;
   operation.output = add_tensor(std::move(output));
   if (def.states != nullptr) {
-    for (const auto& [state, shape] : def.states(*this, operation)) {
+    for (auto [state, shape] : def.states(*this, operation)) {
+      shape.level = level;
       operation.states.push_back(add_tensor({output_name + state, shape, producer, false}));
     }
   }
@@ -100,6 +127,15 @@ TensorId TensorGraph::to_edges(std::string_view end, TensorId x, bool loops) {
   const bool from_outside = tensor(x).producer < 0;
   if (from_outside) x = apply(shape(x).dtype == DType::kI64 ? "copy_ids" : "copy", {x});
   return add_operation({&find_operator(end), {x}, -1, {}, Direction::kIn, {}, loops}, "");
+}
+
+TensorId TensorGraph::to_level(std::string_view op, TensorId x, int level) {
+  const int from = shape(x).level;
+  OOC_CHECK(from != kAllRows && level >= 0);
+  OOC_CHECK(op == "first_rows" ? level < from : level > from);
+  Operation operation{&find_operator(op), {x}};
+  operation.level = level;
+  return add_operation(std::move(operation), "");
 }
 
 TensorId TensorGraph::gather(std::string_view fold, std::vector<TensorId> inputs,
@@ -121,9 +157,17 @@ const Operation& TensorGraph::add_like(const Operation& operation, std::vector<T
                  operation.attributes,
                  operation.direction,
                  {},
-                 operation.loops},
+                 operation.loops,
+                 operation.level},
                 name);
   return operations_.back();
+}
+
+int rows_level(const TensorGraph& graph, const Operation& operation) {
+  const TensorShape& made = graph.shape(operation.output);
+  if (has_rows(made.space)) return made.level;
+  const TensorShape* rows = rows_of_operands(graph, operation);
+  return rows == nullptr ? kAllRows : rows->level;
 }
 
 std::vector<const Operation*> live_operations(const TensorGraph& graph,

@@ -5,6 +5,11 @@
 // Edge tensors are never stored. source() and destination() bring a vertex tensor's rows to the
 // edges (SAGA-NN's Scatter, NGra §2.2); row-wise operators work on them as on vertex tensors; a
 // gather folds them into a vertex tensor, and what feeds it is computed anew for every edge.
+//
+// In the graph of a batch tensors have levels (TensorShape::level). Rows of one operation are of
+// one level: source() takes rows of level l + 1 to edges into level l, destination() those of level
+// l; a gather gives rows of level l of in-edges, of l + 1 of out-edges. first_rows() and
+// extend_rows() change it.
 #pragma once
 
 #include <string>
@@ -12,6 +17,7 @@
 #include <vector>
 
 #include "kernels/spec/operator.h"
+#include "sched/plan/program.h"
 #include "storage/base/types.h"
 
 namespace ooc {
@@ -31,6 +37,9 @@ struct TensorShape {
   // Edge tensors: the edges are those of the data, and one more from v to v for each vertex
   // without.
   bool loops = false;
+  // Vertex tensors: the rows of levels up to this one. Edge tensors: the edges into these.
+  // kAllRows: all of a graph.
+  int level = kAllRows;
 };
 
 struct Tensor {
@@ -50,6 +59,7 @@ struct Operation {
   Direction direction = Direction::kIn;  // of gathers
   std::vector<TensorId> states = {};     // of gathers: the rest of what their fold leaves
   bool loops = false;                    // of source and destination: TensorShape::loops
+  int level = kAllRows;                  // of first_rows and extend_rows: TensorShape::level
 };
 
 class TensorGraph {
@@ -78,6 +88,9 @@ class TensorGraph {
   // copied first: edges read what stages made.
   TensorId source(TensorId x, bool loops = false) { return to_edges("source", x, loops); }
   TensorId destination(TensorId x, bool loops = false) { return to_edges("destination", x, loops); }
+  // The rows of vertex tensor `x` up to a lower level; with zeros for rows of a higher one.
+  TensorId first_rows(TensorId x, int level) { return to_level("first_rows", x, level); }
+  TensorId extend_rows(TensorId x, int level) { return to_level("extend_rows", x, level); }
   // What the edges carry, by name (kEdgeWeightsInput and the others in
   // engine/graph/edge_operators.h).
   TensorId edge_input(const std::string& name, std::int64_t cols, DType dtype, bool loops = false);
@@ -97,11 +110,15 @@ class TensorGraph {
   TensorId add_input(const std::string& name, const TensorShape& shape, bool needs_gradient);
   TensorId add_operation(Operation operation, const std::string& name);
   TensorId to_edges(std::string_view end, TensorId x, bool loops);
+  TensorId to_level(std::string_view op, TensorId x, int level);
 
   DType real_;
   std::vector<Tensor> tensors_;
   std::vector<Operation> operations_;  // in an order in which every input is there
 };
+
+// The level of the rows that an operation makes or, of a reduction, sums up.
+int rows_level(const TensorGraph& graph, const Operation& operation);
 
 // The operations that the roots depend on, in the graph's order.
 std::vector<const Operation*> live_operations(const TensorGraph& graph,

@@ -66,7 +66,13 @@ ValueId splits_of_edges(const Program& program, const Propagation& work,
   zero.resize(program.values.size(), -1);
   const auto of = [&](ValueId id) -> ValueId& { return zero[static_cast<std::size_t>(id)]; };
   for (const EdgeInput& input : work.inputs) {
-    of(input.edge) = input.load == EdgeLoad::kStreamed ? of(input.vertex) : -1;
+    // Of a batch, splits have a row for the seeds alone.
+    const auto level = [&](ValueId id) {
+      return program.values[static_cast<std::size_t>(id)].level;
+    };
+    const bool knows = input.load == EdgeLoad::kStreamed && of(input.vertex) >= 0 &&
+                       level(of(input.vertex)) == level(input.vertex);
+    of(input.edge) = knows ? of(input.vertex) : -1;
   }
   for (const RowStep& step : work.steps) {
     // Products with matrices and sums over edges take the edges of a batch together: other batches

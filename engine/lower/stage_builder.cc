@@ -7,19 +7,11 @@
 #include "engine/graph/edge_operators.h"
 #include "engine/graph/operators.h"
 #include "engine/lower/rematerialized.h"
+#include "engine/lower/slices.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
 namespace {
-
-// What the edges carry, by the name of the edge input.
-EdgeLoad carried(const std::string& name) {
-  if (name == kEdgeWeightsInput) return EdgeLoad::kWeights;
-  if (name == kEdgeTypesInput) return EdgeLoad::kTypes;
-  if (name == kEdgeFeaturesInput) return EdgeLoad::kFeatures;
-  OOC_CHECK(name == kParallelIndexInput);
-  return EdgeLoad::kParallelIndex;
-}
 
 class StageBuilder {
  public:
@@ -50,7 +42,8 @@ class StageBuilder {
                   [](const Stage& stage) { return !stage.propagation && stage.steps.empty(); });
     std::vector<TensorId> again = add_rematerialized();
     for (Stage& stage : staged_.program.stages) {
-      if (stage.propagation) find_slices(*stage.propagation);
+      if (!stage.propagation) continue;
+      stage.propagation->slice_local_cols = slice_local_cols(staged_.program, *stage.propagation);
     }
     for (const TensorId root : roots_) {
       if (graph_.shape(root).space == Space::kVertex) {
@@ -78,33 +71,51 @@ class StageBuilder {
                        [&](TensorId input) { return space(input) == Space::kEdge; });
   }
 
-  // The first stage that may read the tensor: as a row beside others, or at the edges. A reduction
-  // is complete only when its stage is, and a vertex tensor when its last row is.
-  int ready(TensorId id, bool at_edges) {
+  static bool changes_level(const Operation& operation) { return operation.level != kAllRows; }
+
+  // The first stage from `earliest` with rows of this level; their number if there is none.
+  int stage_with(int level, int earliest) const {
+    const auto found = std::find(levels_.begin() + std::min<std::ptrdiff_t>(earliest, count()),
+                                 levels_.end(), level);
+    return static_cast<int>(found - levels_.begin());
+  }
+  std::ptrdiff_t count() const { return std::ssize(levels_); }
+
+  // The first stage that may read the tensor: as a row beside others, or by its number, as edges
+  // and rows of another level do. A reduction is complete only when its stage is, and a vertex
+  // tensor when its last row is.
+  int ready(TensorId id, bool by_number) {
     if (from_outside(id) || space(id) == Space::kParameter) return 0;
     if (space(id) == Space::kEdge) return stage_of(id);
-    return stage_of(id) + (at_edges || space(id) == Space::kReduction ? 1 : 0);
+    return stage_of(id) + (by_number || space(id) == Space::kReduction ? 1 : 0);
   }
 
   // Of an edge tensor: the first stage whose propagation may compute it.
   int earliest(const Operation& operation) {
-    const bool on_edges = space(operation.output) == Space::kEdge || folds_edges(operation);
+    const bool by_number = space(operation.output) == Space::kEdge || folds_edges(operation) ||
+                           changes_level(operation);
     int stage = 0;
     for (const TensorId input : operation.inputs) {
-      stage = std::max(stage, ready(input, on_edges));
+      stage = std::max(stage, ready(input, by_number));
     }
     return stage;
   }
 
   void assign_stage(const Operation& operation) {
     int stage = earliest(operation);
-    if (folds_edges(operation)) stage = propagation_from(stage, operation);
+    if (folds_edges(operation)) {
+      stage = propagation_from(stage, operation);
+    } else if (space(operation.output) != Space::kEdge) {
+      stage = stage_with(rows_level(graph_, operation), stage);
+      if (stage == count()) add_stage(rows_level(graph_, operation));
+    }
     stage_of(operation.output) = stage;
     for (const TensorId state : operation.states) stage_of(state) = stage;
-    if (space(operation.output) == Space::kEdge) return;
-    auto& stages = staged_.program.stages;
-    if (static_cast<int>(stages.size()) <= stage)
-      stages.resize(static_cast<std::size_t>(stage) + 1);
+  }
+
+  Stage& add_stage(int level) {
+    levels_.push_back(level);
+    return staged_.program.stages.emplace_back();
   }
 
   // Into a later stage, where it was told to or its inputs sank. Folds can't, and there are no more
@@ -114,8 +125,10 @@ class StageBuilder {
     if (folds_edges(operation)) return stage <= stage_of(operation.output);
     const auto told = not_before_.find(operation.output);
     if (told != not_before_.end()) stage = std::max(stage, told->second);
+    if (space(operation.output) != Space::kEdge)
+      stage = stage_with(rows_level(graph_, operation), stage);
     stage_of(operation.output) = stage;
-    return stage < static_cast<int>(staged_.program.stages.size());
+    return stage < count();
   }
 
   // What the folds of one stage have in common. Sums of what edges carry read no rows, and with
@@ -123,12 +136,13 @@ class StageBuilder {
   struct Sharing {
     Direction direction;
     bool loops, beside, carried;
+    int level;
     bool operator==(const Sharing&) const = default;
   };
   Sharing sharing_of(const Operation& operation) const {
     const TensorId edges = operation.inputs[0];
     return {operation.direction, graph_.shape(edges).loops, !inside_.contains(&operation),
-            operation.inputs.size() == 1 && from_outside(edges)};
+            operation.inputs.size() == 1 && from_outside(edges), rows_level(graph_, operation)};
   }
 
   // The first stage from `earliest` that takes the edges this operation needs; a new one if none.
@@ -137,9 +151,8 @@ class StageBuilder {
     for (auto at = sharing_.lower_bound(earliest); options_.share && at != sharing_.end(); ++at) {
       if (at->second == sharing) return at->first;
     }
-    const int made = static_cast<int>(staged_.program.stages.size());
-    staged_.program.stages.emplace_back().propagation = {
-        sharing.direction, sharing.loops, {}, {}, {}};
+    const int made = static_cast<int>(count());
+    add_stage(sharing.level).propagation = {sharing.direction, sharing.loops, {}, {}, {}};
     sharing_[made] = sharing;
     return made;
   }
@@ -155,6 +168,7 @@ class StageBuilder {
           if (to_edges) kept_.insert(input);
           continue;
         }
+        if (changes_level(*operation) && !from_outside(input)) kept_.insert(input);
         int& last = last_use[static_cast<std::size_t>(input)];
         last = std::max(last, stage_of(operation->output));
       }
@@ -249,6 +263,7 @@ class StageBuilder {
     if (shape.space == Space::kParameter) value.kind = ValueKind::kParameter;
     if (shape.space == Space::kReduction) value.kind = ValueKind::kReduction;
     if (shape.space == Space::kVertex && from_outside(id)) value.kind = ValueKind::kInput;
+    value.level = shape.level;
     staged_.program.values.push_back(std::move(value));
     return static_cast<ValueId>(staged_.program.values.size()) - 1;
   }
@@ -281,7 +296,7 @@ class StageBuilder {
     again_[{id, stage}] = value;
     Propagation& work = *stage_at(stage).propagation;
     if (from_outside(id)) {
-      work.inputs.push_back({carried(tensor(id).name), -1, value});
+      work.inputs.push_back({edge_load(tensor(id).name), -1, value});
       return value;
     }
     const Operation& operation = producer(id);
@@ -349,30 +364,6 @@ class StageBuilder {
     stage.propagation->folds.push_back(std::move(fold));
   }
 
-  const Value& value(ValueId id) const {
-    return staged_.program.values[static_cast<std::size_t>(id)];
-  }
-
-  // Whether all of it can be done a slice of its vertex tensors at a time: every fold is as wide,
-  // and a column of a wide value depends on no other column of wide ones.
-  void find_slices(Propagation& work) const {
-    if (work.folds.empty()) return;
-    const std::int64_t cols = value(work.folds[0].accumulators[0]).cols;
-    for (const EdgeFold& fold : work.folds) {
-      if (fold.fold == Fold::kSoftmax || value(fold.accumulators[0]).cols != cols) return;
-    }
-    for (const RowStep& step : work.steps) {
-      if (value(step.outputs[0]).kind != ValueKind::kEdge) return;
-      const bool local = find_operator(step.op).features == FeatureDependence::kSliceLocal;
-      if (value(step.outputs[0]).cols == cols && local) continue;
-      const bool wide = std::any_of(step.inputs.begin(), step.inputs.end(), [&](ValueId input) {
-        return value(input).cols == cols || value(input).kind != ValueKind::kEdge;
-      });
-      if (wide || value(step.outputs[0]).cols == cols) return;
-    }
-    work.slice_local_cols = cols;
-  }
-
   const TensorGraph& graph_;
   std::vector<TensorId> roots_;
   StageOptions options_;
@@ -380,6 +371,7 @@ class StageBuilder {
   const std::set<TensorId>& kept_by_request_;
   std::set<const Operation*> inside_;  // for the roots that aren't `beside`
   std::map<int, Sharing> sharing_;     // of the stages with a propagation
+  std::vector<int> levels_;            // by stage
   // By tensor: the stage that makes it; of an edge tensor, the first that may compute it.
   std::vector<int> tensor_stage_;
   std::vector<const Operation*> needed_;

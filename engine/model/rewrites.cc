@@ -128,7 +128,7 @@ TensorId leaf_like(TensorGraph& graph, const Tensor& leaf) {
   const auto same = [&](const Tensor& tensor) {
     return tensor.producer < 0 && tensor.name == leaf.name &&
            tensor.shape.space == leaf.shape.space && tensor.shape.loops == leaf.shape.loops &&
-           tensor.shape.dtype == leaf.shape.dtype;
+           tensor.shape.dtype == leaf.shape.dtype && tensor.shape.level == leaf.shape.level;
   };
   const std::vector<Tensor>& tensors = graph.tensors();
   const auto found = std::find_if(tensors.begin(), tensors.end(), same);

@@ -40,17 +40,21 @@ TensorId GraphRebuilder::uncopied(TensorId id) const {
   return is_copy ? operation.inputs[0] : id;
 }
 
-Constants::Constants(const TensorGraph& graph)
+Constants::Constants(const TensorGraph& graph, Hoist hoist)
     : constant_(graph.tensors().size()), propagated_(graph.tensors().size()) {
   for (std::size_t id = 0; id < constant_.size(); ++id) {
     const Tensor& tensor = graph.tensors()[id];
-    constant_[id] = tensor.producer < 0 && has_rows(tensor.shape.space) && !tensor.needs_gradient;
+    const bool counts =
+        hoist == Hoist::kAll ? has_rows(tensor.shape.space) : tensor.shape.space == Space::kEdge;
+    constant_[id] = tensor.producer < 0 && counts && !tensor.needs_gradient;
   }
   for (const Operation& operation : graph.operations()) {
     const bool is_random = operation.attributes.key != 0;
     const auto& inputs = operation.inputs;
-    const bool constant = !is_random && std::all_of(inputs.begin(), inputs.end(),
-                                                    [&](TensorId id) { return contains(id); });
+    const bool counts = hoist == Hoist::kAll || operation.def->dependence != Dependence::kToEdges;
+    const bool constant =
+        !is_random && counts &&
+        std::all_of(inputs.begin(), inputs.end(), [&](TensorId id) { return contains(id); });
     const bool gathers = operation.def->dependence == Dependence::kAlongEdges;
     const bool has_gathered = gathers || std::any_of(inputs.begin(), inputs.end(),
                                                      [&](TensorId id) { return propagated(id); });

@@ -35,10 +35,11 @@ class GraphRebuilder {
   Rewritten out_;
 };
 
-// Tensors that depend on inputs alone: on no parameter, no random number, no epoch.
+// Tensors that depend on inputs alone: on no parameter, no random number, no epoch. Of kCarried on
+// what edges carry alone, and at vertices.
 class Constants {
  public:
-  explicit Constants(const TensorGraph& graph);
+  explicit Constants(const TensorGraph& graph, Hoist hoist = Hoist::kAll);
   bool contains(TensorId id) const { return constant_[static_cast<std::size_t>(id)]; }
   // Constant, and a gather is part of it.
   bool propagated(TensorId id) const { return propagated_[static_cast<std::size_t>(id)]; }

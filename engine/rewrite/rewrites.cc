@@ -105,15 +105,15 @@ Rewritten move_operators(const TensorGraph& graph) {
 }
 
 Rewritten merge_common(const TensorGraph& graph) {
-  using Key = std::tuple<std::string, std::vector<TensorId>, Direction, bool,
+  using Key = std::tuple<std::string, std::vector<TensorId>, Direction, bool, int,
                          decltype(Attributes{}.fields())>;
   GraphRebuilder rebuilder(graph);
   std::map<Key, const Operation*> made;
   for (const Operation& operation : graph.operations()) {
     std::vector<TensorId> inputs;
     for (const TensorId input : operation.inputs) inputs.push_back(rebuilder.at(input));
-    const Key key{operation.def->name, std::move(inputs), operation.direction, operation.loops,
-                  operation.attributes.fields()};
+    const Key key{operation.def->name, std::move(inputs), operation.direction,
+                  operation.loops,     operation.level,   operation.attributes.fields()};
     const auto [found, first] = made.emplace(key, &operation);
     if (first) {
       rebuilder.copy(operation);
@@ -174,7 +174,7 @@ namespace {
 // The constants with a propagation in them that the rest of a graph reads, at vertices or at edges.
 class Frontier {
  public:
-  explicit Frontier(const TensorGraph& graph) : graph_(graph), constants_(graph) {
+  Frontier(const TensorGraph& graph, Hoist hoist) : graph_(graph), constants_(graph, hoist) {
     for (const Operation& operation : graph.operations()) {
       if (constants_.contains(operation.output)) continue;
       for (const TensorId input : operation.inputs) visit(input);
@@ -201,8 +201,8 @@ class Frontier {
 
 }  // namespace
 
-Rewritten hoist_constants(const TensorGraph& graph, std::vector<Hoisted>& hoisted) {
-  const Frontier frontier(graph);
+Rewritten hoist_constants(const TensorGraph& graph, std::vector<Hoisted>& hoisted, Hoist hoist) {
+  const Frontier frontier(graph, hoist);
   const Structure structure(graph);
   GraphRebuilder rebuilder(graph);
   for (const Operation& operation : graph.operations()) {

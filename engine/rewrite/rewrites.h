@@ -69,6 +69,11 @@ struct Hoisted {
   std::string input;
   std::int64_t cols = 0;
 };
-Rewritten hoist_constants(const TensorGraph& graph, std::vector<Hoisted>& hoisted);
+enum class Hoist {
+  kAll,
+  kCarried,  // sums of what edges carry, and what follows at vertices from them alone
+};
+Rewritten hoist_constants(const TensorGraph& graph, std::vector<Hoisted>& hoisted,
+                          Hoist hoist = Hoist::kAll);
 
 }  // namespace ooc

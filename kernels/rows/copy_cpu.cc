@@ -30,6 +30,26 @@ void copy_ids(const OperatorCall& call) {
 }
 
 template <class T>
+void first_rows(const OperatorCall& call) {
+  const MatrixView &x = call.inputs[0], &y = call.outputs[0];
+  switch (dtype_bytes(x.dtype)) {
+    case 8:
+      return copy_strips<std::uint64_t>(x, y);
+    case 4:
+      return copy_strips<std::uint32_t>(x, y);
+    case 2:
+      return copy_strips<std::uint16_t>(x, y);
+    default:
+      return copy_strips<std::uint8_t>(x, y);
+  }
+}
+
+template <class T>
+void extend_rows(const OperatorCall& call) {
+  first_rows<T>(call);
+}
+
+template <class T>
 void edge_key(const OperatorCall& call) {
   const MatrixView& keys = call.outputs[0];
   const std::int64_t rows = keys.rows, stride = keys.stride(0);
@@ -42,9 +62,11 @@ void edge_key(const OperatorCall& call) {
   }
 }
 
-#define OOC_INSTANTIATE(T)                        \
-  template void copy<T>(const OperatorCall&);     \
-  template void copy_ids<T>(const OperatorCall&); \
+#define OOC_INSTANTIATE(T)                           \
+  template void copy<T>(const OperatorCall&);        \
+  template void copy_ids<T>(const OperatorCall&);    \
+  template void first_rows<T>(const OperatorCall&);  \
+  template void extend_rows<T>(const OperatorCall&); \
   template void edge_key<T>(const OperatorCall&);
 OOC_INSTANTIATE(float)
 OOC_INSTANTIATE(double)

@@ -21,7 +21,7 @@
   /* column_scales_cpu.cc */                                                                      \
   KERNEL(scale_cols) KERNEL(mul_column_sum) KERNEL(scale_by) KERNEL(dot_sum)                      \
   /* copy_cpu.cc */                                                                                \
-  KERNEL(copy) KERNEL(copy_ids) KERNEL(edge_key)                                                  \
+  KERNEL(copy) KERNEL(copy_ids) KERNEL(first_rows) KERNEL(extend_rows) KERNEL(edge_key)            \
   /* heads_cpu.cc */                                                                              \
   KERNEL(scale_heads) KERNEL(head_dot) KERNEL(head_sum) KERNEL(head_broadcast)                    \
   KERNEL(heads_mean) KERNEL(heads_spread) KERNEL(softmax_normalize)                               \

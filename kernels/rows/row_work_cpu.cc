@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/rows/row_groups.h"
+#include "kernels/spec/row_kernels.h"
 #include "storage/base/errors.h"
 #include "storage/base/half.h"
 
@@ -35,7 +36,16 @@ class CpuRowWork final : public RowWork {
     std::vector<MatrixView> inputs, outputs;
     for (const int i : step.inputs) inputs.push_back(views[static_cast<std::size_t>(i)]);
     for (const int i : step.outputs) outputs.push_back(views[static_cast<std::size_t>(i)]);
-    kernels_[at]({inputs, outputs, step.attributes, call.state});
+    const CountOf counted = call.counts == nullptr ? CountOf::kNone : count_of(step.op);
+    if (counted == CountOf::kNone) {
+      return kernels_[at]({inputs, outputs, step.attributes, call.state});
+    }
+    Attributes attributes = step.attributes;
+    const StepCounts& counts = *call.counts;
+    attributes.count = counted == CountOf::kRows     ? counts.rows
+                       : counted == CountOf::kLabels ? counts.labels
+                                                     : counts.label_weights;
+    kernels_[at]({inputs, outputs, attributes, call.state});
   }
 
   RowGroups groups_;

@@ -15,15 +15,16 @@ void NeighbourLists::build(const EdgeLayout& layout, std::span<const PanelTile> 
 // Every edge is written, and stays if its vertex asks: no branch depends on what is asked for.
 void NeighbourLists::find(const EdgeLayout& layout, std::span<const PanelTile> tiles,
                           std::span<const std::uint8_t> asks) {
-  std::size_t edges = 0;
-  for (const PanelTile& tile : tiles) edges += tile.tile.edge_count;
-  found_vertices_.resize(edges + 1);
-  found_neighbours_.resize(edges + 1);
-  if (has_edges_) found_edges_.resize(edges + 1);
   std::size_t found = 0;
   std::uint32_t edge = 0;
   for (const PanelTile& tile : tiles) {
     const auto first = static_cast<std::uint32_t>(tile.block * layout.block_rows);
+    const std::size_t room = found + tile.tile.edge_count + 1;
+    if (found_vertices_.size() < room) {
+      found_vertices_.resize(room);
+      found_neighbours_.resize(room);
+      if (has_edges_) found_edges_.resize(room);
+    }
     const auto take = [&](std::uint16_t row, std::uint16_t source) {
       found_vertices_[found] = source;
       found_neighbours_[found] = first + row;

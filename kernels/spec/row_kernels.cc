@@ -1,6 +1,7 @@
 #include "kernels/spec/row_kernels.h"
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ constexpr auto kF64 = OperandType::kF64;
 constexpr auto kI32 = OperandType::kI32;
 constexpr auto kI64 = OperandType::kI64;
 constexpr auto kU8 = OperandType::kU8;
+constexpr auto kAny = OperandType::kAny;
+
+constexpr auto kRows = CountOf::kRows;
+constexpr auto kLabelled = CountOf::kLabels;
 
 constexpr OperandSpec kA{"A", 'n', 'd'};
 constexpr OperandSpec kB{"B", 'n', 'd'};
@@ -95,6 +100,8 @@ constexpr RowKernelSpec kElementwise[] = {
     {"scale_rows", {{kX, {"f", 'n', '1'}}}, kY},
     {"copy", {{kX}}, kY},
     {"copy_ids", {{{"X", 'n', 'd', kI64}}}, {"Y", 'n', 'd', kI64}},
+    {"first_rows", {{{"X", 'n', 'd', kAny}}}, {"Y", 'n', 'd', kAny}},
+    {"extend_rows", {{{"X", 'n', 'd', kAny}}}, {"Y", 'n', 'd', kAny}},
     {"edge_key",
      {{{"s", 'n', '1', kI64}, {"t", 'n', '1', kI64}, {"i", 'n', '1', kI64}}},
      {"K", 'n', '3', kI64}},
@@ -148,41 +155,62 @@ constexpr RowKernelSpec kNormsAndLosses[] = {
     {"layer_norm_gradient", {{kG, kX, kGamma}}, kDx},
     {"layer_norm_gamma_gradient", {{kG, kX}}, kRow, true},
     {"batch_norm_sums", {{kX}}, kSums, true},
-    {"batch_norm", {{kX, kSums, kGamma, kBeta}}, kY},
-    {"batch_norm_gamma_gradient", {{kG, kX, kSums}}, kRow, true},
+    {"batch_norm", {{kX, kSums, kGamma, kBeta}}, kY, false, nullptr, kRows},
+    {"batch_norm_gamma_gradient", {{kG, kX, kSums}}, kRow, true, nullptr, kRows},
     {"batch_norm_gradient",
      {{kG, kX, kSums, kGamma, {"dgamma", '1', 'd'}, {"dbeta", '1', 'd'}}},
-     kDx},
+     kDx,
+     false,
+     nullptr,
+     kRows},
     {"batch_norm_inference", {{kX, {"mean", '1', 'd'}, {"variance", '1', 'd'}, kGamma, kBeta}}, kY},
     {"softmax_cross_entropy", {{kLogits, kLabels, kSplits}}, {"R", '3', '3', kF64}, true},
-    {"softmax_cross_entropy_gradient", {{kLogits, kLabels, kSplits}}, {"dX", 'n', 'c'}},
+    {"softmax_cross_entropy_gradient",
+     {{kLogits, kLabels, kSplits}},
+     {"dX", 'n', 'c'},
+     false,
+     nullptr,
+     kLabelled},
     {"softmax_cross_entropy_weighted",
      {{kLogits, kLabels, kSplits, kWeights}},
      {"R", '3', '4', kF64},
      true},
     {"softmax_cross_entropy_weighted_gradient",
      {{kLogits, kLabels, kSplits, kWeights}},
-     {"dX", 'n', 'c'}},
+     {"dX", 'n', 'c'},
+     false,
+     nullptr,
+     CountOf::kLabelWeights},
     {"sigmoid_cross_entropy", {{kLogits, kBits, kSplits}}, {"R", '3', '3', kF64}, true},
-    {"sigmoid_cross_entropy_gradient", {{kLogits, kBits, kSplits}}, {"dX", 'n', 'c'}},
+    {"sigmoid_cross_entropy_gradient",
+     {{kLogits, kBits, kSplits}},
+     {"dX", 'n', 'c'},
+     false,
+     nullptr,
+     kLabelled},
     {"sigmoid_cross_entropy_weighted",
      {{kLogits, kBits, kSplits, kWeights}},
      {"R", '3', '3', kF64},
      true},
     {"sigmoid_cross_entropy_weighted_gradient",
      {{kLogits, kBits, kSplits, kWeights}},
-     {"dX", 'n', 'c'}},
+     {"dX", 'n', 'c'},
+     false,
+     nullptr,
+     kLabelled},
     {"value_loss", {{kLogits, kValues, kSplits}}, {"R", '3', '2', kF64}, true, value_is_value_loss},
     {"value_loss_gradient",
      {{kLogits, kValues, kSplits}},
      {"dX", 'n', 'c'},
      false,
-     value_is_value_loss},
+     value_is_value_loss,
+     kLabelled},
 };
 
 DType dtype_of(OperandType type, DType real) {
   switch (type) {
     case OperandType::kReal:
+    case OperandType::kAny:
       return real;
     case OperandType::kF32:
       return DType::kF32;
@@ -207,7 +235,7 @@ class CallChecker {
 
   void check(const OperandSpec& operand, const MatrixView& view) {
     const bool swap = operand.transposable && transpose_;
-    expect(view.dtype == dtype_of(operand.type, real_), operand, "type");
+    expect(has_type(operand, view.dtype), operand, "type");
     bind(swap ? operand.cols : operand.rows, view.rows, operand);
     bind(swap ? operand.rows : operand.cols, view.cols, operand);
     expect(view.slice_width > 0, operand, "slice width");
@@ -230,6 +258,12 @@ class CallChecker {
   std::int64_t rows() const { return extents_['n']; }
 
  private:
+  bool has_type(const OperandSpec& operand, DType dtype) {
+    if (operand.type != OperandType::kAny) return dtype == dtype_of(operand.type, real_);
+    if (!any_) any_ = dtype;
+    return dtype == *any_;
+  }
+
   [[noreturn]] void fail(const OperandSpec& operand, const char* what) const {
     std::string message("operator ");
     message.append(spec_.name).append(": wrong ").append(what).append(" of ").append(operand.name);
@@ -250,6 +284,7 @@ class CallChecker {
   const RowKernelSpec& spec_;
   DType real_;
   bool transpose_;
+  std::optional<DType> any_;  // of operands of kAny
   Extents extents_;
 };
 
@@ -273,6 +308,13 @@ const RowKernelSpec& row_kernel_spec(std::string_view name) {
   }
   const std::string message = "no built-in row operator is named '" + std::string(name) + "'";
   check_failed(message.c_str(), __FILE__, __LINE__);
+}
+
+CountOf count_of(std::string_view name) {
+  for (const RowKernelSpec& spec : row_kernel_specs()) {
+    if (spec.name == name) return spec.count;
+  }
+  return CountOf::kNone;
 }
 
 double work_of_element(std::string_view name) {

@@ -33,6 +33,10 @@
 //                   gradient.
 //   scale_rows      X[n,d] f[n,1] -> Y[n,d]          Y_i = f_i X_i
 //   copy            X[n,d] -> Y[n,d]; copy_ids: of int64
+//   first_rows      X[n,d] of any type -> Y[n,d], alike: the rows of a batch's first levels. X is
+//                   called with the rows that Y has
+//   extend_rows     X[n,d] of any type -> Y[n,d], alike: X, and zeros in the rows of further
+//                   levels. X is called with the rows that Y has, zero beyond its own
 //   edge_key        s[n,1] t[n,1] i[n,1] int64 -> K[n,3] int64: side by side
 //   scale_cols      X[n,d] a[1,d] -> Y[n,d]          a column's own factor
 //   mul_column_sum  A[n,d] B[n,d] -> R[1,d]          R += sum of rows of A B              reduces
@@ -148,7 +152,17 @@ enum class DegreeFactor {
   kLoop,                // 1 - (self loops in the data)
 };
 
-enum class OperandType { kReal, kF32, kF64, kI32, kI64, kU8 };
+// kAny: the same of all operands that say so.
+enum class OperandType { kReal, kF32, kF64, kI32, kI64, kU8, kAny };
+
+// What Attributes::count counts, where an operator reads it. Of a whole graph a program has the
+// number; of a batch it is that of the rows or labels at hand.
+enum class CountOf {
+  kNone,          // the operator doesn't read it
+  kRows,          // rows of the operand
+  kLabels,        // labelled entries of the operand's rows in the train split
+  kLabelWeights,  // the weights of these
+};
 
 // Shape and type of one operand. Extents are small letters (bound on first use) or the digits
 // '1'..'9'.
@@ -185,6 +199,7 @@ struct RowKernelSpec {
   OperandSpec output;
   bool reduces = false;
   ExtentRule rule = nullptr;
+  CountOf count = CountOf::kNone;
 };
 
 // The operators above, in that order.
@@ -192,6 +207,9 @@ std::span<const RowKernelSpec> row_kernel_specs();
 
 // The specification of a built-in operator; an unknown name is a programmer's mistake.
 const RowKernelSpec& row_kernel_spec(std::string_view name);
+
+// kNone of an operator that isn't built in.
+CountOf count_of(std::string_view name);
 
 // What a built-in operator takes for an element of its first operand or its output, whichever is
 // wider, in elements of dropout (bench/row_kernels_bench.cc); 0 where the bytes that it reads and

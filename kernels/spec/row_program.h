@@ -62,11 +62,17 @@ struct RowGroup {
   std::byte* scratch = nullptr;     // a lane's
 };
 
+// What Attributes::count counts (CountOf, kernels/spec/row_kernels.h), where a run has its own.
+struct StepCounts {
+  double rows = 0, labels = 0, label_weights = 0;
+};
+
 // Groups for the program, each with a lane of its own.
 struct RowCall {
   std::span<const RowGroup> groups;
   bool stored = false;  // whether they are of those that are stored (RowProgram::Step::skipped)
   StepSeed state;
+  const StepCounts* counts = nullptr;  // null: as the steps' attributes say
 };
 
 // A program made ready for a device. run() takes what the call holds before it returns; only device

@@ -15,6 +15,11 @@ namespace ooc {
 
 using ValueId = int;
 
+// Rows of a vertex tensor. Of a graph: all of its vertices. Of a batch: those of levels up to this
+// one. Level 0 are the seeds, level l + 1 what edges into level l come from; a batch's vertices are
+// numbered level after level, so rows of a level begin with those of the one before.
+inline constexpr int kAllRows = -1;
+
 enum class ValueKind {
   kInput,      // a vertex tensor from outside, read only: features, labels, ids, row factors
   kVertex,     // a vertex tensor made by a stage
@@ -32,6 +37,7 @@ struct Value {
   // Expected: the share of its elements that aren't zero, but for rows that are known to be.
   double density = 1;
   bool train_only = false;  // rows outside the train split are zero
+  int level = kAllRows;     // of vertex tensors and, that of the vertices they go into, of edges
 };
 
 // One operator on rows. Its operands, in the order its kernel documents

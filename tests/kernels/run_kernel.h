@@ -39,6 +39,7 @@ AnyMatrix make_operand(const OperandSpec& spec, const Dense& dense, std::int64_t
   };
   switch (spec.type) {
     case OperandType::kReal:
+    case OperandType::kAny:
       return build.template operator()<T>();
     case OperandType::kF32:
       return build.template operator()<float>();

@@ -232,3 +232,50 @@ TEST_CASE("stages: no operator sinks so far that edges would have to wait") {
   REQUIRE(staged.program.stages.size() == 2);
   CHECK(staged.program.stages[1].propagation->folds.size() == 2);
 }
+
+TEST_CASE("stages: rows of another level are read from memory, a stage later") {
+  TensorGraph graph(DType::kF32);
+  Tensor leaf{"x", {Space::kVertex, 0, 8, DType::kF32}};
+  leaf.shape.level = 2;
+  const TensorId x = graph.add_like(leaf);
+  const TensorId h = graph.apply("matmul", {x, graph.parameter("w", 8, 8)});
+  const TensorId sum = graph.gather("sum", {graph.source(h)}, Direction::kIn);
+  const TensorId both = graph.apply("add", {sum, graph.first_rows(h, 1)});
+  const TensorId seeds = graph.apply("relu", {graph.first_rows(both, 0)});
+  const TensorId far = graph.apply("exp", {graph.extend_rows(seeds, 1)});
+  const StagedGraph staged = make_stages(graph, "test", {far});
+  const std::vector<Stage>& stages = staged.program.stages;
+  REQUIRE(stages.size() == 4);
+  using Ops = std::vector<std::string>;
+  CHECK(ops_of(stages[0]) == Ops{"matmul"});
+  CHECK(ops_of(stages[1]) == Ops{"first_rows", "add"});
+  CHECK(ops_of(stages[2]) == Ops{"first_rows", "relu"});
+  CHECK(ops_of(stages[3]) == Ops{"extend_rows", "exp"});
+  const auto level = [&](TensorId id) {
+    return staged.program.values[static_cast<std::size_t>(staged.value(id))].level;
+  };
+  CHECK(level(x) == 2);
+  CHECK(level(h) == 2);
+  CHECK(level(sum) == 1);
+  CHECK(level(seeds) == 0);
+  CHECK(level(far) == 1);
+}
+
+TEST_CASE("stages: propagations and rows of other levels have stages of their own") {
+  TensorGraph graph(DType::kF32);
+  std::vector<TensorId> sums;
+  for (const int level : {1, 2, 1}) {
+    Tensor leaf{"x" + std::to_string(sums.size()), {Space::kVertex, 0, 8, DType::kF32}};
+    leaf.shape.level = level;
+    const TensorId x = graph.apply("exp", {graph.add_like(leaf)});
+    sums.push_back(graph.gather("sum", {graph.source(x)}, Direction::kIn));
+  }
+  const StagedGraph staged = make_stages(graph, "test", sums);
+  const std::vector<Stage>& stages = staged.program.stages;
+  REQUIRE(stages.size() == 4);  // rows of level 1, edges into 0, rows of level 2, edges into 1
+  for (const std::size_t rows : {0, 2}) CHECK_FALSE(stages[rows].propagation);
+  CHECK(ops_of(stages[0]) == std::vector<std::string>{"exp", "exp"});
+  CHECK(ops_of(stages[2]) == std::vector<std::string>{"exp"});
+  CHECK(stages[1].propagation->folds.size() == 2);
+  CHECK(stages[3].propagation->folds.size() == 1);
+}

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -200,6 +201,53 @@ TEST_CASE("backend: every built-in operator has a kernel for both scalar types")
     CHECK(&row_kernel_spec(spec.name) == &spec);
     CHECK(spec.reduces == (spec.output.rows != 'n'));
   }
+}
+
+namespace {
+
+template <class E>
+void check_row_copies(const char* op) {
+  Dense values(7, 40);
+  for (std::size_t i = 0; i < values.values.size(); ++i)
+    values.values[i] = static_cast<double>(i % 251);
+  const auto x = SlicedMatrix<E>::vertex(values);
+  const auto y = SlicedMatrix<E>::vertex(Dense(7, 40));
+  const OperatorCall call{{&x.view(), 1}, {&y.view(), 1}, Attributes{}, StepSeed{}};
+  CHECK(check_call(row_kernel_spec(op), DType::kF32, call) == 7);
+  cpu_row_kernel(op, DType::kF32)(call);
+  CHECK(y.dense().values == values.values);
+}
+
+}  // namespace
+
+TEST_CASE("backend: rows of another level are copied, of any type") {
+  for (const char* op : {"first_rows", "extend_rows"}) {
+    check_row_copies<float>(op);
+    check_row_copies<double>(op);
+    check_row_copies<std::int32_t>(op);
+    check_row_copies<std::int64_t>(op);
+    check_row_copies<std::uint8_t>(op);
+    const auto x = SlicedMatrix<float>::vertex(Dense(5, 1));
+    const auto y = SlicedMatrix<std::int32_t>::vertex(Dense(5, 1));
+    CHECK(abort_message([&] {
+            check_call(row_kernel_spec(op), DType::kF32,
+                       {{&x.view(), 1}, {&y.view(), 1}, Attributes{}, StepSeed{}});
+          }).find("wrong type of Y") != std::string::npos);
+  }
+}
+
+TEST_CASE("backend: operators say what they count") {
+  std::map<CountOf, std::set<std::string_view>> names;
+  for (const RowKernelSpec& spec : row_kernel_specs()) names[count_of(spec.name)].insert(spec.name);
+  CHECK(names[CountOf::kRows] == std::set<std::string_view>{"batch_norm", "batch_norm_gradient",
+                                                            "batch_norm_gamma_gradient"});
+  CHECK(
+      names[CountOf::kLabels] ==
+      std::set<std::string_view>{"softmax_cross_entropy_gradient", "sigmoid_cross_entropy_gradient",
+                                 "sigmoid_cross_entropy_weighted_gradient", "value_loss_gradient"});
+  CHECK(names[CountOf::kLabelWeights] ==
+        std::set<std::string_view>{"softmax_cross_entropy_weighted_gradient"});
+  CHECK(count_of("no operator") == CountOf::kNone);
 }
 
 TEST_CASE("backend: a registered kernel is found by name") {
