@@ -1,0 +1,277 @@
+#include "sched/sampling/expand_pass.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <utility>
+
+#include "kernels/sampling/neighbour_draws.h"
+#include "kernels/sampling/neighbour_lists.h"
+#include "sched/sampling/edge_records.h"
+
+namespace ooc {
+namespace {
+
+// Edges whose lists a worker has at once, about, where vertices are in the order of their names;
+// else of vertices whose lists are whole.
+constexpr std::int64_t kListedEdges = 1 << 20, kWholeListEdges = 4 << 20;
+
+}  // namespace
+
+// Those of a span that ask, or some of them, on their way through the span's edges.
+struct ExpandPass::Range {
+  struct Chunks {
+    std::vector<std::int64_t> items;
+    std::vector<PanelTile> tiles;
+  };
+
+  std::int64_t span = 0;
+  KeyRange keys;
+  Records asks;
+  std::vector<std::uint8_t> is_asked;   // by vertex of the span
+  std::vector<std::uint32_t> before;    // by vertex: edges that went by
+  std::vector<std::size_t> begins;      // by who asks: of its ordinals
+  std::vector<std::uint32_t> ordinals;  // none, where all are taken
+  // Under the driver's lock.
+  std::deque<Chunks> chunks;  // that are there, to be worked on
+  bool is_busy = true;
+  bool has_all_chunks = false;  // none will be added
+};
+
+struct ExpandPass::Worker {
+  NeighbourLists lists;
+  std::vector<std::byte> record;  // of an edge
+};
+
+ExpandPass::ExpandPass(Driver& driver, const SampledGraph& graph, const HopSampling& sampling,
+                       const Lists& lists, const ExpandLimits& limits,
+                       const std::vector<std::int64_t>& asks_by_span,
+                       std::span<const std::uint64_t> batch_keys)
+    : driver_(driver),
+      graph_(graph),
+      sampling_(sampling),
+      lists_(lists),
+      limits_(limits),
+      batch_keys_(batch_keys),
+      chosen_(lists.chosen, driver.workers(), limits.buffer_records) {
+  cut(asks_by_span);
+  for (std::int64_t i = 0; i < driver.workers(); ++i) {
+    workers_.push_back(std::make_unique<Worker>());
+    workers_.back()->record.resize(layout().data.bytes());
+  }
+  auto loader = std::make_unique<EdgeLoader>(graph.edges, edge_items(), bytes_read_, true);
+  loader_ = loader.get();
+  stream_ = std::make_unique<ItemStream>(
+      driver, std::move(loader), Slots(limits.edge_slots, limits.edge_slot_count, hazards_));
+}
+
+ExpandPass::~ExpandPass() { driver_.drain(); }
+
+void ExpandPass::cut(const std::vector<std::int64_t>& asks_by_span) {
+  const std::int64_t drawn = std::clamp<std::int64_t>(sampling_.fanout, 1, 1 << 16);
+  const auto ask_bytes = static_cast<std::int64_t>(sizeof(std::uint64_t) + sizeof(std::size_t)) +
+                         static_cast<std::int64_t>(sizeof(std::uint32_t)) * drawn;
+  const auto most = static_cast<std::uint64_t>(limits_.range_bytes / ask_bytes);
+  for (std::int64_t span = 0; span < layout().span_count(); ++span) {
+    if (asks_by_span[static_cast<std::size_t>(span)] == 0) continue;
+    const std::int64_t first = span * layout().span_rows;
+    cut_span(span, first, std::min(first + layout().span_rows, layout().vertices), most);
+  }
+}
+
+// Where lists have to be whole, as few vertices as have few edges.
+void ExpandPass::cut_span(std::int64_t span, std::int64_t first, std::int64_t end,
+                          std::uint64_t most) {
+  if (!graph_.names.empty() && end - first > 1) {
+    const auto begin = graph_.degrees.begin();
+    const std::int64_t edges = std::accumulate(begin + first, begin + end, std::int64_t{0});
+    if (edges > kWholeListEdges) {
+      const std::int64_t middle = first + (end - first) / 2;
+      cut_span(span, first, middle, most);
+      return cut_span(span, middle, end, most);
+    }
+  }
+  const KeyFields& fields = lists_.requests;
+  const KeyRange all{fields.begin(static_cast<std::uint64_t>(first)),
+                     fields.last(static_cast<std::uint64_t>(end - 1))};
+  for (const KeyRange& keys : cut_ranges(lists_.asks, fields, all, most)) {
+    ranges_.push_back(std::make_shared<Range>());
+    ranges_.back()->span = span;
+    ranges_.back()->keys = keys;
+  }
+}
+
+std::vector<EdgeItem> ExpandPass::edge_items() {
+  std::vector<EdgeItem> items;
+  for (const std::shared_ptr<Range>& range : ranges_) {
+    for (std::int64_t panel = 0; panel < layout().panel_count(); ++panel) {
+      const auto bytes =
+          static_cast<std::int64_t>(graph_.edges.file().chunk_bytes(range->span, panel));
+      if (bytes == 0) continue;
+      items.push_back({range->span, panel});
+      bytes_passed_ += bytes;
+    }
+  }
+  return items;
+}
+
+bool ExpandPass::wait(std::unique_lock<std::mutex>& lock, WaitCause cause,
+                      const std::function<bool()>& ready) {
+  const auto advance = [this] {
+    while (stream_->advance()) {
+    }
+  };
+  return driver_.wait(lock, cause, advance, ready);
+}
+
+bool ExpandPass::run(const std::function<void(double share)>& on_progress) {
+  std::size_t launched = 0;
+  auto lock = driver_.lock();
+  for (std::size_t at = 0; at < ranges_.size(); ++at) {
+    while (launched < ranges_.size() && under_way_ < limits_.ranges_at_once) launch(launched++);
+    if (launched == at) {
+      const auto room = [&] { return under_way_ < limits_.ranges_at_once; };
+      if (!wait(lock, WaitCause::kWorkers, room)) return false;
+      launch(launched++);
+    }
+    if (!hand_out(lock, at)) return false;
+    if (on_progress) {
+      on_progress(static_cast<double>(at + 1) / static_cast<double>(ranges_.size()));
+    }
+  }
+  if (!wait(lock, WaitCause::kWorkers, [&] { return under_way_ == 0; })) return false;
+  lock.unlock();
+  chosen_.finish();
+  return true;
+}
+
+void ExpandPass::launch(std::size_t at) {
+  const std::shared_ptr<Range> range = ranges_[at];
+  ++under_way_;
+  driver_.run([this, range] { draw(*range); },
+              [this, range] {
+                range->is_busy = false;
+                run_next(range);
+              });
+}
+
+// The span's edge chunks as they come, one after the other; where lists have to be whole, together.
+bool ExpandPass::hand_out(std::unique_lock<std::mutex>& lock, std::size_t at) {
+  const std::shared_ptr<Range> range = std::move(ranges_[at]);
+  Range::Chunks chunks;
+  for (std::int64_t panel = 0; panel < layout().panel_count(); ++panel) {
+    if (graph_.edges.file().chunk_bytes(range->span, panel) == 0) continue;
+    const std::int64_t item = next_item_++;
+    if (!wait(lock, WaitCause::kReads, [&] { return stream_->ready(item); })) return false;
+    stream_->hold(item, 1);
+    const auto tiles = loader_->span(item, stream_->data(item)).tiles;
+    chunks.items.push_back(item);
+    chunks.tiles.insert(chunks.tiles.end(), tiles.begin(), tiles.end());
+    if (!graph_.names.empty()) continue;
+    range->chunks.push_back(std::exchange(chunks, {}));
+    run_next(range);
+  }
+  if (!chunks.items.empty()) range->chunks.push_back(std::move(chunks));
+  range->has_all_chunks = true;
+  run_next(range);
+  return true;
+}
+
+// Under the driver's lock. One task of a range at a time: edges go by in order.
+void ExpandPass::run_next(const std::shared_ptr<Range>& range) {
+  if (range->is_busy) return;
+  if (range->chunks.empty()) {
+    if (range->has_all_chunks) {
+      range->is_busy = true;  // done
+      --under_way_;
+      driver_.wake();
+    }
+    return;
+  }
+  range->is_busy = true;
+  const auto chunks = std::make_shared<Range::Chunks>(std::move(range->chunks.front()));
+  range->chunks.pop_front();
+  driver_.run([this, range, chunks] { choose(*range, chunks->tiles); },
+              [this, range, chunks] {
+                for (const std::int64_t item : chunks->items) stream_->release(item);
+                range->is_busy = false;
+                run_next(range);
+              });
+}
+
+void ExpandPass::draw(Range& range) const {
+  const KeyFields& fields = lists_.requests;
+  lists_.asks.read(range.keys.first, range.keys.last, range.asks);
+  const auto first = static_cast<std::uint64_t>(range.span * layout().span_rows);
+  range.is_asked.assign(static_cast<std::size_t>(layout().span_rows), 0);
+  range.before.assign(static_cast<std::size_t>(layout().span_rows), 0);
+  const auto& keys = range.asks.keys;
+  for (const std::uint64_t key : keys) range.is_asked[fields.first(key) - first] = 1;
+  if (sampling_.fanout == HopSampling::kAll) return;
+  const auto fanout = static_cast<std::uint32_t>(sampling_.fanout);
+  range.begins.reserve(keys.size() + 1);
+  range.begins.push_back(0);
+  for (const std::uint64_t key : keys) {
+    const std::uint64_t vertex = fields.first(key);
+    const std::uint32_t degree = graph_.degrees[vertex];
+    const std::uint32_t takes =
+        sampling_.replace ? (degree > 0 ? fanout : 0) : std::min(degree, fanout);
+    const std::size_t begin = range.ordinals.size();
+    range.ordinals.resize(begin + takes);
+    range.begins.push_back(begin + takes);
+    if (takes == 0) continue;
+    const std::uint64_t asker = asker_key(batch_keys_[fields.second(key)],
+                                          graph_.names.empty() ? vertex : graph_.names[vertex]);
+    const std::span ordinals = std::span(range.ordinals).subspan(begin);
+    sampling_.replace ? draw_repeated(asker, degree, ordinals)
+                      : draw_distinct(asker, degree, ordinals);
+  }
+}
+
+void ExpandPass::choose(Range& range, std::span<const PanelTile> tiles) {
+  if (!graph_.names.empty()) return choose_from(range, tiles);
+  for (std::size_t begin = 0, end = 0; begin < tiles.size(); begin = end) {
+    std::int64_t edges = 0;
+    while (end < tiles.size() && (end == begin || edges < kListedEdges)) {
+      edges += tiles[end++].tile.edge_count;
+    }
+    choose_from(range, tiles.subspan(begin, end - begin));
+  }
+}
+
+void ExpandPass::choose_from(Range& range, std::span<const PanelTile> tiles) {
+  const KeyFields& fields = lists_.requests;
+  const std::size_t index = driver_.worker();
+  Worker& worker = *workers_[index];
+  worker.lists.build(layout(), tiles, range.is_asked, graph_.names);
+  const EdgeData& data = layout().data;
+  const bool carries = lists_.chosen.data_bytes() > 0;
+  const EdgeRecords records(data, carries ? tiles : std::span<const PanelTile>{});
+  const bool takes_all = sampling_.fanout == HopSampling::kAll;
+  const auto first = static_cast<std::uint64_t>(range.span * layout().span_rows);
+  const auto& keys = range.asks.keys;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto local = static_cast<std::int64_t>(fields.first(keys[i]) - first);
+    const auto neighbours = worker.lists.neighbours(local);
+    if (neighbours.empty()) continue;
+    const auto take = [&](std::size_t place) {
+      if (carries) records.copy(worker.lists.edges(local)[place], worker.record.data());
+      chosen_.add(index,
+                  fields.key(neighbours[place], fields.second(keys[i]), fields.third(keys[i])),
+                  worker.record.data());
+    };
+    std::uint32_t& before = range.before[static_cast<std::size_t>(local)];
+    if (takes_all) {
+      for (std::size_t place = 0; place < neighbours.size(); ++place) take(place);
+    } else {
+      const auto end = range.ordinals.begin() + static_cast<std::ptrdiff_t>(range.begins[i + 1]);
+      auto at = std::lower_bound(
+          range.ordinals.begin() + static_cast<std::ptrdiff_t>(range.begins[i]), end, before);
+      for (; at != end && *at - before < neighbours.size(); ++at) take(*at - before);
+    }
+    const bool is_last = i + 1 == keys.size() || fields.first(keys[i + 1]) != fields.first(keys[i]);
+    if (is_last) before += static_cast<std::uint32_t>(neighbours.size());
+  }
+}
+
+}  // namespace ooc

@@ -1,0 +1,22 @@
+// Sorted runs cut into ranges of keys that are worked on one after the other, or beside each other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sched/sampling/key_fields.h"
+#include "storage/edges/sorted_runs.h"
+
+namespace ooc {
+
+struct KeyRange {
+  std::uint64_t first = 0, last = 0;
+};
+
+// Of the keys in [first, last], in order: each range about `most` records or fewer, unless all of
+// them are of one pair (KeyFields::same_pair()), which stay together. What is sure to hold none is
+// left out.
+std::vector<KeyRange> cut_ranges(const SortedRuns& runs, const KeyFields& fields,
+                                 const KeyRange& all, std::uint64_t most);
+
+}  // namespace ooc
