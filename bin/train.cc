@@ -12,13 +12,16 @@
 #include "bin/cli/threads.h"
 #include "bin/train_options.h"
 #include "bin/train_plan.h"
+#include "bin/train_scratch.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
 #include "engine/machine/gpus.h"
+#include "engine/minibatch/batch_trainer.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "engine/model/parts/words.h"
 #include "engine/train/seed_runs.h"
+#include "engine/train/trainer.h"
 #include "storage/base/errors.h"
 #include "storage/io/trace.h"
 
@@ -39,39 +42,11 @@ std::string default_run_dir(const RunConfig& config) {
   return free_path;
 }
 
-// Where tensors go that don't fit memory. The run directory's own is made for the run and removed
-// after it; what lies in it is gone with the process, however that ends.
-class ScratchDirectory {
- public:
-  ScratchDirectory(const RunConfig& config, const RunDirectory& run)
-      : own_(config.scratch.empty()),
-        path_(own_ ? join_path(run.path(), "scratch") : config.scratch) {
-    if (own_) posix_file_system().remove_all(path_);
-    posix_file_system().create_directories(path_);
-  }
-  ~ScratchDirectory() {
-    if (!own_) return;
-    try {
-      posix_file_system().remove_all(path_);
-    } catch (const Error& error) {
-      spdlog::warn("{}", error.what());
-    }
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  bool own_;
-  std::string path_;
-};
-
 // What a run is trained with, and how: nothing of it is written or allocated yet.
 struct Machine {
   std::unique_ptr<BlockIo> io;
   RunBudget budget;
-  std::shared_ptr<const TrainingPlan> plan;
+  std::shared_ptr<const TrainingPlan> plan;  // null: it samples
 };
 
 std::string metric_text(const nlohmann::ordered_json& value) {
@@ -113,7 +88,7 @@ std::vector<double> percents_of(std::vector<double> shares) {
   return shares;
 }
 
-RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& trainer) {
+RunResult train_one(const cli::Command& command, RunDirectory& run, EpochTrainer& trainer) {
   const std::int64_t epochs = run.config().epochs;
   cli::Progress progress(cli::Progress::standard_output(command.quiet()));
   std::int64_t bytes = 0;
@@ -141,11 +116,50 @@ RunResult train_one(const cli::Command& command, RunDirectory& run, Trainer& tra
   return result;
 }
 
+// Trains one run, or one a seed, and says what came of it.
+void finish(const TrainOptions& options, RunDirectory& run,
+            const std::function<RunResult(RunDirectory&)>& train_seed) {
+  const bool many = run.config().runs > 1;
+  const RunResult result = many ? run_seeds(posix_file_system(), run, train_seed) : train_seed(run);
+  if (result.outcome == RunOutcome::kInterrupted) {
+    throw Interrupted(
+        fmt::format("interrupted after epoch {}{}", result.epochs, many ? " of a seed's run" : ""),
+        run.path(), fmt::format("continue with ooc-train --resume {}", run.path()));
+  }
+  if (result.outcome == RunOutcome::kFinishedBefore) {
+    spdlog::info("the run had finished already, after epoch {}", result.epochs);
+  }
+  print_summary(result.summary, options.json);
+}
+
+// One run's on sampled batches.
+RunResult train_batches(const cli::Command& command, BlockIo& io, const Machine& machine,
+                        RunDirectory& run, const Dataset& dataset, const std::string& scratch) {
+  const Devices devices("cpu", machine.budget);
+  BatchTrainer trainer(devices.first(), io, posix_file_system(), dataset, run.config(),
+                       {machine.budget, scratch});
+  return train_one(command, run, trainer);
+}
+
+void show_batch_plan(const TrainOptions& options, const RunConfig& config, const Machine& machine,
+                     const Dataset& dataset) {
+  const Devices devices("cpu", machine.budget);
+  const BatchTrainer trainer(devices.first(), *machine.io, posix_file_system(), dataset, config,
+                             {machine.budget, config.scratch});
+  fmt::print("{}", options.json ? trainer.plan_json().dump(2) + "\n" : trainer.plan_text());
+}
+
 // Several runs take a trainer each, one after the other.
 void train(const cli::Command& command, const TrainOptions& options, const Machine& machine,
            RunDirectory& run, const Dataset& dataset) {
-  const Devices devices(run.config().on.devices, machine.budget);
   const ScratchDirectory scratch(run.config(), run);
+  if (!machine.plan) {
+    finish(options, run, [&](RunDirectory& seed_run) {
+      return train_batches(command, *machine.io, machine, seed_run, dataset, scratch.path());
+    });
+    return;
+  }
+  const Devices devices(run.config().on.devices, machine.budget);
   TrainerOptions trainer_options{machine.budget};
   trainer_options.others = devices.others();
   trainer_options.plan = machine.plan;
@@ -165,17 +179,7 @@ void train(const cli::Command& command, const TrainOptions& options, const Machi
     if (result.outcome != RunOutcome::kFinishedBefore) trainer_options.warns_of_data = false;
     return result;
   };
-  const bool many = run.config().runs > 1;
-  const RunResult result = many ? run_seeds(posix_file_system(), run, train_seed) : train_seed(run);
-  if (result.outcome == RunOutcome::kInterrupted) {
-    throw Interrupted(
-        fmt::format("interrupted after epoch {}{}", result.epochs, many ? " of a seed's run" : ""),
-        run.path(), fmt::format("continue with ooc-train --resume {}", run.path()));
-  }
-  if (result.outcome == RunOutcome::kFinishedBefore) {
-    spdlog::info("the run had finished already, after epoch {}", result.epochs);
-  }
-  print_summary(result.summary, options.json);
+  finish(options, run, train_seed);
 }
 
 // What of the dataset plays no part, unless that was asked for.
@@ -201,9 +205,10 @@ Machine machine_for(const RunConfig& config, const std::string& directory, const
                     const Dataset& dataset) {
   Machine machine{open_io(config.io), {}, {}};
   machine.budget = budget_for(*machine.io, config, directory, rates);
+  warn_of_unread(config, dataset);
+  if (!config.sampling.fanouts.empty()) return machine;
   machine.plan = plan_training(dataset, config, machine.budget);
   if (config.on.plan_device.empty() && is_gpu(config.on.devices)) check_kernels(*machine.plan);
-  warn_of_unread(config, dataset);
   return machine;
 }
 
@@ -238,10 +243,12 @@ void start(const cli::Command& command, TrainOptions& options) {
   set_task(config, options, default_task(dataset.manifest().labels));
   check_edge_weights(config.model, facts_of(dataset).edge_weights);
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
-  const bool chooses = config.on.plan_device.empty() && config.on.devices == "auto";
+  const bool chooses = config.on.plan_device.empty() && config.on.devices == "auto" &&
+                       config.sampling.fanouts.empty();
   const Machine machine = chooses ? machine_of_auto(config, options, dataset)
                                   : machine_for(config, options.run_dir, options.rates, dataset);
   if (only_plans(options)) {
+    if (!machine.plan) return show_batch_plan(options, config, machine, dataset);
     const GraphCounts counts = counts_of(dataset, machine.budget.plan.devices);
     return show_plan(options, config, {*machine.plan, counts, machine.budget});
   }
@@ -316,10 +323,11 @@ void resume(const cli::Command& command, const TrainOptions& options) {
   const Dataset dataset = resumed_dataset(run, config);
   const Machine machine = machine_for(config, run.path(), options.rates, dataset);
   if (only_plans(options)) {
+    if (!machine.plan) return show_batch_plan(options, config, machine, dataset);
     const GraphCounts counts = counts_of(dataset, machine.budget.plan.devices);
     return show_plan(options, config, {*machine.plan, counts, machine.budget});
   }
-  warn_of_moved_run(run.config(), run.plan(), config, machine.plan->epoch_plan());
+  if (machine.plan) warn_of_moved_run(run.config(), run.plan(), config, machine.plan->epoch_plan());
   const RunLock lock(posix_file_system(), run.path());
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);

@@ -11,6 +11,7 @@
 
 #include "bin/cli/devices.h"
 #include "bin/cli/metric_option.h"
+#include "bin/train_sampling_options.h"
 #include "engine/machine/gpus.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
@@ -216,6 +217,8 @@ void add_examples(cli::Command& command) {
                   "ooc-train cora.ooc --plan --plan-device h100 --device-memory 4GiB");
   command.example("In 4 GiB of memory, whatever the graph's size",
                   "ooc-train papers.ooc --host-memory 4GiB --scratch /fast/disk");
+  command.example("On sampled neighbours, in batches",
+                  "ooc-train papers.ooc --model sage --fanouts 25,10 --batch-size 1000");
   command.example("What a graph would take that isn't there yet",
                   "ooc-train --plan --graph vertices=50M,edges=1.5G,features=128,classes=64");
   command.example("Continue an interrupted run", "ooc-train --resume runs/cora-gcn");
@@ -281,6 +284,7 @@ void add_train_options(cli::Command& command, TrainOptions& options) {
   add_model_options(command, options);
   add_task_options(command, options);
   add_training_options(command, options);
+  add_sampling_options(command, options.config.sampling);
   add_run_options(command, options);
   add_examples(command);
 }
@@ -298,6 +302,7 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
   check_options(model);
   if (is_program_file(model.model)) model.model = absolute(model.model);
+  check_sampling(command, options);
   return config;
 }
 

@@ -22,6 +22,12 @@ Model with_wanted_layers(Model model, const Wanted& wanted) {
   return model;
 }
 
+RewrittenModel rewrite(Model model, const Rewrites& rewrites) {
+  RewrittenModel out{std::move(model), {}};
+  out.model = rewrite_model(std::move(out.model), rewrites, out.precomputed);
+  return out;
+}
+
 EdgeBytes edge_bytes(const EdgeFile& file) {
   EdgeBytes edges{static_cast<std::int64_t>(file.payload_bytes())};
   for (std::uint64_t chunk = 0; chunk < file.file().shape().chunk_count; ++chunk) {
@@ -72,9 +78,12 @@ ModelProgram::ModelProgram(const ModelOptions& options, const GraphFacts& facts,
 
 ModelProgram::ModelProgram(Model model, const std::string& name, Wanted wanted,
                            const ProgramOptions& how)
-    : precomputed_(1),
-      model_(rewrite_model(with_wanted_layers(std::move(model), wanted), how.rewrites,
-                           precomputed_[0])) {
+    : ModelProgram(rewrite(with_wanted_layers(std::move(model), wanted), how.rewrites), name,
+                   wanted, how) {}
+
+ModelProgram::ModelProgram(RewrittenModel model, const std::string& name, Wanted wanted,
+                           const ProgramOptions& how)
+    : precomputed_{std::move(model.precomputed)}, model_(std::move(model.model)) {
   if (wanted.gradients) gradients_ = add_gradients(model_.graph, {model_.loss, -1});
   if (how.rewrites.order) model_ = gather_sparse_rows(std::move(model_), gradients_, how.rewrites);
   if (how.rewrites.common) merge_common_operators();

@@ -34,12 +34,21 @@ GraphFacts facts_of(const Dataset& dataset);
 // Of several `devices` also which in-edges are whose.
 GraphCounts counts_of(const Dataset& dataset, std::int64_t devices = 1);
 
+// A model whose rewrites are made, and what they take out of it.
+struct RewrittenModel {
+  Model model;
+  Precomputed precomputed;
+};
+
 class ModelProgram {
  public:
   ModelProgram(const ModelOptions& options, const GraphFacts& facts, Mode mode, Wanted wanted,
                DType real, const ProgramOptions& how = {});
   // A model that was built by hand; `name` is the program's, for reports.
   ModelProgram(Model model, const std::string& name, Wanted wanted, const ProgramOptions& how = {});
+  // Of `how` what comes after the rewrites of a model.
+  ModelProgram(RewrittenModel model, const std::string& name, Wanted wanted,
+               const ProgramOptions& how = {});
   // The loss and the gradients of one, and what is `wanted` of the other, evaluated with the same
   // parameters: what both do is done once. Bits of either are those of its own program.
   ModelProgram(Model training, Model evaluation, Wanted wanted, const ProgramOptions& how = {});

@@ -45,6 +45,7 @@ std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule
 std::string name_of(Strategy strategy) { return word_of(kStrategies, strategy); }
 std::string name_of(DevicePartition partition) { return word_of(kDevicePartitions, partition); }
 std::string name_of(DatasetIo io) { return word_of(kDatasetIos, io); }
+std::string name_of(const Fanouts& fanouts) { return to_text(fanouts); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
@@ -66,7 +67,11 @@ const std::set<std::string> kLater{"task",
                                    "io",
                                    "device-partition",
                                    "ring",
-                                   "topology"};
+                                   "topology",
+                                   "fanouts",
+                                   "batch-size",
+                                   "replace",
+                                   "eval-fanouts"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -102,6 +107,10 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("patience", config.patience);
   visit("eval-every", config.eval_every);
   visit("checkpoint-every", config.checkpoint_every);
+  visit("fanouts", config.sampling.fanouts);
+  visit("batch-size", config.sampling.batch_size);
+  visit("replace", config.sampling.replace);
+  visit("eval-fanouts", config.sampling.eval_fanouts);
   visit("verify", config.verify);
   visit("rewrites", config.rewrites);
   visit("devices", config.on.devices);
@@ -146,6 +155,12 @@ class TomlReader {
       value.push_back(word_in(key, kMetrics, word));
     }
     if (value.empty()) wrong(key);
+  }
+  void read(const char* key, Fanouts& value) {
+    const std::string text = get<std::string>(key);
+    const std::optional<Fanouts> fanouts = parse_fanouts(text);
+    if (!fanouts && !text.empty()) wrong(key);
+    value = fanouts.value_or(Fanouts{});
   }
   void read(const char* key, ClassWeights& value) {
     const std::optional<ClassWeights> weights = parse_class_weights(get<std::string>(key));
@@ -259,9 +274,13 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
   if (!is_memory(config.on.device_memory)) reader.wrong("device-memory");
   if (!is_memory(config.on.link_rate)) reader.wrong("link-rate");
   const std::tuple<const char*, std::int64_t, std::int64_t> leasts[] = {
-      {"epochs", config.epochs, 1},         {"runs", config.runs, 1},
-      {"eval-every", config.eval_every, 1}, {"checkpoint-every", config.checkpoint_every, 1},
-      {"patience", config.patience, 0},     {"seed", config.seed, 0}};
+      {"epochs", config.epochs, 1},
+      {"runs", config.runs, 1},
+      {"eval-every", config.eval_every, 1},
+      {"checkpoint-every", config.checkpoint_every, 1},
+      {"batch-size", config.sampling.batch_size, 1},
+      {"patience", config.patience, 0},
+      {"seed", config.seed, 0}};
   for (const auto& [key, value, least] : leasts) {
     if (value < least) reader.wrong(key);
   }

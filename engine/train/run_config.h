@@ -8,6 +8,7 @@
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
 #include "engine/model/parts/model.h"
+#include "engine/sampling/fanouts.h"
 #include "kernels/device/backend.h"
 #include "sched/plan/plan.h"
 #include "storage/format/chunk_file.h"
@@ -37,6 +38,7 @@ struct RunConfig {
   std::int64_t patience = 0;  // evaluations without a better valid metric; 0: no early stopping
   std::int64_t eval_every = 1;
   std::int64_t checkpoint_every = 10;
+  SamplingConfig sampling;
   VerifyPolicy verify = VerifyPolicy::kFirst;
   std::string rewrites;  // engine/rewrite/rewrites.h: which are not made
   // How it runs, which changes no result: on what; what stays in memory; where the rest goes,

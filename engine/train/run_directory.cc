@@ -298,6 +298,8 @@ void add_waits(Json& to, const RunCounters& counters) {
   to["compute_wait_seconds"] = counters.compute_wait_seconds;
 }
 
+}  // namespace
+
 Json passes_of(const EpochRecord& record, const Plan& plan) {
   Json passes = Json::array();
   for (const auto& [section, reports] : record.sections) {
@@ -317,9 +319,8 @@ Json passes_of(const EpochRecord& record, const Plan& plan) {
   return passes;
 }
 
-}  // namespace
-
-Json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics, const Plan& plan) {
+Json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics,
+                  const Json& passes) {
   std::vector<Scores> scores = record.scores;
   scores.resize(metrics.size());
   Json line;
@@ -341,7 +342,7 @@ Json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics,
   add_waits(line, record.counters);
   line["peak_host_bytes"] = peak_host_bytes();
   line["peak_device_bytes"] = record.peak_device_bytes;
-  line["passes"] = passes_of(record, plan);
+  line["passes"] = passes;
   return line;
 }
 

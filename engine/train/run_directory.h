@@ -10,8 +10,8 @@
 #include <string>
 
 #include "engine/train/checkpoint.h"
+#include "engine/train/epoch_trainer.h"
 #include "engine/train/run_config.h"
-#include "engine/train/trainer.h"
 #include "storage/io/file.h"
 
 namespace ooc {
@@ -93,8 +93,10 @@ class RunDirectory {
 // The number, or null for NaN.
 nlohmann::ordered_json json_number(double value);
 // A line of metrics.jsonl; "train", "valid" and "test" are of the first metric, "metrics" has all;
-// "passes" says what each pass of the epoch's plan did.
+// `passes` says what each pass of the epoch did.
 nlohmann::ordered_json metrics_line(const EpochRecord& record, const std::vector<Metric>& metrics,
-                                    const Plan& plan);
+                                    const nlohmann::ordered_json& passes);
+// Those of a plan.
+nlohmann::ordered_json passes_of(const EpochRecord& record, const Plan& plan);
 
 }  // namespace ooc

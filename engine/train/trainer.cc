@@ -5,44 +5,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/machine/devices.h"
 #include "engine/metrics/metrics.h"
 #include "engine/train/config_words.h"
+#include "engine/train/run_directory.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
 namespace {
 
-void check_trainable(const Dataset& dataset, const RunConfig& config) {
-  const auto require = [&](bool is_met, const char* what, const char* remedy) {
-    if (!is_met) throw DataError(what, dataset.path(), remedy);
-  };
-  require(dataset.tensor("features") != nullptr, "dataset without features, training needs them",
-          "import it with --features FILE, degrees or random:N");
-  require(dataset.tensor("labels") != nullptr, "dataset without labels, training needs them",
-          "import it with --labels");
-  check_config(config, dataset.manifest().labels, dataset.manifest().classes, dataset.path());
-  require(dataset.has_splits(), "dataset without splits, training needs a train split",
-          "import it with --train, --valid and --test");
-  require(dataset.manifest().split_counts[0] > 0, "dataset with an empty train split",
-          "import it with --train");
-  dataset.check_labels();
-  // Weights that nothing weighs are to be refused before there is a run.
-  if (config.model.class_weights.weigh()) {
-    class_weights_of(dataset, config.model.class_weights, config.model.task);
-  }
-}
-
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-void check_finite(double loss, const char* what, std::int64_t epoch) {
-  if (std::isfinite(loss)) return;
-  throw RunError(fmt::format("the {} is {}", what, loss), fmt::format("epoch {}", epoch),
-                 "try a smaller --lr");
 }
 
 // Of the passes of an epoch, by device.
@@ -84,26 +60,18 @@ std::shared_ptr<const TrainingPlan> plan_training(const Dataset& dataset, const 
 
 Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
                  const TrainerOptions& options)
-    : backend_(backend),
-      io_(io),
-      dataset_(dataset),
-      config_(config),
+    : Trainer(backend, io, dataset, config, options,
+              options.plan ? options.plan
+                           : plan_training(dataset, config, options.budget, options.real)) {}
+
+Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
+                 const TrainerOptions& options, std::shared_ptr<const TrainingPlan> plan)
+    : EpochTrainer(backend, io, dataset, config, options.real, plan->training().model().parameters),
       options_(options),
-      plan_(options.plan ? options.plan
-                         : plan_training(dataset, config, options.budget, options.real)),
-      inputs_(io, dataset),
-      parameters_(backend, options.real, plan_->training().model().parameters) {
+      plan_(std::move(plan)),
+      inputs_(io, dataset) {
   OOC_CHECK(plan_->workers() == workers_of(1 + std::ssize(options.others)));
   OOC_CHECK(plan_->training().real() == options_.real);
-  parameters_.initialise(static_cast<std::uint64_t>(config.seed));
-  const ModelOptions& model = config.model;
-  if (model.class_weights.weigh()) {
-    parameters_.set(kClassWeightsParameter,
-                    class_weights_of(dataset, model.class_weights, model.task));
-  }
-  state_.parameters = parameters_.capture();
-  state_.best.scores.resize(config.metrics.size());
-  state_.last.resize(config.metrics.size());
 }
 
 RunResources Trainer::resources() const {
@@ -115,6 +83,17 @@ std::int64_t Trainer::peak_device_bytes() const {
   std::int64_t peak = backend_.memory_peak();
   for (const Backend* other : options_.others) peak = std::max(peak, other->memory_peak());
   return peak;
+}
+
+nlohmann::ordered_json Trainer::plan_json() const { return plan_->json(); }
+
+nlohmann::ordered_json Trainer::passes_json(const EpochRecord& record) const {
+  return passes_of(record, plan_->epoch_plan());
+}
+
+EpochForecast Trainer::forecast() const {
+  const Plan& epoch = plan_->epoch_plan();
+  return {plan_->bytes_read() + plan_->bytes_written(), epoch.seconds, epoch.bound_seconds};
 }
 
 bool Trainer::prepare(const std::atomic<bool>* stop) {
@@ -144,32 +123,6 @@ bool Trainer::compute_once() {
   }
   for (auto& [name, store] : precompute.release(executor)) inputs_.add(name, std::move(store));
   return true;
-}
-
-Checkpoint Trainer::checkpoint() const {
-  const Manifest& manifest = dataset_.manifest();
-  Checkpoint checkpoint;
-  checkpoint.config = config_;
-  checkpoint.dataset_checksum = manifest.checksum;
-  checkpoint.feature_cols = manifest.feature_cols;
-  checkpoint.feature_scaling = manifest.feature_scaling;
-  checkpoint.classes = manifest.classes;
-  checkpoint.class_names = manifest.class_names;
-  checkpoint.edge_types = manifest.edge_types;
-  checkpoint.edge_weights = manifest.edges.data.weights;
-  checkpoint.state = state_;
-  return checkpoint;
-}
-
-void Trainer::restore(Checkpoint checkpoint, const std::string& where) {
-  if (checkpoint.dataset_checksum != dataset_.manifest().checksum) {
-    throw DataError(
-        fmt::format("the run was trained on another dataset than {} is now", dataset_.path()),
-        where, "bring the dataset back as it was, or train anew");
-  }
-  parameters_.restore(checkpoint.state.parameters, where);
-  next_loss_.reset();
-  state_ = std::move(checkpoint.state);
 }
 
 std::optional<EpochRecord> Trainer::run_epoch(const std::atomic<bool>* stop) {
@@ -246,8 +199,7 @@ std::optional<double> Trainer::run_step(std::int64_t epoch) {
 }
 
 void Trainer::update_parameters(std::int64_t epoch) {
-  const OptimizerOptions options{config_.optimizer, learning_rate(config_, epoch),
-                                 config_.weight_decay, config_.momentum};
+  const OptimizerOptions options = optimizer(epoch);
   const Model& model = plan_->training().model();
   for (const ModelParameter& parameter : model.parameters) {
     if (!parameter.trainable) continue;
@@ -270,21 +222,6 @@ bool Trainer::read_scores(EpochRecord& record) {
                            record.counters.bytes_read, stop_);
   if (scores) record.scores = std::move(*scores);
   return scores.has_value();
-}
-
-void Trainer::keep_if_best(const EpochRecord& record) {
-  state_.last = record.scores;
-  // Where the metric isn't defined, such as without a valid split, the latest evaluation counts as
-  // the best; ties keep the earlier epoch.
-  const double best = state_.best.scores.front().valid, valid = record.scores.front().valid;
-  const bool better = lower_is_better(config_.metrics.front()) ? valid < best : valid > best;
-  if (state_.best.epoch == 0 || std::isnan(best) || better) {
-    state_.best = {record.epoch, record.scores, state_.parameters};
-    for (ParameterValues& parameter : state_.best.parameters) parameter.m = parameter.v = {};
-    state_.evaluations_since_best = 0;
-  } else {
-    ++state_.evaluations_since_best;
-  }
 }
 
 }  // namespace ooc

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/checkpoint.h"
+#include "engine/train/epoch_trainer.h"
 #include "engine/train/graph_inputs.h"
 #include "engine/train/program_run.h"
 #include "engine/train/run_config.h"
@@ -25,27 +25,6 @@ namespace ooc {
 std::shared_ptr<const TrainingPlan> plan_training(const Dataset& dataset, const RunConfig& config,
                                                   RunBudget budget, DType real = DType::kF32);
 
-// A line of metrics.jsonl, and what its passes did.
-struct EpochRecord {
-  std::int64_t epoch = 0;      // from 1
-  double loss = 0;             // mean over the train split, before the step, dropout on
-  double lr = 0;               // of this epoch
-  std::vector<Scores> scores;  // of the run's metrics; empty where not evaluated
-  double valid_loss = std::numeric_limits<double>::quiet_NaN();
-  double train_seconds = 0;
-  double eval_seconds = 0;                      // of what a step doesn't do already
-  RunCounters counters;                         // of all passes, and of what metrics read
-  double compute_busy = 0;                      // share of the workers' time spent in kernels
-  std::vector<double> devices_busy = {};        // likewise, of each of several devices
-  std::vector<Topology::LinkBytes> links = {};  // where a topology is known; of passes alone
-  std::int64_t peak_device_bytes = 0;  // so far, of devices with memory of their own the most
-  struct SectionRun {
-    int section = 0;
-    std::vector<PassReport> passes;
-  };
-  std::vector<SectionRun> sections;  // of the plan, in the order in which they ran
-};
-
 struct TrainerOptions {
   RunBudget budget = {};      // its workers are those of the thread arena that calls
   std::string scratch = ".";  // directory for what doesn't fit memory
@@ -58,35 +37,28 @@ struct TrainerOptions {
   std::shared_ptr<const TrainingPlan> plan = {};
 };
 
-// One thread drives it. The dataset, the backend and the BlockIo outlive it.
-class Trainer {
+class Trainer final : public EpochTrainer {
  public:
   // Throws as plan_training().
   Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
           const TrainerOptions& options = {});
 
-  DType real() const { return options_.real; }
-  const RunConfig& config() const { return config_; }
   const TrainingPlan& plan() const { return *plan_; }
 
   // Takes memory and space in the scratch directory and computes what is needed once a run.
   // run_epoch() does it where nobody did. False: stopped. IoError where there is no room.
   bool prepare(const std::atomic<bool>* stop);
-  // Runs epoch state().epoch + 1; where steps evaluate, that takes the step after it, too.
-  // Nothing where `stop` was set: the epoch is dropped and state() is what it was. RunError if the
-  // loss, in training or evaluation, isn't finite.
-  std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop);
-
-  const TrainingState& state() const { return state_; }
-  // How the dataset is read: BlockIo::name().
-  std::string_view io_name() const { return io_.name(); }
-  std::int64_t peak_device_bytes() const;  // of the device that took the most
-  Checkpoint checkpoint() const;
-  // Continues from a checkpoint; `where` names it in errors. DataError if it is of another dataset
-  // or model.
-  void restore(Checkpoint checkpoint, const std::string& where);
+  // Where steps evaluate, that takes the step after it, too.
+  std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop) override;
+  std::int64_t peak_device_bytes() const override;
+  nlohmann::ordered_json plan_json() const override;
+  nlohmann::ordered_json passes_json(const EpochRecord& record) const override;
+  EpochForecast forecast() const override;
 
  private:
+  Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
+          const TrainerOptions& options, std::shared_ptr<const TrainingPlan> plan);
+  void on_restored() override { next_loss_.reset(); }
   bool compute_once();
   // They set state_.parameters to those after the epoch's step. False: stopped.
   bool train_and_evaluate(EpochRecord& record);
@@ -95,18 +67,11 @@ class Trainer {
   std::optional<double> run_step(std::int64_t epoch);
   bool read_scores(EpochRecord& record);
   void update_parameters(std::int64_t epoch);
-  void keep_if_best(const EpochRecord& record);
   RunResources resources() const;
 
-  Backend& backend_;
-  BlockIo& io_;
-  const Dataset& dataset_;
-  RunConfig config_;
   TrainerOptions options_;
   std::shared_ptr<const TrainingPlan> plan_;
   GraphInputs inputs_;
-  ParameterStore parameters_;
-  TrainingState state_;
   // Of the step after state_, if that was run already: its gradients are there, and parameters_
   // still those of state_.
   std::optional<double> next_loss_;

@@ -32,7 +32,7 @@ double median_of(const std::vector<EpochNumbers>& epochs, std::size_t number) {
   return median(std::move(values));
 }
 
-Json summarise(const Trainer& trainer, const std::vector<EpochNumbers>& epochs) {
+Json summarise(const EpochTrainer& trainer, const std::vector<EpochNumbers>& epochs) {
   const TrainingState& state = trainer.state();
   Json summary;
   const std::vector<Metric>& metrics = trainer.config().metrics;
@@ -56,10 +56,10 @@ Json summarise(const Trainer& trainer, const std::vector<EpochNumbers>& epochs) 
   summary["io"] = trainer.io_name();
   summary["peak_host_bytes"] = peak_host_bytes();
   summary["peak_device_bytes"] = trainer.peak_device_bytes();
-  const TrainingPlan& plan = trainer.plan();
-  summary["plan_predicted_bytes"] = plan.bytes_read() + plan.bytes_written();
-  summary["plan_predicted_seconds"] = plan.epoch_plan().seconds;
-  summary["plan_lower_bound_seconds"] = plan.epoch_plan().bound_seconds;
+  const EpochForecast forecast = trainer.forecast();
+  summary["plan_predicted_bytes"] = forecast.bytes;
+  summary["plan_predicted_seconds"] = forecast.seconds;
+  summary["plan_lower_bound_seconds"] = forecast.bound_seconds;
   return summary;
 }
 
@@ -82,7 +82,7 @@ bool done(const RunConfig& config, const TrainingState& state) {
 
 }  // namespace
 
-RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bool>* stop,
+RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atomic<bool>* stop,
                        const std::function<void(const EpochRecord&)>& on_epoch) {
   const RunConfig& config = run.config();
   std::optional<Checkpoint> checkpoint = run.latest_checkpoint(trainer.real());
@@ -99,13 +99,13 @@ RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bo
   }
   std::vector<EpochNumbers> epochs = run.truncate_metrics(trainer.state().epoch);
   std::int64_t written = trainer.state().epoch;  // epoch of the newest checkpoint
-  const Json plan = trainer.plan().json();
+  const Json plan = trainer.plan_json();
   if (written > 0) warn_of_other_kernels(run, plan);
   run.write_plan(plan);
   while (!done(config, trainer.state())) {
     const std::optional<EpochRecord> record = trainer.run_epoch(stop);
     if (!record) break;
-    const Json line = metrics_line(*record, config.metrics, trainer.plan().epoch_plan());
+    const Json line = metrics_line(*record, config.metrics, trainer.passes_json(*record));
     run.append_metrics(line);
     epochs.push_back(epoch_numbers(line).value());
     on_epoch(*record);

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "engine/train/epoch_trainer.h"
 #include "engine/train/run_directory.h"
-#include "engine/train/trainer.h"
 
 namespace ooc {
 
@@ -25,7 +25,7 @@ struct RunResult {
 
 // Trains in `run` from where it stands: its newest checkpoint, or the beginning. `on_epoch` is
 // called after each epoch's line is written. The trainer has the run's configuration.
-RunResult run_training(RunDirectory& run, Trainer& trainer, const std::atomic<bool>* stop,
+RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atomic<bool>* stop,
                        const std::function<void(const EpochRecord&)>& on_epoch);
 
 }  // namespace ooc

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/train/trainer.h"
 #include "engine/train/training_run.h"
 #include "kernels/device/cpu_backend.h"
 #include "tests/support/fake_block_io.h"

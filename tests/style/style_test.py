@@ -15,11 +15,13 @@ ROOMS = {
     "storage": ["base", "io", "simulate", "format", "stores", "edges", "dataset", "import/decode",
                 "import/formats", "import/ids", "import/rows", "import/edges", "import/values",
                 "import"],
-    "kernels": ["spec", "cuda", "rows", "edges", "dense", "norms", "loss", "optimizer", "device"],
+    "kernels": ["spec", "sampling", "cuda", "rows", "edges", "dense", "norms", "loss",
+                "optimizer", "device"],
     "sched": ["workers", "plan", "plan/passes", "plan/liveness", "plan/cost", "plan/residency",
-              "plan/search", "tiers", "stream", "devices", "run"],
+              "plan/search", "tiers", "stream", "devices", "run", "batch",
+              "sampling"],
     "engine": ["graph", "rewrite", "lower", "machine", "model/parts", "model/saga", "model",
-               "metrics", "train", "infer"],
+               "metrics", "sampling", "train", "minibatch", "infer"],
     "bin": ["cli", "."],
 }  # fmt: skip
 FOLDERS = list(ROOMS)

@@ -40,6 +40,7 @@ struct TinyDataset {
   // How edges are cut; 0: as import would.
   std::int64_t span_rows = 0;
   std::int64_t panel_blocks = 0;
+  bool all_train = false;  // every vertex is in the train split
 };
 
 struct TinyEdge {
@@ -147,7 +148,7 @@ inline Dataset write_tiny_dataset(FileSystem& files, const TinyDataset& spec,
     }
     labels.push_back(tiny_label(spec, id));
     for (std::int64_t c = 0; c < spec.classes; ++c) bits.push_back(tiny_bit(spec, id, c));
-    const std::uint8_t split = split_of[id % 5];
+    const std::uint8_t split = spec.all_train ? 1 : split_of[id % 5];
     splits.push_back(split == 1 && id % spec.train_every != 0 ? std::uint8_t{0} : split);
     for (std::int64_t c = 0; c < spec.targets; ++c) {
       values.push_back(tiny_value(spec, id, c));

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 
+#include "engine/train/trainer.h"
 #include "engine/train/training_run.h"
 #include "storage/base/errors.h"
 #include "tests/engine/tiny_training.h"

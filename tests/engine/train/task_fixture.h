@@ -11,6 +11,7 @@
 #include "engine/model/parts/task.h"
 #include "engine/model/parts/words.h"
 #include "engine/train/seed_runs.h"
+#include "engine/train/trainer.h"
 #include "kernels/device/cpu_backend.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"

@@ -1,0 +1,12 @@
+// The options of sampled training.
+#pragma once
+
+#include "bin/train_options.h"
+
+namespace ooc {
+
+void add_sampling_options(cli::Command& command, SamplingConfig& sampling);
+// UsageError where they don't fit each other or what else is given.
+void check_sampling(const cli::Command& command, const TrainOptions& options);
+
+}  // namespace ooc

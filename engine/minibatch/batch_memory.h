@@ -1,0 +1,26 @@
+// How the memory of a sampled run is shared out.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/machine/run_budget.h"
+#include "engine/minibatch/batch_loader.h"
+#include "engine/minibatch/batch_programs.h"
+
+namespace ooc {
+
+// What a run takes whatever is left over, and what that is used for.
+struct BatchBudget {
+  std::int64_t fixed_bytes = 0;  // programs and parameters, the largest batch, tables of vertices
+  BatchMemory loading;
+};
+
+// `training` and `evaluation`: of the loaders. BudgetError where the budget has less than the least
+// that works, naming it.
+BatchBudget share_memory(const Dataset& dataset, const BatchPrograms& programs,
+                         const BatchExecutor& training_executor,
+                         const BatchExecutor& evaluation_executor,
+                         const BatchLoaderOptions& training, const BatchLoaderOptions& evaluation,
+                         const RunBudget& budget);
+
+}  // namespace ooc

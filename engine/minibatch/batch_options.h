@@ -1,0 +1,50 @@
+// How batches are loaded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sched/sampling/expand_pass.h"
+#include "storage/base/types.h"
+
+namespace ooc {
+
+// What programs read of a batch's vertices.
+struct BatchInput {
+  std::string name;
+  DType dtype = DType::kF32;  // as they read it
+  int level = 0;              // rows of levels up to this one
+};
+
+// Of memory, in bytes.
+struct BatchMemory {
+  std::int64_t hot_rows = 0;    // that stay for a superbatch
+  std::int64_t cold_rows = 0;   // all others, if they fit; else they go to a file
+  std::int64_t lists = 0;       // of vertices and edges of a superbatch; what is over goes to files
+  std::int64_t ranges = 0;      // of who asks, worked on together
+  std::int64_t edge_slots = 0;  // edge chunks on their way
+  std::int64_t writes = 0;      // of cold rows on their way to the file
+};
+
+struct BatchLoaderOptions {
+  std::vector<HopSampling> hops;
+  std::int64_t batch_size = 0;
+  std::vector<BatchInput> inputs;
+  // Whether a program reads the in-edges of vertices by those sampled (kSampleScaleInput), and of
+  // which level; and whether it adds loops where the data has none.
+  std::optional<int> sample_scale;
+  bool adds_loops = false;
+  bool out_edges = true;  // whether edges are folded into their sources: gradients
+  std::string scratch;    // a directory
+  BatchMemory memory;
+  std::int64_t workers = 1;
+  DType real = DType::kF32;  // of kSampleScaleInput
+};
+
+// Of a batch, at most: rows of each level.
+std::vector<std::int64_t> most_level_rows(const BatchLoaderOptions& options, std::int64_t vertices,
+                                          std::int64_t edges);
+
+}  // namespace ooc

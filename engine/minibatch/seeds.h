@@ -1,0 +1,42 @@
+// Whose rows batches are made for, and in which order: the vertices of a split.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "storage/dataset/dataset.h"
+
+namespace ooc {
+
+// Original ids by vertex, as sampling names vertices. Empty where that is the vertex itself: in a
+// dataset of natural order.
+std::vector<std::uint32_t> vertex_names(const Dataset& dataset);
+// By vertex: its in-edges, loops among them.
+std::vector<std::uint32_t> in_degrees(const Dataset& dataset);
+
+// Vertices of the split, in the order of their names.
+std::vector<std::uint32_t> vertices_of(const Dataset& dataset, Split split,
+                                       std::span<const std::uint32_t> names);
+// The same vertices in a random order, which follows from names and `key` alone.
+void shuffle_seeds(std::span<std::uint32_t> seeds, std::uint64_t key,
+                   std::span<const std::uint32_t> names);
+
+// Seeds cut into batches, in their order. A batch's are in the order of the graph.
+class SeedBatches {
+ public:
+  SeedBatches() = default;
+  SeedBatches(std::vector<std::uint32_t> seeds, std::int64_t batch_size, std::uint64_t key);
+
+  std::int64_t count() const { return ceil_div(std::ssize(seeds_), batch_size_); }
+  std::span<const std::uint32_t> of(std::int64_t batch) const;
+  // What a batch's choices follow from.
+  std::uint64_t key(std::int64_t batch) const;
+
+ private:
+  std::vector<std::uint32_t> seeds_;
+  std::int64_t batch_size_ = 1;
+  std::uint64_t key_ = 0;
+};
+
+}  // namespace ooc

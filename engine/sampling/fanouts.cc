@@ -1,0 +1,31 @@
+#include "engine/sampling/fanouts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <sstream>
+
+namespace ooc {
+
+std::optional<Fanouts> parse_fanouts(const std::string& text) {
+  constexpr std::int64_t kMost = 1 << 20;
+  Fanouts fanouts;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    std::int64_t number = 0;
+    const char* const end = word.data() + word.size();
+    const auto [at, error] = std::from_chars(word.data(), end, number);
+    const bool is_fanout = number == -1 || (number > 0 && number <= kMost);
+    if (error != std::errc() || at != end || !is_fanout) return std::nullopt;
+    fanouts.hops.push_back(number);
+  }
+  if (fanouts.empty() || text.ends_with(',')) return std::nullopt;
+  return fanouts;
+}
+
+std::string to_text(const Fanouts& fanouts) {
+  return fmt::format("{}", fmt::join(fanouts.hops, ","));
+}
+
+}  // namespace ooc

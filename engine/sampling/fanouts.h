@@ -1,0 +1,32 @@
+// How a run samples.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ooc {
+
+// In-edges that a vertex takes at most, hop by hop from the seeds on; -1: all of them.
+struct Fanouts {
+  std::vector<std::int64_t> hops;
+
+  bool empty() const { return hops.empty(); }
+  bool operator==(const Fanouts&) const = default;
+};
+
+// "25,10". Nothing where it is none: numbers above 0, or -1.
+std::optional<Fanouts> parse_fanouts(const std::string& text);
+std::string to_text(const Fanouts& fanouts);
+
+struct SamplingConfig {
+  Fanouts fanouts;                 // empty: no sampling, an epoch is one step of the whole graph
+  std::int64_t batch_size = 1024;  // seeds of a batch
+  bool replace = false;            // an edge may be drawn several times
+  Fanouts eval_fanouts;            // empty: as fanouts
+
+  bool operator==(const SamplingConfig&) const = default;
+};
+
+}  // namespace ooc
