@@ -66,16 +66,17 @@ BatchBudget share_memory(const Dataset& dataset, const BatchPrograms& programs,
   };
   fixed += executing(training_executor, training) + executing(evaluation_executor, evaluation);
   fixed += std::max(batch_bytes(dataset, training), batch_bytes(dataset, evaluation));
-  // Rates hardly depend on these once they are as large.
-  const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - fixed, 0);
+  // While one superbatch is trained on the next one is made. Rates hardly depend on what is on its
+  // way once it is as much.
+  constexpr std::int64_t kAtOnce = 2;
+  const std::int64_t left = std::max<std::int64_t>(budget.host_bytes - fixed, 0) / kAtOnce;
   BatchMemory memory;
   memory.ranges = std::clamp(left / 16, 4 * kMiB, 256 * kMiB);
-  memory.edge_slots = std::clamp(left / 32, 8 * kMiB, 64 * kMiB);
+  memory.edge_slots = std::clamp(left / 16, 8 * kMiB, 64 * kMiB);
   memory.writes = std::clamp(left / 8, 16 * kMiB, 256 * kMiB);
-  memory.lists = std::max(left / 4, 16 * kMiB);
-  const std::int64_t taken =
-      memory.ranges + 2 * memory.edge_slots + memory.writes + 2 * memory.lists;
-  const std::int64_t least = fixed + 2 * (4 + 16 + 16 + 32) * kMiB;
+  memory.lists = std::max(left / 8, 8 * kMiB);  // of vertices and edges, and of places
+  const std::int64_t taken = memory.ranges + memory.edge_slots + memory.writes + 2 * memory.lists;
+  const std::int64_t least = fixed + kAtOnce * (4 + 8 + 16 + 2 * 8) * kMiB;
   if (budget.host_bytes < least) {
     BudgetError error(
         fmt::format("a memory budget of {} MiB is too small: the least that works is {} MiB, for "

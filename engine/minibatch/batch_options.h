@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/minibatch/seeds.h"
 #include "sched/sampling/expand_pass.h"
 #include "storage/base/types.h"
 
@@ -36,11 +38,13 @@ struct BatchLoaderOptions {
   // which level; and whether it adds loops where the data has none.
   std::optional<int> sample_scale;
   bool adds_loops = false;
-  bool out_edges = true;  // whether edges are folded into their sources: gradients
-  std::string scratch;    // a directory
+  bool out_edges = true;         // whether edges are folded into their sources: gradients
+  std::string name = "batches";  // what files there begin with
+  std::string scratch;           // a directory
   BatchMemory memory;
   std::int64_t workers = 1;
-  DType real = DType::kF32;  // of kSampleScaleInput
+  DType real = DType::kF32;                              // of kSampleScaleInput
+  std::shared_ptr<const SampledVertices> vertices = {};  // null: of its own
 };
 
 // Of a batch, at most: rows of each level.

@@ -116,15 +116,17 @@ std::int64_t BatchTrainer::batches() const {
 bool BatchTrainer::prepare(const std::atomic<bool>* stop) {
   if (training_batches_) return true;
   if (!compute_once(stop)) return false;
-  names_ = vertex_names(dataset_);
-  train_ = vertices_of(dataset_, Split::kTrain, names_);
-  judged_ = vertices_of(dataset_, Split::kValid, names_);
-  const std::vector<std::uint32_t> test = vertices_of(dataset_, Split::kTest, names_);
+  vertices_ = std::make_shared<const SampledVertices>(dataset_);
+  train_ = vertices_of(dataset_, Split::kTrain, vertices_->names);
+  judged_ = vertices_of(dataset_, Split::kValid, vertices_->names);
+  const std::vector<std::uint32_t> test = vertices_of(dataset_, Split::kTest, vertices_->names);
   judged_.insert(judged_.end(), test.begin(), test.end());
   const auto open = [&](std::optional<BatchLoader>& loader, const ModelProgram& program,
                         std::vector<HopSampling> hops) {
     BatchLoaderOptions options = loader_options(program, std::move(hops), config_, options_);
     options.memory = budget_.loading;
+    options.name = program.program().name;
+    options.vertices = vertices_;
     loader.emplace(io_, files_, dataset_, inputs_, std::move(options));
   };
   open(training_batches_, programs_->training, training_hops(config_.sampling));
@@ -161,14 +163,13 @@ std::optional<EpochRecord> BatchTrainer::run_epoch(const std::atomic<bool>* stop
   record.lr = learning_rate(config_, record.epoch);
   compute_seconds_ = 0;
   const auto begin = std::chrono::steady_clock::now();
-  const bool evaluates = record.epoch % config_.eval_every == 0 || record.epoch == config_.epochs;
-  if (!train(record, stop) || (evaluates && !evaluate(record, stop))) {
+  if (!train(record, stop) || (evaluates(record.epoch) && !evaluate(record, stop))) {
     parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
     return std::nullopt;
   }
   state_.parameters = parameters_.capture();
   for (BatchLoader* loader : {&*training_batches_, &*evaluation_batches_}) {
-    const BatchLoader::Bytes bytes = loader->take_bytes();
+    const LoadedBytes bytes = loader->take_bytes();
     record.counters.bytes_read += bytes.read;
     record.counters.bytes_written += bytes.written;
   }
@@ -179,13 +180,30 @@ std::optional<EpochRecord> BatchTrainer::run_epoch(const std::atomic<bool>* stop
   return record;
 }
 
+bool BatchTrainer::evaluates(std::int64_t epoch) const {
+  return epoch % config_.eval_every == 0 || epoch == config_.epochs;
+}
+
+SeedBatches BatchTrainer::training_seeds(std::int64_t epoch) const {
+  std::vector<std::uint32_t> seeds = train_;
+  shuffle_seeds(seeds, key_of(Stream::kShuffle, config_.seed, epoch), vertices_->names);
+  return {std::move(seeds), config_.sampling.batch_size,
+          key_of(Stream::kTraining, config_.seed, epoch)};
+}
+
+SeedBatches BatchTrainer::evaluation_seeds(std::int64_t epoch) const {
+  return {judged_, config_.sampling.batch_size, key_of(Stream::kEvaluation, config_.seed, epoch)};
+}
+
 bool BatchTrainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
   BatchLoader& loader = *training_batches_;
-  std::vector<std::uint32_t> seeds = train_;
-  shuffle_seeds(seeds, key_of(Stream::kShuffle, config_.seed, record.epoch), names_);
-  loader.begin({std::move(seeds), config_.sampling.batch_size,
-                key_of(Stream::kTraining, config_.seed, record.epoch)});
+  loader.begin(training_seeds(record.epoch));
+  if (evaluates(record.epoch)) {
+    evaluation_batches_->announce(evaluation_seeds(record.epoch));
+  } else {
+    loader.announce(training_seeds(record.epoch + 1));
+  }
   Sums sums;
   while (loader.next(stop)) {
     const std::int64_t step = (record.epoch - 1) * loader.batches() + loader.index() + 1;
@@ -209,8 +227,10 @@ bool BatchTrainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) 
   const bool keeps_logits = need_logits(config_.metrics, task);
   const ModelProgram& program = programs_->evaluation;
   BatchLoader& loader = *evaluation_batches_;
-  loader.begin({judged_, config_.sampling.batch_size,
-                key_of(Stream::kEvaluation, config_.seed, record.epoch)});
+  loader.begin(evaluation_seeds(record.epoch));
+  if (record.epoch < config_.epochs) {
+    training_batches_->announce(training_seeds(record.epoch + 1));
+  }
   Sums sums;
   JudgedRows judged;
   while (loader.next(stop)) {
@@ -318,8 +338,8 @@ std::string BatchTrainer::plan_text() const {
       "memory     {} in all: {} for programs, parameters and the largest batch, {} for rows that "
       "many batches ask for, {} for lists of vertices and edges, {} for what is on its way\n",
       size(options_.budget.host_bytes), size(budget_.fixed_bytes),
-      size(memory.hot_rows + memory.cold_rows), size(2 * memory.lists),
-      size(memory.ranges + 2 * memory.edge_slots + memory.writes));
+      size(2 * (memory.hot_rows + memory.cold_rows)), size(4 * memory.lists),
+      size(2 * (memory.ranges + memory.edge_slots + memory.writes)));
   return text;
 }
 

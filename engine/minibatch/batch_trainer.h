@@ -55,6 +55,9 @@ class BatchTrainer final : public EpochTrainer {
   bool prepare(const std::atomic<bool>* stop);
   bool compute_once(const std::atomic<bool>* stop);
   void bind_parameters(const ModelProgram& program, BatchExecutor& executor);
+  bool evaluates(std::int64_t epoch) const;
+  SeedBatches training_seeds(std::int64_t epoch) const;
+  SeedBatches evaluation_seeds(std::int64_t epoch) const;
   bool train(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
   void run_batch(const ModelProgram& program, BatchExecutor& executor, const LoadedBatch& batch,
@@ -69,7 +72,8 @@ class BatchTrainer final : public EpochTrainer {
   BatchExecutor training_, evaluation_;
   BatchBudget budget_;
   std::map<std::string, std::unique_ptr<DeviceBuffer>> gradients_;  // of parts, summed
-  std::vector<std::uint32_t> names_, train_, judged_;  // vertices: all their names; seeds
+  std::shared_ptr<const SampledVertices> vertices_;
+  std::vector<std::uint32_t> train_, judged_;  // seeds
   std::optional<BatchLoader> training_batches_, evaluation_batches_;
   double compute_seconds_ = 0;  // of the epoch at hand
 };

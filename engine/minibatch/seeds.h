@@ -15,6 +15,14 @@ std::vector<std::uint32_t> vertex_names(const Dataset& dataset);
 // By vertex: its in-edges, loops among them.
 std::vector<std::uint32_t> in_degrees(const Dataset& dataset);
 
+// What sampling keeps of every vertex.
+struct SampledVertices {
+  explicit SampledVertices(const Dataset& dataset)
+      : names(vertex_names(dataset)), degrees(in_degrees(dataset)) {}
+
+  std::vector<std::uint32_t> names, degrees;
+};
+
 // Vertices of the split, in the order of their names.
 std::vector<std::uint32_t> vertices_of(const Dataset& dataset, Split split,
                                        std::span<const std::uint32_t> names);
@@ -30,6 +38,10 @@ class SeedBatches {
 
   std::int64_t count() const { return ceil_div(std::ssize(seeds_), batch_size_); }
   std::span<const std::uint32_t> of(std::int64_t batch) const;
+  // Whether they are the same batches.
+  bool same(const SeedBatches& other) const {
+    return key_ == other.key_ && batch_size_ == other.batch_size_ && seeds_ == other.seeds_;
+  }
   // What a batch's choices follow from.
   std::uint64_t key(std::int64_t batch) const;
 

@@ -1,0 +1,181 @@
+#include "engine/minibatch/prepared_batches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "storage/base/errors.h"
+
+namespace ooc {
+namespace {
+
+constexpr std::int64_t kWordBits = 64;
+
+std::int64_t largest_chunk(const EdgeFile& file) {
+  std::uint64_t most = kIoAlignment;
+  for (std::uint64_t chunk = 0; chunk < file.file().shape().chunk_count; ++chunk) {
+    most = std::max(most, io_aligned(file.file().entry(chunk).bytes));
+  }
+  return static_cast<std::int64_t>(most);
+}
+
+// Of edge chunks: two at least; those of a span, where its lists have to be whole.
+std::int64_t slot_count(const EdgeFile& file, std::int64_t bytes, bool whole_spans) {
+  const std::int64_t least = whole_spans ? file.layout().panel_count() + 1 : 2;
+  return std::max(least, bytes / largest_chunk(file));
+}
+
+int bits(std::int64_t count) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> most_level_rows(const BatchLoaderOptions& options, std::int64_t vertices,
+                                          std::int64_t edges) {
+  std::vector<std::int64_t> rows{std::min(options.batch_size, vertices)};
+  std::int64_t fresh = rows.front();
+  for (const HopSampling& hop : options.hops) {
+    // No level has more vertices than there are edges, nor a batch than the graph.
+    const std::int64_t most = std::min(edges, vertices);
+    const bool all = hop.fanout == HopSampling::kAll || fresh > most / std::max(hop.fanout, 1L);
+    fresh = all ? most : fresh * hop.fanout;
+    rows.push_back(std::min(rows.back() + fresh, vertices));
+  }
+  return rows;
+}
+
+LoadedBytes PreparedBatches::bytes() const {
+  LoadedBytes bytes;
+  if (sampled) {
+    bytes.read += sampled->bytes_read();
+    bytes.written += static_cast<std::int64_t>(sampled->list_bytes_written());
+  }
+  if (rows) {
+    const PackedBytes moved = rows->moved_bytes();
+    bytes.read += moved.inputs_read + moved.cold_read;
+    bytes.written += moved.cold_written;
+  }
+  return bytes;
+}
+
+SuperbatchMaker::SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& dataset,
+                                 const BatchLoaderOptions& options,
+                                 const std::vector<RowInput>& packed)
+    : io_(io),
+      files_(files),
+      dataset_(dataset),
+      options_(options),
+      packed_(packed),
+      vertices_(options.vertices ? options.vertices
+                                 : std::make_shared<const SampledVertices>(dataset)),
+      edge_slots_(static_cast<std::size_t>(largest_chunk(dataset.edge_file(Direction::kOut)) *
+                                           slot_count(dataset.edge_file(Direction::kOut),
+                                                      options_.memory.edge_slots,
+                                                      !vertices_->names.empty())),
+                  "edge chunks"),
+      edges_(io, dataset.edge_file(Direction::kOut), Direction::kOut, nullptr, nullptr, {},
+             nullptr),
+      driver_(options_.workers) {}
+
+std::string SuperbatchMaker::scratch_path(const char* name) const {
+  return join_path(options_.scratch, fmt::format("{}.{}.{}", options_.name, made_, name));
+}
+
+std::unique_ptr<PreparedBatches> SuperbatchMaker::make(const SeedBatches& seeds, std::int64_t first,
+                                                       const std::atomic<bool>& stop) {
+  driver_.stop_on(&stop);
+  ++made_;
+  auto batches = std::make_unique<PreparedBatches>();
+  batches->first = first;
+  if (!sample(seeds, *batches) || !pack(*batches)) return nullptr;
+  return batches;
+}
+
+// As many batches together as the bits of a key allow.
+SuperbatchShape SuperbatchMaker::shape(std::int64_t batches) const {
+  const std::int64_t vertices = dataset_.vertices();
+  const std::int64_t rows = most_level_rows(options_, vertices, dataset_.edges()).back() + 1;
+  const int left = static_cast<int>(kWordBits) - bits(rows) - std::max(bits(vertices), bits(rows));
+  if (left < 0) {
+    throw UsageError(fmt::format("batches of up to {} vertices", rows - 1), dataset_.path(),
+                     "give a smaller --batch-size or smaller --fanouts");
+  }
+  const std::int64_t most = std::int64_t{1} << std::min(left, 40);
+  return {static_cast<std::uint64_t>(vertices),
+          static_cast<std::uint64_t>(std::clamp<std::int64_t>(batches, 1, most)),
+          static_cast<std::uint64_t>(rows)};
+}
+
+SuperbatchOptions SuperbatchMaker::superbatch_options(const SuperbatchShape& shape) const {
+  const BatchMemory& memory = options_.memory;
+  const EdgeFile& file = edges_.file();
+  // A list is written by each worker in a buffer of its own.
+  constexpr std::int64_t kLists = 4, kLeastRecords = 4096, kMostRecords = 1 << 20;
+  const std::int64_t record_bytes = RecordBuffers::record_bytes(file.layout().data.bytes());
+  const auto buffer_records = static_cast<std::size_t>(std::clamp(
+      memory.lists / 8 / (kLists * options_.workers * record_bytes), kLeastRecords, kMostRecords));
+  const std::int64_t at_once = options_.workers + 2;
+  const std::int64_t range_bytes = std::max<std::int64_t>(memory.ranges / at_once, 1 << 16);
+  constexpr std::int64_t kResolvedBytes = 48;  // of a request
+  SuperbatchOptions options;
+  options.shape = shape;
+  options.hops = options_.hops;
+  options.scratch = scratch_path("sampled");
+  options.list_bytes = static_cast<std::size_t>(memory.lists);
+  options.resolve = {static_cast<std::uint64_t>(range_bytes / kResolvedBytes), at_once,
+                     buffer_records};
+  options.expand = {range_bytes,
+                    at_once,
+                    buffer_records,
+                    {edge_slots_.data(), edge_slots_.bytes()},
+                    slot_count(file, memory.edge_slots, !vertices_->names.empty())};
+  return options;
+}
+
+bool SuperbatchMaker::sample(const SeedBatches& seeds, PreparedBatches& batches) {
+  const SuperbatchShape shape = this->shape(seeds.count());
+  batches.end = std::min(batches.first + static_cast<std::int64_t>(shape.batches), seeds.count());
+  Superbatch& sampled = batches.sampled.emplace(
+      driver_, files_, SampledGraph{edges_, vertices_->degrees, vertices_->names},
+      superbatch_options(shape));
+  std::vector<std::uint64_t> keys;
+  Records records;
+  for (std::int64_t batch = batches.first; batch < batches.end; ++batch) {
+    keys.push_back(seeds.key(batch));
+    for (const std::uint32_t seed : seeds.of(batch)) {
+      records.keys.push_back(
+          sampled.fields().key(seed, static_cast<std::uint64_t>(batch - batches.first), 0));
+    }
+  }
+  sort_records(records, 0);
+  SortedRuns list(files_, scratch_path("seeds"), 0,
+                  records.keys.capacity() * sizeof(std::uint64_t));
+  list.write(0, std::move(records));
+  list.finish();
+  if (!sampled.sample(list, keys)) return false;
+  for (std::int64_t batch = 0; batch < sampled.batches(); ++batch) {
+    batches.batch_rows.push_back(sampled.level_rows(batch).back());
+  }
+  return true;
+}
+
+bool SuperbatchMaker::pack(PreparedBatches& batches) {
+  const BatchMemory& memory = options_.memory;
+  const Superbatch& sampled = *batches.sampled;
+  PackedRowsOptions options;
+  options.scratch = options_.scratch;
+  options.places_path = scratch_path("places");
+  options.hot_bytes = memory.hot_rows;
+  options.cold_bytes = memory.cold_rows;
+  options.places_bytes = memory.lists;
+  options.write_bytes = memory.writes;
+  PackedRows& rows = batches.rows.emplace(
+      io_, files_, RowRequests{sampled.vertices(), sampled.fields(), batches.batch_rows}, packed_,
+      std::move(options));
+  return rows.count(driver_) && rows.pack(driver_);
+}
+
+}  // namespace ooc

@@ -1,0 +1,67 @@
+// A superbatch that is ready to be trained on, and how it is made: sampled by readings of the edges
+// (sched/sampling/superbatch.h), its rows packed by one of the inputs (packed_rows.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/minibatch/batch_options.h"
+#include "engine/minibatch/seeds.h"
+#include "kernels/device/host_buffer.h"
+#include "sched/sampling/packed_rows.h"
+#include "sched/sampling/superbatch.h"
+#include "storage/dataset/dataset.h"
+
+namespace ooc {
+
+// From and to storage.
+struct LoadedBytes {
+  std::int64_t read = 0, written = 0;
+};
+
+struct PreparedBatches {
+  std::int64_t first = 0, end = 0;  // of the seeds' batches
+  std::optional<Superbatch> sampled;
+  std::vector<std::int64_t> batch_rows;
+  std::optional<PackedRows> rows;
+
+  std::int64_t count() const { return end - first; }
+  LoadedBytes bytes() const;  // so far
+};
+
+// One thread at a time.
+class SuperbatchMaker {
+ public:
+  // `packed`: what is packed of every vertex. All of it outlives this, and this what it made.
+  SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& dataset,
+                  const BatchLoaderOptions& options, const std::vector<RowInput>& packed);
+
+  // Of as many batches as go together, from `first` on. Null: `stop` was set. DataError, IoError
+  // and BudgetError pass through, and nothing is under way afterwards.
+  std::unique_ptr<PreparedBatches> make(const SeedBatches& seeds, std::int64_t first,
+                                        const std::atomic<bool>& stop);
+
+ private:
+  SuperbatchShape shape(std::int64_t batches) const;
+  SuperbatchOptions superbatch_options(const SuperbatchShape& shape) const;
+  bool sample(const SeedBatches& seeds, PreparedBatches& batches);
+  bool pack(PreparedBatches& batches);
+  std::string scratch_path(const char* name) const;
+
+  BlockIo& io_;
+  FileSystem& files_;
+  const Dataset& dataset_;
+  const BatchLoaderOptions& options_;
+  const std::vector<RowInput>& packed_;
+  std::shared_ptr<const SampledVertices> vertices_;
+  HostBuffer edge_slots_;
+  EdgeStore edges_;
+  Driver driver_;
+  std::int64_t made_ = 0;
+};
+
+}  // namespace ooc
