@@ -1,8 +1,11 @@
 // Where a run's temporary files go.
 #pragma once
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
+#include <functional>
 #include <string>
 
 #include "engine/train/run_directory.h"
@@ -15,9 +18,14 @@ namespace ooc {
 // after it; what lies in it is gone with the process, however that ends.
 class ScratchDirectory {
  public:
+  // Of a run that samples it is one of its own in --scratch, too: lists have names there.
   ScratchDirectory(const RunConfig& config, const RunDirectory& run)
-      : own_(config.scratch.empty()),
-        path_(own_ ? join_path(run.path(), "scratch") : config.scratch) {
+      : own_(config.scratch.empty() || !config.sampling.fanouts.empty()),
+        path_(config.scratch.empty() ? join_path(run.path(), "scratch") : config.scratch) {
+    if (own_ && !config.scratch.empty()) {
+      const std::string name = std::filesystem::absolute(run.path()).lexically_normal().string();
+      path_ = join_path(path_, fmt::format("ooc-{:016x}", std::hash<std::string>()(name)));
+    }
     if (own_) posix_file_system().remove_all(path_);
     posix_file_system().create_directories(path_);
   }

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace ooc {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
 
 BatchLoader::BatchLoader(BlockIo& io, FileSystem& files, const Dataset& dataset,
                          const GraphInputs& inputs, BatchLoaderOptions options)
@@ -64,17 +71,20 @@ bool BatchLoader::next(const std::atomic<bool>* stop) {
   }
   if ((!current_ || next_ == current_->end) && !take(stop)) return false;
   if (stop != nullptr && *stop) return false;
+  const auto begin = std::chrono::steady_clock::now();
   const std::int64_t batch = next_++ - current_->first;
   if (batch + 1 < current_->count()) {
     current_->rows->read(batch + 1, *coming_[(batch + 1) % 2]);
   }
   batch_.assemble(*current_->sampled, *current_->rows, *coming_[batch % 2], batch);
+  seconds_.assembling += seconds_since(begin);
   return true;
 }
 
 // Waits for those that begin with the next batch. False: stopped.
 bool BatchLoader::take(const std::atomic<bool>* stop) {
   using std::chrono_literals::operator""ms;
+  const auto begin = std::chrono::steady_clock::now();
   release();
   if (!making_) make(seeds_, next_);
   while (making_->batches.wait_for(20ms) != std::future_status::ready) {
@@ -86,6 +96,9 @@ bool BatchLoader::take(const std::atomic<bool>* stop) {
   making_.reset();
   current_ = made.batches.get();
   if (!current_) return false;
+  seconds_.waiting += seconds_since(begin);
+  seconds_.sampling += current_->sampling_seconds;
+  seconds_.packing += current_->packing_seconds;
   for (std::optional<ComingRows>& coming : coming_) coming.emplace();
   current_->rows->read(0, *coming_[0]);
   make_ahead();

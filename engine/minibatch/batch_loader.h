@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "engine/minibatch/batch_options.h"
 #include "engine/minibatch/loaded_batch.h"
@@ -17,6 +18,13 @@
 #include "storage/dataset/dataset.h"
 
 namespace ooc {
+
+// What batches took. Making them goes on beside other work.
+struct LoadedSeconds {
+  double sampling = 0, packing = 0;
+  double waiting = 0;     // until they were made, nothing else being done
+  double assembling = 0;  // rows and tiles, the last reads included
+};
 
 // One thread drives it; another one, of its own, makes batches ahead.
 class BatchLoader {
@@ -29,16 +37,20 @@ class BatchLoader {
   // Begins with these seeds' batches; what was begun before is dropped. What batches choose follows
   // from their keys and from names alone.
   void begin(SeedBatches seeds);
-  // What will be begun next is made as soon as the last of these batches are.
+  // What will be begun next is made ahead; once has_all(), so that there is memory.
   void announce(SeedBatches seeds);
   std::int64_t batches() const { return seeds_.count(); }
   // Makes the next batch the current one. False: there is none, or `stop` was set. DataError,
   // IoError and BudgetError pass through.
   bool next(const std::atomic<bool>* stop);
   std::int64_t index() const { return next_ - 1; }
+  // Whether all batches that are left are made: others may be, beside these.
+  bool has_all() const { return current_ && current_->end == seeds_.count(); }
   const LoadedBatch& batch() const { return batch_; }
 
-  LoadedBytes take_bytes();  // since the last time, of what was begun
+  // Since the last time, of what was begun.
+  LoadedBytes take_bytes();
+  LoadedSeconds take_seconds() { return std::exchange(seconds_, {}); }
 
  private:
   struct Making {
@@ -64,6 +76,7 @@ class BatchLoader {
   std::atomic<bool> gives_up_{false};
   std::optional<Making> making_;
   LoadedBytes released_, taken_;
+  LoadedSeconds seconds_;
 };
 
 }  // namespace ooc

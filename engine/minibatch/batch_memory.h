@@ -15,12 +15,16 @@ struct BatchBudget {
   BatchMemory loading;
 };
 
-// `training` and `evaluation`: of the loaders. BudgetError where the budget has less than the least
-// that works, naming it.
+// Batches of one kind: how they are loaded, and what runs on them.
+struct SampledRun {
+  const BatchLoaderOptions& loading;
+  const BatchExecutor& executor;
+};
+
+// BudgetError where the budget has less than the least that works, naming it. UsageError where
+// batches may have too many edges.
 BatchBudget share_memory(const Dataset& dataset, const BatchPrograms& programs,
-                         const BatchExecutor& training_executor,
-                         const BatchExecutor& evaluation_executor,
-                         const BatchLoaderOptions& training, const BatchLoaderOptions& evaluation,
-                         const RunBudget& budget);
+                         const SampledRun& training, const SampledRun& evaluation,
+                         const GraphInputs& inputs, const RunBudget& budget);
 
 }  // namespace ooc

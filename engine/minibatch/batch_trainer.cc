@@ -91,8 +91,8 @@ BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, con
       loader_options(programs_->training, training_hops(config.sampling), config, options_);
   const auto evaluation =
       loader_options(programs_->evaluation, evaluation_hops(config.sampling), config, options_);
-  budget_ = share_memory(dataset, *programs_, training_, evaluation_, training, evaluation,
-                         options_.budget);
+  budget_ = share_memory(dataset, *programs_, {training, training_}, {evaluation, evaluation_},
+                         inputs_, options_.budget);
   bind_parameters(programs_->training, training_);
   bind_parameters(programs_->evaluation, evaluation_);
   for (const ModelParameter& parameter : programs_->training.model().parameters) {
@@ -161,19 +161,21 @@ std::optional<EpochRecord> BatchTrainer::run_epoch(const std::atomic<bool>* stop
   EpochRecord record;
   record.epoch = state_.epoch + 1;
   record.lr = learning_rate(config_, record.epoch);
-  compute_seconds_ = 0;
+  work_.clear();
   const auto begin = std::chrono::steady_clock::now();
   if (!train(record, stop) || (evaluates(record.epoch) && !evaluate(record, stop))) {
     parameters_.restore(state_.parameters, "memory");  // the partial epoch is dropped
     return std::nullopt;
   }
   state_.parameters = parameters_.capture();
-  for (BatchLoader* loader : {&*training_batches_, &*evaluation_batches_}) {
-    const LoadedBytes bytes = loader->take_bytes();
-    record.counters.bytes_read += bytes.read;
-    record.counters.bytes_written += bytes.written;
+  double computing = 0;
+  for (const Work& work : work_) {
+    record.counters.bytes_read += work.bytes.read;
+    record.counters.bytes_written += work.bytes.written;
+    record.counters.read_wait_seconds += work.loading.waiting;
+    computing += work.computing;
   }
-  record.compute_busy = compute_seconds_ / seconds_since(begin);
+  record.compute_busy = computing / seconds_since(begin);
   record.peak_device_bytes = peak_device_bytes();
   state_.epoch = record.epoch;
   if (!record.scores.empty()) keep_if_best(record);
@@ -199,17 +201,23 @@ bool BatchTrainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
   BatchLoader& loader = *training_batches_;
   loader.begin(training_seeds(record.epoch));
-  if (evaluates(record.epoch)) {
-    evaluation_batches_->announce(evaluation_seeds(record.epoch));
-  } else {
-    loader.announce(training_seeds(record.epoch + 1));
-  }
+  const auto announce = [&] {
+    if (evaluates(record.epoch)) {
+      evaluation_batches_->announce(evaluation_seeds(record.epoch));
+    } else {
+      loader.announce(training_seeds(record.epoch + 1));
+    }
+  };
   Sums sums;
+  double computing = 0;
+  bool is_announced = false;
   while (loader.next(stop)) {
+    if (loader.has_all() && !std::exchange(is_announced, true)) announce();
     const std::int64_t step = (record.epoch - 1) * loader.batches() + loader.index() + 1;
-    if (count_labels(config_, loader.batch(), parameters_).labels > 0) {
-      run_batch(programs_->training, training_, loader.batch(), static_cast<std::uint64_t>(step),
-                sums);
+    const StepCounts counts = count_labels(config_, loader.batch(), parameters_);
+    if (has_loss(config_, counts)) {
+      computing += run_batch(programs_->training, training_, loader.batch(), counts,
+                             static_cast<std::uint64_t>(step), sums);
       check_finite(sums.of(Split::kTrain).loss, "loss", record.epoch);
       update_parameters(record.epoch, step);
     }
@@ -217,6 +225,7 @@ bool BatchTrainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
   }
   if (stop != nullptr && *stop) return false;
   record.loss = sums.of(Split::kTrain).loss;
+  work_.push_back({"training", loader.take_seconds(), loader.take_bytes(), computing});
   record.train_seconds = seconds_since(begin);
   return true;
 }
@@ -228,13 +237,18 @@ bool BatchTrainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) 
   const ModelProgram& program = programs_->evaluation;
   BatchLoader& loader = *evaluation_batches_;
   loader.begin(evaluation_seeds(record.epoch));
-  if (record.epoch < config_.epochs) {
-    training_batches_->announce(training_seeds(record.epoch + 1));
-  }
+  const auto announce = [&] {
+    if (record.epoch < config_.epochs) {
+      training_batches_->announce(training_seeds(record.epoch + 1));
+    }
+  };
   Sums sums;
+  double computing = 0;
   JudgedRows judged;
+  bool is_announced = false;
   while (loader.next(stop)) {
-    run_batch(program, evaluation_, loader.batch(), 0, sums);
+    if (loader.has_all() && !std::exchange(is_announced, true)) announce();
+    computing += run_batch(program, evaluation_, loader.batch(), {}, 0, sums);
     if (keeps_logits) {
       judged.add(evaluation_.output(program.value(program.evaluated().logits)), loader.batch());
     }
@@ -255,22 +269,24 @@ bool BatchTrainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) 
     (*scores)[i].test = test.accuracy;
   }
   record.scores = std::move(*scores);
+  work_.push_back({"evaluation", loader.take_seconds(), loader.take_bytes(), computing});
   record.eval_seconds = seconds_since(begin);
   return true;
 }
 
-void BatchTrainer::run_batch(const ModelProgram& program, BatchExecutor& executor,
-                             const LoadedBatch& batch, std::uint64_t step, Sums& sums) {
+double BatchTrainer::run_batch(const ModelProgram& program, BatchExecutor& executor,
+                               const LoadedBatch& batch, const StepCounts& counts,
+                               std::uint64_t step, Sums& sums) {
   const auto begin = std::chrono::steady_clock::now();
-  const StepCounts counts = count_labels(config_, batch, parameters_);
   executor.run(batch.graph(), batch.inputs(), {static_cast<std::uint64_t>(config_.seed), step},
                counts);
-  compute_seconds_ += seconds_since(begin);
+  const double seconds = seconds_since(begin);
   const TensorId loss = program.evaluated().loss;
   const TensorShape& shape = program.model().graph.shape(loss);
   const auto* const found =
       reinterpret_cast<const double*>(executor.reduction(program.value(loss)));
   sums.add({found, static_cast<std::size_t>(shape.rows * shape.cols)});
+  return seconds;
 }
 
 void BatchTrainer::update_parameters(std::int64_t epoch, std::int64_t step) {
@@ -344,7 +360,20 @@ std::string BatchTrainer::plan_text() const {
 }
 
 nlohmann::ordered_json BatchTrainer::passes_json(const EpochRecord&) const {
-  return nlohmann::ordered_json::array();
+  nlohmann::ordered_json passes = nlohmann::ordered_json::array();
+  for (const Work& work : work_) {
+    const auto add = [&](const char* name, double seconds) {
+      passes.push_back({{"name", fmt::format("{} {}", work.of, name)}, {"seconds", seconds}});
+    };
+    add("sampling", work.loading.sampling);
+    add("packing", work.loading.packing);
+    add("waiting", work.loading.waiting);
+    add("assembling", work.loading.assembling);
+    add("computing", work.computing);
+    passes.back()["bytes_read"] = work.bytes.read;
+    passes.back()["bytes_written"] = work.bytes.written;
+  }
+  return passes;
 }
 
 }  // namespace ooc

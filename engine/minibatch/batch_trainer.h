@@ -48,6 +48,12 @@ class BatchTrainer final : public EpochTrainer {
 
  private:
   struct Sums;  // of losses, by split
+  struct Work {
+    const char* of;
+    LoadedSeconds loading;
+    LoadedBytes bytes;
+    double computing = 0;
+  };
 
   BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, const Dataset& dataset,
                const RunConfig& config, const BatchTrainerOptions& options,
@@ -60,8 +66,9 @@ class BatchTrainer final : public EpochTrainer {
   SeedBatches evaluation_seeds(std::int64_t epoch) const;
   bool train(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
-  void run_batch(const ModelProgram& program, BatchExecutor& executor, const LoadedBatch& batch,
-                 std::uint64_t step, Sums& sums);
+  // Seconds that it took.
+  double run_batch(const ModelProgram& program, BatchExecutor& executor, const LoadedBatch& batch,
+                   const StepCounts& counts, std::uint64_t step, Sums& sums);
   void update_parameters(std::int64_t epoch, std::int64_t step);
   const void* gradient(const ModelParameter& parameter);
 
@@ -75,7 +82,7 @@ class BatchTrainer final : public EpochTrainer {
   std::shared_ptr<const SampledVertices> vertices_;
   std::vector<std::uint32_t> train_, judged_;  // seeds
   std::optional<BatchLoader> training_batches_, evaluation_batches_;
-  double compute_seconds_ = 0;  // of the epoch at hand
+  std::vector<Work> work_;  // of the last epoch
 };
 
 }  // namespace ooc

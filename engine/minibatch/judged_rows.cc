@@ -41,6 +41,7 @@ BlockRows JudgedRows::rows_of(const Column& column) const {
 
 std::optional<std::vector<Scores>> JudgedRows::scores(std::span<const Metric> metrics, Task task,
                                                       const std::atomic<bool>* stop) const {
+  if (rows_ == 0) return std::vector<Scores>(metrics.size());
   BlockRows logits = rows_of(logits_), labels = rows_of(labels_), splits = rows_of(splits_);
   return compute_metrics(metrics, task, logits, labels, splits, stop);
 }

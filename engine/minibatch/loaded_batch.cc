@@ -10,28 +10,39 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kWordBits = 64;
+constexpr const char* kDegrees = "degrees";
 
 }  // namespace
 
-LoadedBatch::LoadedBatch(const BatchLoaderOptions& options, const GraphInputs& inputs,
-                         const EdgeData& data)
-    : options_(options), data_(data) {
-  for (const BatchInput& input : options_.inputs) {
-    wanted_.push_back({add_packed(inputs, input.name, input.dtype), input.level, input.name});
+std::vector<RowInput> packed_inputs(const BatchLoaderOptions& options, const GraphInputs& inputs) {
+  std::vector<RowInput> packed;
+  for (const BatchInput& input : options.inputs) {
+    if (inputs.contains(input.name)) {
+      packed.push_back({input.name, &inputs.store(input.name), input.dtype});
+    }
   }
-  if (options_.sample_scale || options_.adds_loops) {
-    packed_degrees_ = add_packed(inputs, "degrees", DType::kI32);
+  const bool has_degrees = std::any_of(
+      packed.begin(), packed.end(), [](const RowInput& input) { return input.name == kDegrees; });
+  if ((options.sample_scale || options.adds_loops) && !has_degrees) {
+    packed.push_back({kDegrees, &inputs.store(kDegrees), DType::kI32});
   }
-  OOC_CHECK(!packed_.empty());
+  return packed;
 }
 
-std::size_t LoadedBatch::add_packed(const GraphInputs& inputs, const std::string& name,
-                                    DType dtype) {
-  for (std::size_t i = 0; i < packed_.size(); ++i) {
-    if (packed_[i].name == name) return i;
+LoadedBatch::LoadedBatch(const BatchLoaderOptions& options, const GraphInputs& inputs,
+                         const EdgeData& data)
+    : options_(options), data_(data), packed_(packed_inputs(options, inputs)) {
+  for (const BatchInput& input : options_.inputs) {
+    wanted_.push_back({packed_at(input.name), input.level, input.name});
   }
-  packed_.push_back({name, &inputs.store(name), dtype});
-  return packed_.size() - 1;
+  if (options_.sample_scale || options_.adds_loops) packed_degrees_ = packed_at(kDegrees);
+}
+
+std::size_t LoadedBatch::packed_at(const std::string& name) const {
+  const auto found = std::find_if(packed_.begin(), packed_.end(),
+                                  [&](const RowInput& input) { return input.name == name; });
+  OOC_CHECK(found != packed_.end());
+  return static_cast<std::size_t>(found - packed_.begin());
 }
 
 // Of all levels but the last.
@@ -116,12 +127,11 @@ void LoadedBatch::find_loops(const SlicedRows& degrees) {
 }
 
 MatrixView LoadedBatch::seed_rows(const std::string& name) const {
-  const auto input = std::find_if(packed_.begin(), packed_.end(),
-                                  [&](const RowInput& packed) { return packed.name == name; });
-  const std::int64_t rows = rows_of(0), cols = input->store->layout().cols;
+  const RowInput& input = packed_[packed_at(name)];
+  const std::int64_t rows = rows_of(0), cols = input.store->layout().cols;
   const TensorLayout layout{rows, cols, rows};
   return {
-      input->dtype,    rows, cols, kSliceWidth, layout.slice_stride(layout.slice_count() - 1), 0,
+      input.dtype,     rows, cols, kSliceWidth, layout.slice_stride(layout.slice_count() - 1), 0,
       inputs_.at(name)};
 }
 

@@ -16,6 +16,10 @@
 
 namespace ooc {
 
+// What is packed of every vertex for batches that a program of `real` numbers reads; of inputs that
+// are there already.
+std::vector<RowInput> packed_inputs(const BatchLoaderOptions& options, const GraphInputs& inputs);
+
 // One batch after the other takes the same memory. One thread.
 class LoadedBatch {
  public:
@@ -41,7 +45,7 @@ class LoadedBatch {
     std::string name;
   };
 
-  std::size_t add_packed(const GraphInputs& inputs, const std::string& name, DType dtype);
+  std::size_t packed_at(const std::string& name) const;
   std::int64_t rows_of(int level) const { return level_rows_[static_cast<std::size_t>(level)]; }
   std::int64_t expanding_rows() const;
   std::vector<RowOutput> place_rows();

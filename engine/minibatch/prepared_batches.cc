@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "storage/base/errors.h"
@@ -27,6 +28,10 @@ std::int64_t slot_count(const EdgeFile& file, std::int64_t bytes, bool whole_spa
   return std::max(least, bytes / largest_chunk(file));
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 int bits(std::int64_t count) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
 }
@@ -47,16 +52,36 @@ std::vector<std::int64_t> most_level_rows(const BatchLoaderOptions& options, std
   return rows;
 }
 
+std::int64_t edge_slot_bytes(const EdgeFile& edges, std::int64_t bytes, bool whole_spans) {
+  return largest_chunk(edges) * slot_count(edges, bytes, whole_spans);
+}
+
+PackedRowsOptions packing_options(const BatchMemory& memory) {
+  PackedRowsOptions options;
+  options.hot_bytes = memory.hot_rows;
+  options.cold_bytes = memory.cold_rows;
+  options.places_bytes = memory.lists;
+  options.write_bytes = memory.writes;
+  options.input_slots = memory.input_slots;
+  options.run_places = memory.run_places;
+  return options;
+}
+
+// Each has two buffers of the least size for its cold rows.
+std::int64_t most_batches(const BatchMemory& memory) {
+  return std::max<std::int64_t>(memory.writes / (2 * RowRegions::kLeastBuffer), 1);
+}
+
 LoadedBytes PreparedBatches::bytes() const {
   LoadedBytes bytes;
   if (sampled) {
-    bytes.read += sampled->bytes_read();
+    bytes.read += sampled->bytes_read() + static_cast<std::int64_t>(sampled->list_bytes_read());
     bytes.written += static_cast<std::int64_t>(sampled->list_bytes_written());
   }
   if (rows) {
     const PackedBytes moved = rows->moved_bytes();
     bytes.read += moved.inputs_read + moved.cold_read;
-    bytes.written += moved.cold_written;
+    bytes.written += moved.cold_written + static_cast<std::int64_t>(rows->places_file_bytes());
   }
   return bytes;
 }
@@ -71,10 +96,9 @@ SuperbatchMaker::SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& 
       packed_(packed),
       vertices_(options.vertices ? options.vertices
                                  : std::make_shared<const SampledVertices>(dataset)),
-      edge_slots_(static_cast<std::size_t>(largest_chunk(dataset.edge_file(Direction::kOut)) *
-                                           slot_count(dataset.edge_file(Direction::kOut),
-                                                      options_.memory.edge_slots,
-                                                      !vertices_->names.empty())),
+      edge_slots_(static_cast<std::size_t>(edge_slot_bytes(dataset.edge_file(Direction::kOut),
+                                                           options_.memory.edge_slots,
+                                                           !vertices_->names.empty())),
                   "edge chunks"),
       edges_(io, dataset.edge_file(Direction::kOut), Direction::kOut, nullptr, nullptr, {},
              nullptr),
@@ -90,7 +114,11 @@ std::unique_ptr<PreparedBatches> SuperbatchMaker::make(const SeedBatches& seeds,
   ++made_;
   auto batches = std::make_unique<PreparedBatches>();
   batches->first = first;
-  if (!sample(seeds, *batches) || !pack(*batches)) return nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  if (!sample(seeds, *batches)) return nullptr;
+  batches->sampling_seconds = seconds_since(begin);
+  if (!pack(*batches)) return nullptr;
+  batches->packing_seconds = seconds_since(begin) - batches->sampling_seconds;
   return batches;
 }
 
@@ -98,12 +126,15 @@ std::unique_ptr<PreparedBatches> SuperbatchMaker::make(const SeedBatches& seeds,
 SuperbatchShape SuperbatchMaker::shape(std::int64_t batches) const {
   const std::int64_t vertices = dataset_.vertices();
   const std::int64_t rows = most_level_rows(options_, vertices, dataset_.edges()).back() + 1;
-  const int left = static_cast<int>(kWordBits) - bits(rows) - std::max(bits(vertices), bits(rows));
+  // A place takes one more than a row, or a vertex that is hot.
+  const int left =
+      static_cast<int>(kWordBits) - bits(rows) - std::max(bits(vertices), bits(rows)) - 1;
   if (left < 0) {
     throw UsageError(fmt::format("batches of up to {} vertices", rows - 1), dataset_.path(),
                      "give a smaller --batch-size or smaller --fanouts");
   }
-  const std::int64_t most = std::int64_t{1} << std::min(left, 40);
+  const std::int64_t most =
+      std::min(std::int64_t{1} << std::min(left, 40), most_batches(options_.memory));
   return {static_cast<std::uint64_t>(vertices),
           static_cast<std::uint64_t>(std::clamp<std::int64_t>(batches, 1, most)),
           static_cast<std::uint64_t>(rows)};
@@ -112,11 +143,10 @@ SuperbatchShape SuperbatchMaker::shape(std::int64_t batches) const {
 SuperbatchOptions SuperbatchMaker::superbatch_options(const SuperbatchShape& shape) const {
   const BatchMemory& memory = options_.memory;
   const EdgeFile& file = edges_.file();
-  // A list is written by each worker in a buffer of its own.
-  constexpr std::int64_t kLists = 4, kLeastRecords = 4096, kMostRecords = 1 << 20;
-  const std::int64_t record_bytes = RecordBuffers::record_bytes(file.layout().data.bytes());
-  const auto buffer_records = static_cast<std::size_t>(std::clamp(
-      memory.lists / 8 / (kLists * options_.workers * record_bytes), kLeastRecords, kMostRecords));
+  // A quarter is for the buffers of the lists that are written at once.
+  constexpr std::int64_t kLists = 3;
+  const std::size_t buffer_records = RecordBuffers::records_in(
+      memory.lists / 4 / kLists, file.layout().data.bytes(), options_.workers);
   const std::int64_t at_once = options_.workers + 2;
   const std::int64_t range_bytes = std::max<std::int64_t>(memory.ranges / at_once, 1 << 16);
   constexpr std::int64_t kResolvedBytes = 48;  // of a request
@@ -124,7 +154,7 @@ SuperbatchOptions SuperbatchMaker::superbatch_options(const SuperbatchShape& sha
   options.shape = shape;
   options.hops = options_.hops;
   options.scratch = scratch_path("sampled");
-  options.list_bytes = static_cast<std::size_t>(memory.lists);
+  options.list_bytes = static_cast<std::size_t>(memory.lists / 4 * 3);
   options.resolve = {static_cast<std::uint64_t>(range_bytes / kResolvedBytes), at_once,
                      buffer_records};
   options.expand = {range_bytes,
@@ -163,15 +193,10 @@ bool SuperbatchMaker::sample(const SeedBatches& seeds, PreparedBatches& batches)
 }
 
 bool SuperbatchMaker::pack(PreparedBatches& batches) {
-  const BatchMemory& memory = options_.memory;
   const Superbatch& sampled = *batches.sampled;
-  PackedRowsOptions options;
+  PackedRowsOptions options = packing_options(options_.memory);
   options.scratch = options_.scratch;
   options.places_path = scratch_path("places");
-  options.hot_bytes = memory.hot_rows;
-  options.cold_bytes = memory.cold_rows;
-  options.places_bytes = memory.lists;
-  options.write_bytes = memory.writes;
   PackedRows& rows = batches.rows.emplace(
       io_, files_, RowRequests{sampled.vertices(), sampled.fields(), batches.batch_rows}, packed_,
       std::move(options));

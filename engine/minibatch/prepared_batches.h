@@ -28,10 +28,18 @@ struct PreparedBatches {
   std::optional<Superbatch> sampled;
   std::vector<std::int64_t> batch_rows;
   std::optional<PackedRows> rows;
+  double sampling_seconds = 0, packing_seconds = 0;  // that making them took
 
   std::int64_t count() const { return end - first; }
   LoadedBytes bytes() const;  // so far
 };
+
+// Of memory: slots for edge chunks, as many as fit `bytes` or the least that works.
+std::int64_t edge_slot_bytes(const EdgeFile& edges, std::int64_t bytes, bool whole_spans);
+// Of superbatches, what packing takes: PackedRows.
+PackedRowsOptions packing_options(const BatchMemory& memory);
+// Batches that go together, by the memory for writes.
+std::int64_t most_batches(const BatchMemory& memory);
 
 // One thread at a time.
 class SuperbatchMaker {

@@ -8,24 +8,26 @@
 #include "kernels/sampling/neighbour_draws.h"
 #include "kernels/sampling/neighbour_lists.h"
 #include "sched/sampling/edge_records.h"
+#include "storage/base/errors.h"
 
 namespace ooc {
 namespace {
 
 // Edges whose lists a worker has at once, about, where vertices are in the order of their names;
 // else of vertices whose lists are whole.
-constexpr std::int64_t kListedEdges = 1 << 20, kWholeListEdges = 4 << 20;
+constexpr std::int64_t kListedEdges = 1 << 18, kWholeListEdges = 4 << 20;
 
 }  // namespace
 
+struct ExpandPass::Chunks {
+  std::vector<std::int64_t> items;
+  std::vector<PanelTile> tiles;
+};
+
 // Those of a span that ask, or some of them, on their way through the span's edges.
 struct ExpandPass::Range {
-  struct Chunks {
-    std::vector<std::int64_t> items;
-    std::vector<PanelTile> tiles;
-  };
-
   std::int64_t span = 0;
+  std::int64_t after = 0;  // ranges of the span that come later
   KeyRange keys;
   Records asks;
   std::vector<std::uint8_t> is_asked;   // by vertex of the span
@@ -53,7 +55,9 @@ ExpandPass::ExpandPass(Driver& driver, const SampledGraph& graph, const HopSampl
       lists_(lists),
       limits_(limits),
       batch_keys_(batch_keys),
+      holds_spans_(limits.edge_slot_count > layout().panel_count()),
       chosen_(lists.chosen, driver.workers(), limits.buffer_records) {
+  OOC_CHECK(holds_spans_ || graph.names.empty());
   cut(asks_by_span);
   for (std::int64_t i = 0; i < driver.workers(); ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -66,6 +70,12 @@ ExpandPass::ExpandPass(Driver& driver, const SampledGraph& graph, const HopSampl
 }
 
 ExpandPass::~ExpandPass() { driver_.drain(); }
+
+std::int64_t ExpandPass::worker_bytes(const EdgeData& data, bool whole_lists) {
+  constexpr std::int64_t kFoundBytes = 6, kListBytes = 4, kNumberBytes = 8;
+  const std::int64_t edge_bytes = kFoundBytes + kListBytes + (data.bytes() > 0 ? kNumberBytes : 0);
+  return (whole_lists ? kWholeListEdges : 2 * kListedEdges) * edge_bytes;
+}
 
 void ExpandPass::cut(const std::vector<std::int64_t>& asks_by_span) {
   const std::int64_t drawn = std::clamp<std::int64_t>(sampling_.fanout, 1, 1 << 16);
@@ -101,9 +111,15 @@ void ExpandPass::cut_span(std::int64_t span, std::int64_t first, std::int64_t en
   }
 }
 
+// Ranges of a span share its chunks where all of these are held together.
 std::vector<EdgeItem> ExpandPass::edge_items() {
   std::vector<EdgeItem> items;
-  for (const std::shared_ptr<Range>& range : ranges_) {
+  for (std::size_t i = ranges_.size(); i-- > 1;) {
+    if (ranges_[i]->span == ranges_[i - 1]->span) ranges_[i - 1]->after = ranges_[i]->after + 1;
+  }
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    const std::shared_ptr<Range>& range = ranges_[i];
+    if (holds_spans_ && i > 0 && ranges_[i - 1]->span == range->span) continue;
     for (std::int64_t panel = 0; panel < layout().panel_count(); ++panel) {
       const auto bytes =
           static_cast<std::int64_t>(graph_.edges.file().chunk_bytes(range->span, panel));
@@ -155,25 +171,42 @@ void ExpandPass::launch(std::size_t at) {
               });
 }
 
-// The span's edge chunks as they come, one after the other; where lists have to be whole, together.
+// The span's edge chunks as they come, one after the other; where ranges share them or lists have
+// to be whole, together.
 bool ExpandPass::hand_out(std::unique_lock<std::mutex>& lock, std::size_t at) {
   const std::shared_ptr<Range> range = std::move(ranges_[at]);
-  Range::Chunks chunks;
-  for (std::int64_t panel = 0; panel < layout().panel_count(); ++panel) {
+  const bool together = holds_spans_ && (range->after > 0 || shared_ || !graph_.names.empty());
+  if (together) {
+    if (!shared_ && !load_span(lock, *range)) return false;
+    range->chunks.push_back(*shared_);
+    if (range->after == 0) shared_.reset();
+  }
+  for (std::int64_t panel = 0; !together && panel < layout().panel_count(); ++panel) {
     if (graph_.edges.file().chunk_bytes(range->span, panel) == 0) continue;
     const std::int64_t item = next_item_++;
     if (!wait(lock, WaitCause::kReads, [&] { return stream_->ready(item); })) return false;
     stream_->hold(item, 1);
     const auto tiles = loader_->span(item, stream_->data(item)).tiles;
-    chunks.items.push_back(item);
-    chunks.tiles.insert(chunks.tiles.end(), tiles.begin(), tiles.end());
-    if (!graph_.names.empty()) continue;
-    range->chunks.push_back(std::exchange(chunks, {}));
+    range->chunks.push_back({{item}, {tiles.begin(), tiles.end()}});
     run_next(range);
   }
-  if (!chunks.items.empty()) range->chunks.push_back(std::move(chunks));
   range->has_all_chunks = true;
   run_next(range);
+  return true;
+}
+
+// All of a span's chunks, for this range and those after it.
+bool ExpandPass::load_span(std::unique_lock<std::mutex>& lock, const Range& range) {
+  shared_ = std::make_unique<Chunks>();
+  for (std::int64_t panel = 0; panel < layout().panel_count(); ++panel) {
+    if (graph_.edges.file().chunk_bytes(range.span, panel) == 0) continue;
+    const std::int64_t item = next_item_++;
+    if (!wait(lock, WaitCause::kReads, [&] { return stream_->ready(item); })) return false;
+    stream_->hold(item, range.after + 1);
+    const auto tiles = loader_->span(item, stream_->data(item)).tiles;
+    shared_->items.push_back(item);
+    shared_->tiles.insert(shared_->tiles.end(), tiles.begin(), tiles.end());
+  }
   return true;
 }
 
@@ -189,7 +222,7 @@ void ExpandPass::run_next(const std::shared_ptr<Range>& range) {
     return;
   }
   range->is_busy = true;
-  const auto chunks = std::make_shared<Range::Chunks>(std::move(range->chunks.front()));
+  const auto chunks = std::make_shared<Chunks>(std::move(range->chunks.front()));
   range->chunks.pop_front();
   driver_.run([this, range, chunks] { choose(*range, chunks->tiles); },
               [this, range, chunks] {

@@ -43,7 +43,9 @@ struct ExpandLimits {
   std::int64_t range_bytes = 16 << 20;  // of who asks, with draws
   std::int64_t ranges_at_once = 4;
   std::size_t buffer_records = 1 << 18;  // of a worker
-  std::span<std::byte> edge_slots;       // memory for edge chunks
+  // Memory for edge chunks: with names for one more than a span has at least; so many let ranges of
+  // a span share one reading.
+  std::span<std::byte> edge_slots;
   std::int64_t edge_slot_count = 0;
 };
 
@@ -72,9 +74,12 @@ class ExpandPass {
   std::int64_t bytes_read() const { return bytes_read_; }  // of edges that weren't in memory
   // Of edge chunks that a run comes by, as they lie in the file.
   std::int64_t bytes_passed() const { return bytes_passed_; }
+  // Of memory, a worker's lists of neighbours, unless one vertex has more edges.
+  static std::int64_t worker_bytes(const EdgeData& data, bool whole_lists);
 
  private:
-  struct Range;  // of one span
+  struct Chunks;  // edge chunks of one span that are there
+  struct Range;   // of one span
   struct Worker;
 
   const EdgeLayout& layout() const { return graph_.edges.file().layout(); }
@@ -85,6 +90,7 @@ class ExpandPass {
             const std::function<bool()>& ready);
   void launch(std::size_t at);
   bool hand_out(std::unique_lock<std::mutex>& lock, std::size_t at);
+  bool load_span(std::unique_lock<std::mutex>& lock, const Range& range);
   void run_next(const std::shared_ptr<Range>& range);
 
   void draw(Range& range) const;
@@ -103,6 +109,8 @@ class ExpandPass {
   EdgeLoader* loader_ = nullptr;
   std::unique_ptr<ItemStream> stream_;
   std::int64_t next_item_ = 0;
+  bool holds_spans_;                // there are slots for all chunks of a span
+  std::unique_ptr<Chunks> shared_;  // of the span at hand, for ranges to come
   std::vector<std::unique_ptr<Worker>> workers_;
   RecordBuffers chosen_;
   std::atomic<std::int64_t> bytes_read_{0};

@@ -60,7 +60,8 @@ std::int64_t PackedRows::working_bytes(const RowRecord& record, const PackedRows
       RowPacker::stretches_at_once(workers) * (words * kWord + 3 * batches * kCount + row);
   const std::int64_t buffer = RowRegions::buffer_bytes(options.write_bytes, batches);
   const std::int64_t writes = RowRegions::buffers(batches, words * row, buffer) * buffer;
-  const std::int64_t places = workers * options.worker_places * RecordBuffers::record_bytes(0);
+  const std::int64_t places =
+      RecordBuffers::bytes(0, workers, static_cast<std::size_t>(options.run_places));
   return slots + stretches + writes + places;
 }
 
@@ -124,7 +125,7 @@ bool PackedRows::pack(Driver& driver) {
   places_.emplace(files_, options_.places_path, 0, static_cast<std::size_t>(options_.places_bytes));
   const std::uint64_t most = std::max<std::uint64_t>(1, requests_.words.size());
   RecordBuffers buffers(*places_, driver.workers(),
-                        std::min(static_cast<std::uint64_t>(options_.worker_places), most));
+                        std::min(static_cast<std::uint64_t>(options_.run_places), most));
   {
     RowPacker packer(driver, requests_, record_, *counts_,
                      {hot_->data(), *regions_, buffers, *place_fields_}, options_.input_slots,

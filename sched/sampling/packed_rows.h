@@ -43,7 +43,7 @@ struct PackedRowsOptions {
   std::int64_t write_bytes = 256 << 20;  // of buffers of cold rows on their way to the file, about
   std::int64_t input_slots = 6;  // I/O chunks of every input: one being copied, others coming
   std::int64_t words_at_once = 64 << 10;  // of a stretch of vertices, about
-  std::int64_t worker_places = 4 << 20;   // words of a run of places
+  std::int64_t run_places = 4 << 20;      // words of a run of places
 };
 
 // Of a superbatch, all batches read once.

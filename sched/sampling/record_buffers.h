@@ -1,9 +1,11 @@
-// Records that tasks give out, written in sorted runs: a buffer a worker.
+// Records that tasks give out, written in sorted runs. A worker has a small buffer of its own,
+// which goes into one that all of them fill; so runs are few, however many workers there are.
 #pragma once
 
-#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "storage/edges/sorted_runs.h"
@@ -14,35 +16,44 @@ namespace ooc {
 // pass through.
 class RecordBuffers {
  public:
-  // A buffer holds `records`, and there are `workers`, numbered from 0. The runs outlive it.
+  // A run holds `records` at most, and there are `workers`, numbered from 0. The runs outlive it.
   RecordBuffers(SortedRuns& runs, std::int64_t workers, std::size_t records);
 
   // `data`: SortedRuns::data_bytes(). Records of equal keys keep the order in which one worker
   // gives them; those of several workers have none.
   void add(std::size_t worker, std::uint64_t key, const std::byte* data = nullptr) {
-    Records& buffer = buffers_[worker].records;
-    if (buffer.keys.capacity() == 0) buffer.keys.reserve(most_);
-    buffer.keys.push_back(key);
-    if (data_bytes_ > 0) buffer.data.insert(buffer.data.end(), data, data + data_bytes_);
-    if (buffer.size() == most_) write(buffer);
+    Records& own = own_[worker].records;
+    own.keys.push_back(key);
+    if (data_bytes_ > 0 && data != nullptr) {
+      own.data.insert(own.data.end(), data, data + data_bytes_);
+    }
+    if (own.size() >= kOwnRecords) append(own);
   }
   // The runs are finished (SortedRuns::finish()).
   void finish();
 
-  // Of memory: a worker's buffer, and what sorting takes beside it.
-  static std::int64_t record_bytes(std::size_t data_bytes);
+  // Of memory, at most; and the records of a run that take so much.
+  static std::int64_t bytes(std::size_t data_bytes, std::int64_t workers, std::size_t records);
+  static std::size_t records_in(std::int64_t bytes, std::size_t data_bytes, std::int64_t workers);
 
  private:
-  struct alignas(64) Buffer {
+  static constexpr std::size_t kOwnRecords = 2048;
+  static constexpr int kMostWriting = 3;  // runs that are sorted and written at once
+  struct alignas(64) Own {
     Records records;
   };
-  void write(Records& buffer);
+  void append(Records& own);
+  void write(Records&& run, std::uint64_t number);
 
   SortedRuns& runs_;
   std::size_t data_bytes_;
   std::size_t most_;
-  std::vector<Buffer> buffers_;
-  std::atomic<std::uint64_t> runs_written_{0};
+  std::vector<Own> own_;
+  std::mutex mutex_;
+  std::condition_variable written_;
+  Records shared_;           // under the mutex, like what follows
+  std::uint64_t begun_ = 0;  // runs
+  int writing_ = 0;
 };
 
 }  // namespace ooc

@@ -10,7 +10,7 @@
 namespace ooc {
 namespace {
 
-constexpr std::int64_t kLeastBuffer = 64 << 10, kMostBuffer = 4 << 20;
+constexpr std::int64_t kMostBuffer = 4 << 20;
 constexpr std::size_t kReadBytes = 4 << 20;  // of a request
 constexpr std::string_view kOwner = "cold rows";
 

@@ -33,6 +33,7 @@ class RowRegions {
   RowRegions(BlockIo& io, std::span<const std::int64_t> rows, std::size_t record_bytes,
              const Options& options);
 
+  static constexpr std::int64_t kLeastBuffer = 64 << 10;
   // Of buffers, beside two a batch: what rows_at_once fill.
   static std::int64_t buffer_bytes(std::int64_t bytes, std::int64_t batches);
   static std::int64_t buffers(std::int64_t batches, std::int64_t bytes_at_once,

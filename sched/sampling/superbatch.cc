@@ -47,7 +47,7 @@ bool Superbatch::sample(const SortedRuns& seeds, std::span<const std::uint64_t> 
     };
     if (!run_hop(hop, hop == 0 ? seeds : *asked_, vertices, batch_keys, share)) return false;
   }
-  asked_.reset();
+  drop_asked();
   vertices.finish();
   return true;
 }
@@ -81,6 +81,7 @@ bool Superbatch::run_hop(std::size_t hop, const SortedRuns& asked, RecordBuffers
   if (!expand.run(on_progress)) return false;
   bytes_read_ += expand.bytes_read();
   bytes_passed_ += expand.bytes_passed();
+  drop_asked();
   asked_ = std::move(chosen);
   return true;
 }
@@ -108,11 +109,33 @@ void Superbatch::read_edges(std::int64_t batch, std::vector<BatchEdge>& edges,
   }
 }
 
+void Superbatch::drop_asked() {
+  if (!asked_) return;
+  chosen_written_ += asked_->file_bytes();
+  chosen_read_ += asked_->read_bytes();
+  asked_.reset();
+}
+
+namespace {
+
+template <class Of>
+std::uint64_t sum_of(const std::vector<std::unique_ptr<SortedRuns>>& lists, Of&& of) {
+  std::uint64_t sum = 0;
+  for (const auto& list : lists) sum += of(*list);
+  return sum;
+}
+
+}  // namespace
+
 std::uint64_t Superbatch::list_bytes_written() const {
-  std::uint64_t bytes = vertices_ ? vertices_->file_bytes() : 0;
-  for (const auto& list : fresh_) bytes += list->file_bytes();
-  for (const auto& list : edges_) bytes += list->file_bytes();
-  return bytes;
+  const auto of = [](const SortedRuns& list) { return list.file_bytes(); };
+  return chosen_written_ + sum_of(fresh_, of) + sum_of(edges_, of) +
+         (vertices_ ? of(*vertices_) : 0);
+}
+
+std::uint64_t Superbatch::list_bytes_read() const {
+  const auto of = [](const SortedRuns& list) { return list.read_bytes(); };
+  return chosen_read_ + sum_of(fresh_, of) + sum_of(edges_, of) + (vertices_ ? of(*vertices_) : 0);
 }
 
 }  // namespace ooc

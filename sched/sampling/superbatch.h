@@ -71,11 +71,14 @@ class Superbatch {
 
   std::int64_t bytes_read() const { return bytes_read_; }      // of edge chunks, in all
   std::int64_t bytes_passed() const { return bytes_passed_; }  // of those worked on
-  std::uint64_t list_bytes_written() const;                    // to files
+  // To files of lists and from them, so far.
+  std::uint64_t list_bytes_written() const;
+  std::uint64_t list_bytes_read() const;
 
  private:
   std::unique_ptr<SortedRuns> open_list(const char* name, std::size_t data_bytes,
                                         double memory_share);
+  void drop_asked();
   bool run_hop(std::size_t hop, const SortedRuns& asked, RecordBuffers& vertices,
                std::span<const std::uint64_t> batch_keys,
                const std::function<void(double share)>& on_progress);
@@ -93,6 +96,7 @@ class Superbatch {
   std::unique_ptr<SortedRuns> vertices_;
   std::vector<std::unique_ptr<SortedRuns>> edges_;  // by hop
   std::int64_t bytes_read_ = 0, bytes_passed_ = 0;
+  std::uint64_t chosen_written_ = 0, chosen_read_ = 0;  // of requests that are gone
 };
 
 }  // namespace ooc

@@ -157,6 +157,7 @@ void SortedRuns::append(const Run& run, std::uint64_t first, std::uint64_t last,
   const std::span<std::uint64_t> keys = std::span(out.keys).subspan(before);
   read_exact(*reader_, run.offset + range.begin * sizeof(std::uint64_t),
              std::as_writable_bytes(keys));
+  read_bytes_ += keys.size_bytes();
   const auto low = std::lower_bound(keys.begin(), keys.end(), first);
   const auto high = std::upper_bound(low, keys.end(), last);
   const auto skipped = static_cast<std::uint64_t>(low - keys.begin());
@@ -167,6 +168,7 @@ void SortedRuns::append(const Run& run, std::uint64_t first, std::uint64_t last,
   out.data.resize((before + wanted) * data_bytes_);
   read_exact(*reader_, run.data_offset + (range.begin + skipped) * data_bytes_,
              std::span(out.data).subspan(before * data_bytes_));
+  read_bytes_ += wanted * data_bytes_;
 }
 
 void SortedRuns::read(std::uint64_t first, std::uint64_t last, Records& out) const {
@@ -175,7 +177,8 @@ void SortedRuns::read(std::uint64_t first, std::uint64_t last, Records& out) con
   out.keys.reserve(bound);
   out.data.reserve(bound * data_bytes_);
   for (const Run& run : runs_) append(run, first, last, out);
-  if (runs_.size() > 1) sort_records(out, data_bytes_);
+  // Often one run has all of them.
+  if (!std::is_sorted(out.keys.begin(), out.keys.end())) sort_records(out, data_bytes_);
 }
 
 }  // namespace ooc

@@ -49,7 +49,8 @@ class SortedRuns {
 
   std::uint64_t size() const { return size_; }
   std::size_t run_count() const { return runs_.size(); }
-  std::uint64_t file_bytes() const { return end_; }  // written
+  std::uint64_t file_bytes() const { return end_; }         // written
+  std::uint64_t read_bytes() const { return read_bytes_; }  // from the file, so far
   // At least the records with keys in [first, last], and not many more.
   std::uint64_t size_bound(std::uint64_t first, std::uint64_t last) const;
   // The records with keys in [first, last], in order, in place of what `out` holds. Many threads.
@@ -88,6 +89,7 @@ class SortedRuns {
   std::mutex mutex_;  // of runs_, while they are added
   std::vector<Run> runs_;
   std::atomic<std::uint64_t> end_{0};
+  mutable std::atomic<std::uint64_t> read_bytes_{0};
   std::uint64_t size_ = 0;
 };
 

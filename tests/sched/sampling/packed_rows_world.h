@@ -148,7 +148,7 @@ struct World {
     of.write_bytes = 1;
     of.input_slots = 2;
     of.words_at_once = 100;
-    of.worker_places = 700;
+    of.run_places = 700;
     return of;
   }
 
