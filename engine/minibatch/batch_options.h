@@ -35,6 +35,7 @@ struct BatchMemory {
 struct BatchLoaderOptions {
   std::vector<HopSampling> hops;
   std::int64_t batch_size = 0;
+  std::int64_t batch_dependency = 1;  // batches in turn whose choices follow from one key
   std::vector<BatchInput> inputs;
   // Whether a program reads the in-edges of vertices by those sampled (kSampleScaleInput), and of
   // which level; and whether it adds loops where the data has none.

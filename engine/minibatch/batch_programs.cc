@@ -47,6 +47,12 @@ ModelProgram program_of(const RunConfig& config, const GraphFacts& facts, Mode m
           {rewrites}};
 }
 
+void check_weights(const RunConfig& config, const GraphFacts& facts) {
+  if (!config.sampling.weighted || facts.edge_weights) return;
+  throw UsageError("--weighted on a dataset without edge weights", config.dataset,
+                   "leave it out, or import the dataset with --edge-weights");
+}
+
 std::vector<Precomputed> all_precomputed(const ModelProgram& training,
                                          const ModelProgram& evaluation) {
   std::vector<Precomputed> all = training.precomputed();
@@ -54,16 +60,21 @@ std::vector<Precomputed> all_precomputed(const ModelProgram& training,
   return all;
 }
 
-std::vector<HopSampling> hops_of(const Fanouts& fanouts, bool replace) {
+std::vector<HopSampling> hops_of(const Fanouts& fanouts, const SamplingConfig& sampling) {
+  using Choice = HopSampling::Choice;
+  const Choice choice = sampling.weighted                     ? Choice::kWeighted
+                        : sampling.sampler == Sampler::kLabor ? Choice::kLabor
+                                                              : Choice::kUniform;
   std::vector<HopSampling> hops;
-  for (const std::int64_t fanout : fanouts.hops) hops.push_back({fanout, replace});
+  for (const std::int64_t fanout : fanouts.hops) hops.push_back({fanout, sampling.replace, choice});
   return hops;
 }
 
 }  // namespace
 
 BatchPrograms::BatchPrograms(const RunConfig& config, const GraphFacts& facts, DType real)
-    : training(program_of(config, facts, Mode::kTrain, {.gradients = true}, real)),
+    : training((check_weights(config, facts),
+                program_of(config, facts, Mode::kTrain, {.gradients = true}, real))),
       evaluation(program_of(config, facts, Mode::kEvaluate,
                             {.logits = need_logits(config.metrics, config.model.task)}, real)),
       precompute(all_precomputed(training, evaluation)) {}
@@ -87,12 +98,12 @@ void describe_inputs(const ModelProgram& program, BatchLoaderOptions& options) {
 }
 
 std::vector<HopSampling> training_hops(const SamplingConfig& sampling) {
-  return hops_of(sampling.fanouts, sampling.replace);
+  return hops_of(sampling.fanouts, sampling);
 }
 
 std::vector<HopSampling> evaluation_hops(const SamplingConfig& sampling) {
   return hops_of(sampling.eval_fanouts.empty() ? sampling.fanouts : sampling.eval_fanouts,
-                 sampling.replace);
+                 sampling);
 }
 
 }  // namespace ooc

@@ -42,6 +42,8 @@ BatchLoaderOptions loader_options(const ModelProgram& program, std::vector<HopSa
   BatchLoaderOptions loading;
   loading.hops = std::move(hops);
   loading.batch_size = config.sampling.batch_size;
+  const SamplingConfig& sampling = config.sampling;
+  if (sampling.sampler == Sampler::kLabor) loading.batch_dependency = sampling.batch_dependency;
   loading.scratch = options.scratch;
   loading.workers = workers_of(1);
   describe_inputs(program, loading);

@@ -174,7 +174,7 @@ bool SuperbatchMaker::sample(const SeedBatches& seeds, PreparedBatches& batches)
   std::vector<std::uint64_t> keys;
   Records records;
   for (std::int64_t batch = batches.first; batch < batches.end; ++batch) {
-    keys.push_back(seeds.key(batch));
+    keys.push_back(seeds.key(batch / options_.batch_dependency));
     for (const std::uint32_t seed : seeds.of(batch)) {
       records.keys.push_back(
           sampled.fields().key(seed, static_cast<std::uint64_t>(batch - batches.first), 0));

@@ -20,11 +20,19 @@ struct Fanouts {
 std::optional<Fanouts> parse_fanouts(const std::string& text);
 std::string to_text(const Fanouts& fanouts);
 
+enum class Sampler {
+  kNeighbor,  // every vertex by itself, uniformly
+  kLabor,     // vertices of a batch prefer the same sources: fewer vertices
+};
+
 struct SamplingConfig {
   Fanouts fanouts;                 // empty: no sampling, an epoch is one step of the whole graph
   std::int64_t batch_size = 1024;  // seeds of a batch
   bool replace = false;            // an edge may be drawn several times
   Fanouts eval_fanouts;            // empty: as fanouts
+  Sampler sampler = Sampler::kNeighbor;
+  std::int64_t batch_dependency = 1;  // of labor: so many batches prefer the same sources
+  bool weighted = false;              // an edge's chance goes by its weight
 
   bool operator==(const SamplingConfig&) const = default;
 };

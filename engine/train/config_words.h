@@ -13,6 +13,9 @@ inline constexpr Words<LrSchedule, 3> kLrSchedules{{{"constant", LrSchedule::kCo
                                                     {"cosine", LrSchedule::kCosine},
                                                     {"step", LrSchedule::kStep}}};
 
+inline constexpr Words<Sampler, 2> kSamplers{
+    {{"neighbor", Sampler::kNeighbor}, {"labor", Sampler::kLabor}}};
+
 inline constexpr Words<Strategy, 4> kStrategies{{{"none", Strategy::kNone},
                                                  {"lru", Strategy::kLru},
                                                  {"dp", Strategy::kDp},

@@ -45,6 +45,7 @@ std::string name_of(LrSchedule schedule) { return word_of(kLrSchedules, schedule
 std::string name_of(Strategy strategy) { return word_of(kStrategies, strategy); }
 std::string name_of(DevicePartition partition) { return word_of(kDevicePartitions, partition); }
 std::string name_of(DatasetIo io) { return word_of(kDatasetIos, io); }
+std::string name_of(Sampler sampler) { return word_of(kSamplers, sampler); }
 std::string name_of(const Fanouts& fanouts) { return to_text(fanouts); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
@@ -71,7 +72,10 @@ const std::set<std::string> kLater{"task",
                                    "fanouts",
                                    "batch-size",
                                    "replace",
-                                   "eval-fanouts"};
+                                   "eval-fanouts",
+                                   "sampler",
+                                   "batch-dependency",
+                                   "weighted"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -111,6 +115,9 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("batch-size", config.sampling.batch_size);
   visit("replace", config.sampling.replace);
   visit("eval-fanouts", config.sampling.eval_fanouts);
+  visit("sampler", config.sampling.sampler);
+  visit("batch-dependency", config.sampling.batch_dependency);
+  visit("weighted", config.sampling.weighted);
   visit("verify", config.verify);
   visit("rewrites", config.rewrites);
   visit("devices", config.on.devices);
@@ -156,6 +163,7 @@ class TomlReader {
     }
     if (value.empty()) wrong(key);
   }
+  void read(const char* key, Sampler& value) { read_word(key, kSamplers, value); }
   void read(const char* key, Fanouts& value) {
     const std::string text = get<std::string>(key);
     const std::optional<Fanouts> fanouts = parse_fanouts(text);
@@ -279,6 +287,7 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
       {"eval-every", config.eval_every, 1},
       {"checkpoint-every", config.checkpoint_every, 1},
       {"batch-size", config.sampling.batch_size, 1},
+      {"batch-dependency", config.sampling.batch_dependency, 1},
       {"patience", config.patience, 0},
       {"seed", config.seed, 0}};
   for (const auto& [key, value, least] : leasts) {

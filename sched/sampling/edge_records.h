@@ -22,10 +22,13 @@ class EdgeRecords {
     }
   }
 
-  // EdgeData::bytes() of an edge, which is numbered over the tiles, to `to`.
+  // Of an edge, which is numbered over the tiles: its weight; and EdgeData::bytes() of it to `to`.
+  float weight(std::uint32_t edge) const {
+    const std::size_t at = tile_of(edge);
+    return tiles_[at].tile.weights[edge - begins_[at]];
+  }
   void copy(std::uint32_t edge, std::byte* to) const {
-    const auto after = std::upper_bound(begins_.begin(), begins_.end(), edge);
-    const auto at = static_cast<std::size_t>(after - begins_.begin()) - 1;
+    const std::size_t at = tile_of(edge);
     const TileView& tile = tiles_[at].tile;
     const std::size_t i = edge - begins_[at];
     if (data_.weights) std::memcpy(to, tile.weights + i, sizeof(float));
@@ -37,6 +40,11 @@ class EdgeRecords {
   }
 
  private:
+  std::size_t tile_of(std::uint32_t edge) const {
+    const auto after = std::upper_bound(begins_.begin(), begins_.end(), edge);
+    return static_cast<std::size_t>(after - begins_.begin()) - 1;
+  }
+
   const EdgeData& data_;
   std::span<const PanelTile> tiles_;
   std::vector<std::uint32_t> begins_;

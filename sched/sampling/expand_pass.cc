@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "kernels/sampling/neighbour_draws.h"
+#include "kernels/sampling/neighbour_keys.h"
 #include "kernels/sampling/neighbour_lists.h"
-#include "sched/sampling/edge_records.h"
+#include "sched/sampling/keyed_choice.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
@@ -34,6 +36,7 @@ struct ExpandPass::Range {
   std::vector<std::uint32_t> before;    // by vertex: edges that went by
   std::vector<std::size_t> begins;      // by who asks: of its ordinals
   std::vector<std::uint32_t> ordinals;  // none, where all are taken
+  std::optional<KeyedChoice> kept;      // where keys choose
   // Under the driver's lock.
   std::deque<Chunks> chunks;  // that are there, to be worked on
   bool is_busy = true;
@@ -57,7 +60,8 @@ ExpandPass::ExpandPass(Driver& driver, const SampledGraph& graph, const HopSampl
       batch_keys_(batch_keys),
       holds_spans_(limits.edge_slot_count > layout().panel_count()),
       chosen_(lists.chosen, driver.workers(), limits.buffer_records) {
-  OOC_CHECK(holds_spans_ || graph.names.empty());
+  OOC_CHECK(holds_spans_ || !draws_by_name());
+  OOC_CHECK(!sampling.by_key() || !sampling.replace);
   cut(asks_by_span);
   for (std::int64_t i = 0; i < driver.workers(); ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -79,8 +83,11 @@ std::int64_t ExpandPass::worker_bytes(const EdgeData& data, bool whole_lists) {
 
 void ExpandPass::cut(const std::vector<std::int64_t>& asks_by_span) {
   const std::int64_t drawn = std::clamp<std::int64_t>(sampling_.fanout, 1, 1 << 16);
-  const auto ask_bytes = static_cast<std::int64_t>(sizeof(std::uint64_t) + sizeof(std::size_t)) +
-                         static_cast<std::int64_t>(sizeof(std::uint32_t)) * drawn;
+  const auto draw_bytes = static_cast<std::int64_t>(sizeof(std::size_t)) +
+                          static_cast<std::int64_t>(sizeof(std::uint32_t)) * drawn;
+  const std::int64_t ask_bytes =
+      static_cast<std::int64_t>(sizeof(std::uint64_t)) +
+      (sampling_.by_key() ? KeyedChoice::bytes(drawn, layout().data.bytes()) : draw_bytes);
   const auto most = static_cast<std::uint64_t>(limits_.range_bytes / ask_bytes);
   for (std::int64_t span = 0; span < layout().span_count(); ++span) {
     if (asks_by_span[static_cast<std::size_t>(span)] == 0) continue;
@@ -92,7 +99,7 @@ void ExpandPass::cut(const std::vector<std::int64_t>& asks_by_span) {
 // Where lists have to be whole, as few vertices as have few edges.
 void ExpandPass::cut_span(std::int64_t span, std::int64_t first, std::int64_t end,
                           std::uint64_t most) {
-  if (!graph_.names.empty() && end - first > 1) {
+  if (draws_by_name() && end - first > 1) {
     const auto begin = graph_.degrees.begin();
     const std::int64_t edges = std::accumulate(begin + first, begin + end, std::int64_t{0});
     if (edges > kWholeListEdges) {
@@ -175,7 +182,7 @@ void ExpandPass::launch(std::size_t at) {
 // to be whole, together.
 bool ExpandPass::hand_out(std::unique_lock<std::mutex>& lock, std::size_t at) {
   const std::shared_ptr<Range> range = std::move(ranges_[at]);
-  const bool together = holds_spans_ && (range->after > 0 || shared_ || !graph_.names.empty());
+  const bool together = holds_spans_ && (range->after > 0 || shared_ || draws_by_name());
   if (together) {
     if (!shared_ && !load_span(lock, *range)) return false;
     range->chunks.push_back(*shared_);
@@ -214,7 +221,15 @@ bool ExpandPass::load_span(std::unique_lock<std::mutex>& lock, const Range& rang
 void ExpandPass::run_next(const std::shared_ptr<Range>& range) {
   if (range->is_busy) return;
   if (range->chunks.empty()) {
-    if (range->has_all_chunks) {
+    if (range->has_all_chunks && range->kept) {
+      range->is_busy = true;
+      driver_.run([this, range] { take_kept(*range); },
+                  [this, range] {
+                    range->kept.reset();
+                    range->is_busy = false;
+                    run_next(range);
+                  });
+    } else if (range->has_all_chunks) {
       range->is_busy = true;  // done
       --under_way_;
       driver_.wake();
@@ -241,6 +256,11 @@ void ExpandPass::draw(Range& range) const {
   const auto& keys = range.asks.keys;
   for (const std::uint64_t key : keys) range.is_asked[fields.first(key) - first] = 1;
   if (sampling_.fanout == HopSampling::kAll) return;
+  if (sampling_.by_key()) {
+    range.kept.emplace(keys.size(), static_cast<std::size_t>(sampling_.fanout),
+                       lists_.chosen.data_bytes());
+    return;
+  }
   const auto fanout = static_cast<std::uint32_t>(sampling_.fanout);
   range.begins.reserve(keys.size() + 1);
   range.begins.push_back(0);
@@ -253,8 +273,7 @@ void ExpandPass::draw(Range& range) const {
     range.ordinals.resize(begin + takes);
     range.begins.push_back(begin + takes);
     if (takes == 0) continue;
-    const std::uint64_t asker = asker_key(batch_keys_[fields.second(key)],
-                                          graph_.names.empty() ? vertex : graph_.names[vertex]);
+    const std::uint64_t asker = asker_key(batch_keys_[fields.second(key)], name(vertex));
     const std::span ordinals = std::span(range.ordinals).subspan(begin);
     sampling_.replace ? draw_repeated(asker, degree, ordinals)
                       : draw_distinct(asker, degree, ordinals);
@@ -262,7 +281,7 @@ void ExpandPass::draw(Range& range) const {
 }
 
 void ExpandPass::choose(Range& range, std::span<const PanelTile> tiles) {
-  if (!graph_.names.empty()) return choose_from(range, tiles);
+  if (draws_by_name()) return choose_from(range, tiles);
   for (std::size_t begin = 0, end = 0; begin < tiles.size(); begin = end) {
     std::int64_t edges = 0;
     while (end < tiles.size() && (end == begin || edges < kListedEdges)) {
@@ -276,10 +295,11 @@ void ExpandPass::choose_from(Range& range, std::span<const PanelTile> tiles) {
   const KeyFields& fields = lists_.requests;
   const std::size_t index = driver_.worker();
   Worker& worker = *workers_[index];
-  worker.lists.build(layout(), tiles, range.is_asked, graph_.names);
+  worker.lists.build(layout(), tiles, range.is_asked,
+                     draws_by_name() ? graph_.names : std::span<const std::uint32_t>{});
   const EdgeData& data = layout().data;
   const bool carries = lists_.chosen.data_bytes() > 0;
-  const EdgeRecords records(data, carries ? tiles : std::span<const PanelTile>{});
+  const EdgeRecords records(data, data.bytes() > 0 ? tiles : std::span<const PanelTile>{});
   const bool takes_all = sampling_.fanout == HopSampling::kAll;
   const auto first = static_cast<std::uint64_t>(range.span * layout().span_rows);
   const auto& keys = range.asks.keys;
@@ -293,6 +313,10 @@ void ExpandPass::choose_from(Range& range, std::span<const PanelTile> tiles) {
                   fields.key(neighbours[place], fields.second(keys[i]), fields.third(keys[i])),
                   worker.record.data());
     };
+    if (sampling_.by_key()) {
+      offer(range, i, worker, records, local);
+      continue;
+    }
     std::uint32_t& before = range.before[static_cast<std::size_t>(local)];
     if (takes_all) {
       for (std::size_t place = 0; place < neighbours.size(); ++place) take(place);
@@ -304,6 +328,38 @@ void ExpandPass::choose_from(Range& range, std::span<const PanelTile> tiles) {
     }
     const bool is_last = i + 1 == keys.size() || fields.first(keys[i + 1]) != fields.first(keys[i]);
     if (is_last) before += static_cast<std::uint32_t>(neighbours.size());
+  }
+}
+
+// One list of who asks: parallel edges lie beside each other.
+void ExpandPass::offer(Range& range, std::size_t ask, const Worker& worker,
+                       const EdgeRecords& records, std::int64_t local) const {
+  const std::uint64_t key = range.asks.keys[ask];
+  const std::uint64_t stream = batch_keys_[lists_.requests.second(key)];
+  const std::uint64_t asker = asker_key(stream, name(lists_.requests.first(key)));
+  const auto neighbours = worker.lists.neighbours(local);
+  const auto edges = worker.lists.edges(local);
+  std::uint32_t parallel = 0;
+  for (std::size_t i = 0; i < neighbours.size(); ++i) {
+    parallel = i > 0 && neighbours[i] == neighbours[i - 1] ? parallel + 1 : 0;
+    const std::uint32_t source = name(neighbours[i]);
+    const std::uint64_t edge_key =
+        sampling_.choice == HopSampling::Choice::kLabor
+            ? source_key(stream, source, parallel)
+            : weighted_key(asker, source, parallel, records.weight(edges[i]));
+    std::byte* const record = range.kept->offer(ask, edge_key, neighbours[i]);
+    if (record != nullptr && lists_.chosen.data_bytes() > 0) records.copy(edges[i], record);
+  }
+}
+
+void ExpandPass::take_kept(Range& range) {
+  const KeyFields& fields = lists_.requests;
+  const std::size_t worker = driver_.worker();
+  for (std::size_t i = 0; i < range.asks.size(); ++i) {
+    const std::uint64_t key = range.asks.keys[i];
+    range.kept->for_each(i, [&](std::uint32_t neighbour, const std::byte* record) {
+      chosen_.add(worker, fields.key(neighbour, fields.second(key), fields.third(key)), record);
+    });
   }
 }
 

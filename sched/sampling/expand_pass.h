@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "sched/sampling/edge_records.h"
 #include "sched/sampling/key_fields.h"
 #include "sched/sampling/key_ranges.h"
 #include "sched/sampling/record_buffers.h"
@@ -36,6 +37,12 @@ struct HopSampling {
   static constexpr std::int64_t kAll = -1;
   std::int64_t fanout = kAll;  // in-edges that it takes at most
   bool replace = false;        // each drawn from all; as many as that, if there are any
+  // kLabor: askers of batches with equal keys prefer the same sources. kWeighted: an edge's chance
+  // goes by its weight, and those without any have none. Neither is for `replace`, or for kAll.
+  enum class Choice { kUniform, kLabor, kWeighted };
+  Choice choice = Choice::kUniform;
+
+  bool by_key() const { return choice != Choice::kUniform && fanout != kAll; }
 };
 
 // What is worked on at once.
@@ -96,6 +103,14 @@ class ExpandPass {
   void draw(Range& range) const;
   void choose(Range& range, std::span<const PanelTile> tiles);
   void choose_from(Range& range, std::span<const PanelTile> tiles);
+  void offer(Range& range, std::size_t ask, const Worker& worker, const EdgeRecords& records,
+             std::int64_t local) const;
+  void take_kept(Range& range);
+  // Whether lists have to be whole, in the order of names.
+  bool draws_by_name() const { return !graph_.names.empty() && !sampling_.by_key(); }
+  std::uint32_t name(std::uint64_t vertex) const {
+    return graph_.names.empty() ? static_cast<std::uint32_t>(vertex) : graph_.names[vertex];
+  }
 
   Driver& driver_;
   SampledGraph graph_;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "kernels/sampling/neighbour_draws.h"
+#include "kernels/sampling/neighbour_keys.h"
 #include "tests/support/aligned_buffer.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
@@ -45,9 +47,33 @@ struct Setup {
   std::uint64_t batch_key(std::size_t batch) const { return mix64(batch + 99); }
 };
 
+using InEdges = std::vector<std::pair<std::int64_t, float>>;  // sources ascending, weights
+
+// The in-edges that have the smallest keys.
+std::vector<std::uint32_t> smallest(const HopSampling& hop, const InEdges& edges,
+                                    std::uint64_t stream, std::int64_t vertex) {
+  const std::uint64_t asker = asker_key(stream, static_cast<std::uint64_t>(vertex));
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;
+  std::uint32_t parallel = 0;
+  for (std::uint32_t i = 0; i < edges.size(); ++i) {
+    parallel = i > 0 && edges[i].first == edges[i - 1].first ? parallel + 1 : 0;
+    const auto name = static_cast<std::uint32_t>(edges[i].first);
+    const std::uint64_t key = hop.choice == HopSampling::Choice::kLabor
+                                  ? source_key(stream, name, parallel)
+                                  : weighted_key(asker, name, parallel, edges[i].second);
+    if (key != kNeverTaken) order.emplace_back(key, i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::uint32_t> taken;
+  for (std::size_t i = 0; i < order.size() && std::ssize(taken) < hop.fanout; ++i) {
+    taken.push_back(order[i].second);
+  }
+  return taken;
+}
+
 // Draws made by the book, vertex by vertex.
 std::vector<Sampled> expected(const Setup& setup) {
-  std::map<std::int64_t, std::vector<std::pair<std::int64_t, float>>> in_edges;
+  std::map<std::int64_t, InEdges> in_edges;
   for (std::size_t i = 0; i < setup.spec.edges.size(); ++i) {
     const Edge& edge = setup.spec.edges[i];
     const float weight = setup.spec.edge_weights ? test::tiny_edge(setup.spec, i).weight : 0;
@@ -72,7 +98,9 @@ std::vector<Sampled> expected(const Setup& setup) {
         const std::uint64_t asker =
             asker_key(setup.batch_key(batch), static_cast<std::uint64_t>(v));
         const auto fanout = static_cast<std::uint32_t>(hop.fanout);
-        if (hop.replace && degree > 0) {
+        if (hop.by_key()) {
+          ordinals = smallest(hop, list, setup.batch_key(batch), v);
+        } else if (hop.replace && degree > 0) {
           ordinals.resize(fanout);
           draw_repeated(asker, degree, ordinals);
         } else if (hop.fanout != HopSampling::kAll && fanout < degree) {
@@ -251,6 +279,44 @@ TEST_CASE("edges that a batch takes carry what they carried") {
     setup.hops = {{HopSampling::kAll}, {HopSampling::kAll}};
     check(setup);
   }
+}
+
+TEST_CASE("keys choose the in-edges that have the smallest ones") {
+  using Choice = HopSampling::Choice;
+  for (const bool permute : {false, true}) {
+    for (const Choice choice : {Choice::kLabor, Choice::kWeighted}) {
+      for (const bool tiny : {false, true}) {
+        Setup setup;
+        setup.spec.permute = permute;
+        setup.spec.edge_weights = true;  // of which half are below 0
+        setup.hops = {{4, false, choice}, {3, false, choice}, {HopSampling::kAll, false, choice}};
+        if (tiny) {
+          setup.list_bytes = 0;
+          setup.buffer_records = 16;
+          setup.range_bytes = 300;
+          setup.workers = 3;
+          setup.slots = permute ? 8 : 1;
+        }
+        check(setup);
+      }
+    }
+  }
+}
+
+TEST_CASE("vertices of a batch that prefer the same sources have fewer of them") {
+  const auto vertices = [](HopSampling::Choice choice) {
+    Setup setup;
+    setup.spec.edges = test::random_edges(setup.spec.vertices, 9000, 3);
+    setup.hops = {{5, false, choice}, {5, false, choice}};
+    std::vector<std::int64_t> seeds(20);
+    std::iota(seeds.begin(), seeds.end(), 0);
+    setup.seeds = {seeds};
+    std::size_t count = 0;
+    const std::vector<Sampled> sampled = expected(setup);
+    for (const auto& level : sampled[0].levels) count += level.size();
+    return count;
+  };
+  CHECK(vertices(HopSampling::Choice::kLabor) * 3 < vertices(HopSampling::Choice::kUniform) * 2);
 }
 
 TEST_CASE("neither memory nor workers change what is sampled") {
