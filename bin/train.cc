@@ -190,6 +190,13 @@ void warn_of_unread(const RunConfig& config, const Dataset& dataset) {
                model_title(config.model.model), fmt::join(unread, " and "));
 }
 
+// Throws what a trainer would.
+void check_batches(const RunConfig& config, const Machine& machine, const Dataset& dataset) {
+  const Devices devices("cpu", machine.budget);
+  BatchTrainer(devices.first(), *machine.io, posix_file_system(), dataset, config,
+               {machine.budget, config.scratch});
+}
+
 void check_kernels(const TrainingPlan& plan) {
   std::vector<const Program*> programs = plan.precompute().programs();
   for (const ModelProgram* program : plan.programs()) programs.push_back(&program->program());
@@ -206,7 +213,10 @@ Machine machine_for(const RunConfig& config, const std::string& directory, const
   Machine machine{open_io(config.io), {}, {}};
   machine.budget = budget_for(*machine.io, config, directory, rates);
   warn_of_unread(config, dataset);
-  if (!config.sampling.fanouts.empty()) return machine;
+  if (!config.sampling.fanouts.empty()) {
+    check_batches(config, machine, dataset);
+    return machine;
+  }
   machine.plan = plan_training(dataset, config, machine.budget);
   if (config.on.plan_device.empty() && is_gpu(config.on.devices)) check_kernels(*machine.plan);
   return machine;

@@ -302,7 +302,7 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
   check_options(model);
   if (is_program_file(model.model)) model.model = absolute(model.model);
-  check_sampling(command, config);
+  check_sampling(options, config);
   return config;
 }
 
@@ -376,7 +376,7 @@ RunConfig resumed_config(const cli::Command& command, const TrainOptions& option
   if (command.given("cache-policy")) config.cache_policy = given.cache_policy;
   if (command.given("scratch")) config.scratch = given.scratch;
   if (command.given("io")) config.io = given.io;
-  check_sampling(command, config);
+  check_sampling(options, config);
   return config;
 }
 

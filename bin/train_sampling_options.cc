@@ -12,7 +12,9 @@ void add_fanouts_option(cli::Command& command, const char* names, Fanouts& fanou
                         const std::string& description) {
   command.parsed(names, "N,N,...", "numbers above 0, or -1 for all in-edges, with commas between",
                  description, [&fanouts](const std::string& text) {
-                   const std::optional<Fanouts> parsed = parse_fanouts(text);
+                   // A run's configuration has it empty where it wasn't given.
+                   const std::optional<Fanouts> parsed =
+                       text.empty() ? Fanouts{} : parse_fanouts(text);
                    if (parsed) fanouts = *parsed;
                    return parsed.has_value();
                  });
@@ -41,21 +43,29 @@ void add_sampling_options(cli::Command& command, SamplingConfig& sampling) {
                      "With --fanouts: those of evaluations; as --fanouts if absent");
 }
 
-void check_sampling(const cli::Command& command, const RunConfig& config) {
-  if (config.sampling.fanouts.empty()) {
-    for (const char* const option :
-         {"batch-size", "replace", "eval-fanouts", "sampler", "batch-dependency", "weighted"}) {
-      if (!command.given(option)) continue;
-      throw UsageError(fmt::format("--{} without --fanouts", option), "command line",
-                       "without them an epoch is one step of the whole graph: give --fanouts, too");
-    }
-    return;
+namespace {
+
+// What --fanouts needs, and what needs it: options whose values aren't their defaults.
+struct Unfit {
+  const char* option;
+  bool is_given;
+};
+
+void check_without_fanouts(const SamplingConfig& sampling) {
+  const SamplingConfig defaults;
+  for (const auto& [option, is_given] :
+       {Unfit{"batch-size", sampling.batch_size != defaults.batch_size},
+        Unfit{"replace", sampling.replace}, Unfit{"eval-fanouts", !sampling.eval_fanouts.empty()},
+        Unfit{"sampler", sampling.sampler != defaults.sampler},
+        Unfit{"batch-dependency", sampling.batch_dependency != defaults.batch_dependency},
+        Unfit{"weighted", sampling.weighted}}) {
+    if (!is_given) continue;
+    throw UsageError(fmt::format("--{} without --fanouts", option), "command line",
+                     "without them an epoch is one step of the whole graph: give --fanouts, too");
   }
-  if (config.on.devices != "auto" && config.on.devices != "cpu") {
-    throw UsageError(fmt::format("--fanouts with --devices {}", config.on.devices), "command line",
-                     "sampled training computes on the CPU");
-  }
-  const SamplingConfig& sampling = config.sampling;
+}
+
+void check_samplers(const SamplingConfig& sampling) {
   const auto refuse = [](const char* both) {
     throw UsageError(both, "command line", "leave one of them out");
   };
@@ -63,14 +73,31 @@ void check_sampling(const cli::Command& command, const RunConfig& config) {
   if (labor && sampling.replace) refuse("--sampler labor with --replace");
   if (labor && sampling.weighted) refuse("--sampler labor with --weighted");
   if (sampling.weighted && sampling.replace) refuse("--weighted with --replace");
-  if (!labor && sampling.batch_dependency > 1) {
-    throw UsageError("--batch-dependency without --sampler labor", "command line",
-                     "give that, too, or leave it out");
+  if (labor || sampling.batch_dependency == 1) return;
+  throw UsageError("--batch-dependency without --sampler labor", "command line",
+                   "give that, too, or leave it out");
+}
+
+}  // namespace
+
+void check_sampling(const TrainOptions& options, const RunConfig& config) {
+  if (config.sampling.fanouts.empty()) return check_without_fanouts(config.sampling);
+  check_samplers(config.sampling);
+  const MachineShare &on = config.on, defaults;
+  if (on.devices != "auto" && on.devices != "cpu") {
+    throw UsageError(fmt::format("--fanouts with --devices {}", on.devices), "command line",
+                     "sampled training computes on the CPU");
   }
-  for (const char* const option :
-       {"simulate", "durations", "trace", "graph", "plan-device", "device-memory", "link-rate",
-        "device-partition", "ring", "topology", "cache-policy"}) {
-    if (!command.given(option)) continue;
+  for (const auto& [option, is_given] :
+       {Unfit{"simulate", options.simulate}, Unfit{"durations", !options.durations.empty()},
+        Unfit{"trace", !options.trace.empty()}, Unfit{"graph", !options.graph.empty()},
+        Unfit{"plan-device", !on.plan_device.empty()},
+        Unfit{"device-memory", on.device_memory != defaults.device_memory},
+        Unfit{"link-rate", on.link_rate != defaults.link_rate},
+        Unfit{"device-partition", on.partition != defaults.partition},
+        Unfit{"ring", on.ring != defaults.ring}, Unfit{"topology", !on.topology.empty()},
+        Unfit{"cache-policy", config.cache_policy != RunConfig{}.cache_policy}}) {
+    if (!is_given) continue;
     throw UsageError(fmt::format("--{} with --fanouts", option), "command line",
                      "it is for trainings of the whole graph: leave one of them out");
   }

@@ -7,6 +7,6 @@ namespace ooc {
 
 void add_sampling_options(cli::Command& command, SamplingConfig& sampling);
 // UsageError where a run's don't fit each other or what else is given.
-void check_sampling(const cli::Command& command, const RunConfig& config);
+void check_sampling(const TrainOptions& options, const RunConfig& config);
 
 }  // namespace ooc

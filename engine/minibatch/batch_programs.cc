@@ -24,10 +24,13 @@ Rewrites rewrites_of(const RunConfig& config) {
 
 void check_hops(const Fanouts& fanouts, const char* option, int hops, const RunConfig& config) {
   if (fanouts.empty() || std::ssize(fanouts.hops) == hops) return;
+  const auto numbers = [](std::ptrdiff_t count) {
+    return fmt::format("{} number{}", count, count == 1 ? "" : "s");
+  };
   throw UsageError(
-      fmt::format("{} {} has {} hops, and {} gathers {} times from input to output", option,
-                  to_text(fanouts), fanouts.hops.size(), config.model.model, hops),
-      "command line", fmt::format("give {} numbers, or other --layers", hops));
+      fmt::format("{} {} has {}, and {} gathers {} times from input to output", option,
+                  to_text(fanouts), numbers(std::ssize(fanouts.hops)), config.model.model, hops),
+      "command line", fmt::format("give {}, or other --layers", numbers(hops)));
 }
 
 ModelProgram program_of(const RunConfig& config, const GraphFacts& facts, Mode mode,
