@@ -188,11 +188,15 @@ bool BatchTrainer::evaluates(std::int64_t epoch) const {
   return epoch % config_.eval_every == 0 || epoch == config_.epochs;
 }
 
-SeedBatches BatchTrainer::training_seeds(std::int64_t epoch) const {
+// They are announced before they are begun with.
+const SeedBatches& BatchTrainer::training_seeds(std::int64_t epoch) {
+  if (epoch == seeds_epoch_) return seeds_;
   std::vector<std::uint32_t> seeds = train_;
   shuffle_seeds(seeds, key_of(Stream::kShuffle, config_.seed, epoch), vertices_->names);
-  return {std::move(seeds), config_.sampling.batch_size,
-          key_of(Stream::kTraining, config_.seed, epoch)};
+  seeds_ = {std::move(seeds), config_.sampling.batch_size,
+            key_of(Stream::kTraining, config_.seed, epoch)};
+  seeds_epoch_ = epoch;
+  return seeds_;
 }
 
 SeedBatches BatchTrainer::evaluation_seeds(std::int64_t epoch) const {

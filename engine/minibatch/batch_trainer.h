@@ -62,7 +62,7 @@ class BatchTrainer final : public EpochTrainer {
   bool compute_once(const std::atomic<bool>* stop);
   void bind_parameters(const ModelProgram& program, BatchExecutor& executor);
   bool evaluates(std::int64_t epoch) const;
-  SeedBatches training_seeds(std::int64_t epoch) const;
+  const SeedBatches& training_seeds(std::int64_t epoch);
   SeedBatches evaluation_seeds(std::int64_t epoch) const;
   bool train(EpochRecord& record, const std::atomic<bool>* stop);
   bool evaluate(EpochRecord& record, const std::atomic<bool>* stop);
@@ -81,6 +81,8 @@ class BatchTrainer final : public EpochTrainer {
   std::map<std::string, std::unique_ptr<DeviceBuffer>> gradients_;  // of parts, summed
   std::shared_ptr<const SampledVertices> vertices_;
   std::vector<std::uint32_t> train_, judged_;  // seeds
+  SeedBatches seeds_;                          // of an epoch
+  std::int64_t seeds_epoch_ = 0;
   std::optional<BatchLoader> training_batches_, evaluation_batches_;
   std::vector<Work> work_;  // of the last epoch
 };

@@ -1,5 +1,8 @@
 #include "engine/minibatch/seeds.h"
 
+#include <tbb/parallel_for.h>
+#include <tbb/parallel_sort.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -78,18 +81,17 @@ void shuffle_seeds(std::span<std::uint32_t> seeds, std::uint64_t key,
   for (const std::uint32_t vertex : seeds) {
     order.emplace_back(mix64(key ^ (names.empty() ? vertex : names[vertex])), vertex);
   }
-  std::sort(order.begin(), order.end());
+  tbb::parallel_sort(order);
   for (std::size_t i = 0; i < seeds.size(); ++i) seeds[i] = order[i].second;
 }
 
 SeedBatches::SeedBatches(std::vector<std::uint32_t> seeds, std::int64_t batch_size,
                          std::uint64_t key)
     : seeds_(std::move(seeds)), batch_size_(batch_size), key_(key) {
-  for (std::int64_t batch = 0; batch < count(); ++batch) {
-    const std::span<const std::uint32_t> own = of(batch);
+  tbb::parallel_for(std::int64_t{0}, count(), [&](std::int64_t batch) {
     const auto begin = seeds_.begin() + batch * batch_size_;
-    std::sort(begin, begin + std::ssize(own));
-  }
+    std::sort(begin, begin + std::ssize(of(batch)));
+  });
 }
 
 std::span<const std::uint32_t> SeedBatches::of(std::int64_t batch) const {

@@ -26,7 +26,7 @@ class KeyFields {
   }
 
   std::uint64_t key(std::uint64_t first, std::uint64_t second, std::uint64_t third) const {
-    return shifted(first) | second << third_bits_ | third;
+    return shifted(first) | (second == 0 ? 0 : second << third_bits_) | third;
   }
   std::uint64_t first(std::uint64_t key) const {
     const int shift = second_bits_ + third_bits_;
