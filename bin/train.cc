@@ -212,13 +212,13 @@ Machine machine_for(const RunConfig& config, const std::string& directory, const
                     const Dataset& dataset) {
   Machine machine{open_io(config.io), {}, {}};
   machine.budget = budget_for(*machine.io, config, directory, rates);
-  warn_of_unread(config, dataset);
-  if (!config.sampling.fanouts.empty()) {
+  if (config.sampling.fanouts.empty()) {
+    machine.plan = plan_training(dataset, config, machine.budget);
+    if (config.on.plan_device.empty() && is_gpu(config.on.devices)) check_kernels(*machine.plan);
+  } else {
     check_batches(config, machine, dataset);
-    return machine;
   }
-  machine.plan = plan_training(dataset, config, machine.budget);
-  if (config.on.plan_device.empty() && is_gpu(config.on.devices)) check_kernels(*machine.plan);
+  warn_of_unread(config, dataset);
   return machine;
 }
 
