@@ -3,14 +3,9 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/machine/elapsed.h"
+
 namespace ooc {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-}  // namespace
 
 BatchLoader::BatchLoader(BlockIo& io, FileSystem& files, const Dataset& dataset,
                          const GraphInputs& inputs, BatchLoaderOptions options)

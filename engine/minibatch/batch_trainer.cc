@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/machine/devices.h"
+#include "engine/machine/elapsed.h"
 #include "engine/metrics/metrics.h"
 #include "engine/minibatch/batch_counts.h"
 #include "engine/minibatch/judged_rows.h"
@@ -31,10 +32,6 @@ std::uint64_t key_of(Stream stream, std::int64_t seed, std::int64_t epoch) {
   const auto stream_key = mix64(static_cast<std::uint64_t>(stream));
   return mix64(epoch_key(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(epoch)) ^
                stream_key);
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 BatchLoaderOptions loader_options(const ModelProgram& program, std::vector<HopSampling> hops,

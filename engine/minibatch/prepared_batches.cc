@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/machine/elapsed.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
@@ -26,10 +27,6 @@ std::int64_t largest_chunk(const EdgeFile& file) {
 std::int64_t slot_count(const EdgeFile& file, std::int64_t bytes, bool whole_spans) {
   const std::int64_t least = whole_spans ? file.layout().panel_count() + 1 : 2;
   return std::max(least, bytes / largest_chunk(file));
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 int bits(std::int64_t count) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/machine/devices.h"
+#include "engine/machine/elapsed.h"
 #include "engine/metrics/metrics.h"
 #include "engine/train/config_words.h"
 #include "engine/train/run_directory.h"
@@ -16,10 +17,6 @@
 
 namespace ooc {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 // Of the passes of an epoch, by device.
 std::vector<RunCounters> counters_of_devices(const EpochRecord& record) {

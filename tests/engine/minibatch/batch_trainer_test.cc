@@ -6,6 +6,7 @@
 
 #include "engine/train/trainer.h"
 #include "kernels/device/cpu_backend.h"
+#include "tests/engine/minibatch/batch_world.h"
 #include "tests/engine/train/all_models.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
@@ -14,24 +15,6 @@ namespace ooc {
 namespace {
 
 using test::TinyDataset;
-
-// Directed, with parallel edges, loops and what edges may carry.
-TinyDataset graph_with(bool carries) {
-  TinyDataset spec;
-  spec.vertices = 150;
-  spec.feature_cols = 40;
-  spec.edges = test::random_edges(140, 900, 5);
-  for (std::size_t i = 0; i < 60; ++i) spec.edges.push_back(spec.edges[3 * i]);
-  spec.edges.insert(spec.edges.end(), {{3, 3}, {3, 3}, {10, 10}});
-  spec.span_rows = 32;
-  spec.panel_blocks = 2;
-  if (carries) {
-    spec.edge_weights = true;
-    spec.edge_types = 2;
-    spec.edge_feature_cols = 3;
-  }
-  return spec;
-}
 
 struct World {
   explicit World(const TinyDataset& spec)
@@ -100,7 +83,7 @@ void check_same_maths(const TinyDataset& spec, RunConfig config) {
 TEST_CASE("batch_trainer: one batch with all in-edges is the whole graph's step") {
   for (const char* const model : test::kAllModels) {
     for (const bool carries : {false, true}) {
-      TinyDataset spec = graph_with(carries);
+      TinyDataset spec = test::batch_graph(carries);
       // A norm's sums are over the rows of a batch: the whole graph's where all vertices are seeds.
       spec.all_train = std::string(model) == "gin";
       INFO(model << (carries ? " with edge data" : ""));
