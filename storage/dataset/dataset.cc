@@ -12,8 +12,6 @@
 namespace ooc {
 namespace {
 
-constexpr std::string_view kImportAgain = "import the dataset again";
-
 constexpr std::int64_t kBatchElements = 1 << 20;
 
 constexpr std::int64_t kWrong = -1;

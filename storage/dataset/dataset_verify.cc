@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "storage/base/checked_json.h"
 #include "storage/base/errors.h"
 #include "storage/base/utf8.h"
 #include "storage/dataset/dataset.h"
@@ -18,7 +19,6 @@
 namespace ooc {
 namespace {
 
-constexpr std::string_view kImportAgain = "import the dataset again";
 constexpr std::uint64_t kBatchBytes = 256 << 20;  // checked between two looks at the control
 constexpr std::uint64_t kBatchChunks = 1024;
 constexpr std::int64_t kBatchRows = 1 << 16;
@@ -96,7 +96,7 @@ class Verifier {
     const std::vector<std::byte> bytes = read_file(files_, file(kManifestFile));
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     manifest_ = manifest_from_text(text, file(kManifestFile));
-    if (!manifest_text_is_canonical(text)) {
+    if (!is_canonical_json(text)) {
       throw DataError("manifest with other blanks than were written", file(kManifestFile),
                       kImportAgain);
     }

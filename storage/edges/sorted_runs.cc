@@ -13,8 +13,6 @@
 namespace ooc {
 namespace {
 
-constexpr std::uint64_t kRunStride = 256;
-
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
 }
@@ -61,7 +59,7 @@ SortedRuns::Run SortedRuns::describe(std::uint64_t number, const Records& record
   Run run;
   run.number = number;
   run.size = records.size();
-  for (std::size_t i = 0; i < records.size(); i += kRunStride) {
+  for (std::size_t i = 0; i < records.size(); i += kStride) {
     run.strides.push_back(records.keys[i]);
   }
   return run;
@@ -125,7 +123,7 @@ SortedRuns::Range SortedRuns::enclosing(const Run& run, std::uint64_t first, std
   const auto high = std::upper_bound(low, strides.end(), last);
   const auto begin = static_cast<std::uint64_t>(low - strides.begin());
   const auto end = static_cast<std::uint64_t>(high - strides.begin());
-  return {begin == 0 ? 0 : (begin - 1) * kRunStride, std::min(end * kRunStride, run.size)};
+  return {begin == 0 ? 0 : (begin - 1) * kStride, std::min(end * kStride, run.size)};
 }
 
 std::uint64_t SortedRuns::size_bound(std::uint64_t first, std::uint64_t last) const {
@@ -135,6 +133,16 @@ std::uint64_t SortedRuns::size_bound(std::uint64_t first, std::uint64_t last) co
     bound += range.end - range.begin;
   }
   return bound;
+}
+
+std::uint64_t SortedRuns::read_bound(std::uint64_t first, std::uint64_t last) const {
+  std::uint64_t records = 0;
+  for (const Run& run : runs_) {
+    if (!run.held.keys.empty()) continue;
+    const Range range = enclosing(run, first, last);
+    records += range.end - range.begin;
+  }
+  return records * (sizeof(std::uint64_t) + data_bytes_);
 }
 
 void SortedRuns::append_held(const Records& held, std::uint64_t first, std::uint64_t last,

@@ -4,7 +4,8 @@
 // numbers and, within a run, the order they were given in.
 //
 // Runs stay in memory as far as there is room for them. The others lie in one file, which the
-// destructor removes. Memory: that room, 8 bytes for every 256 records, and what the callers hold.
+// destructor removes. Memory: that room, 8 bytes for every kStride records, and what the callers
+// hold.
 #pragma once
 
 #include <atomic>
@@ -32,6 +33,10 @@ struct Records {
 
 class SortedRuns {
  public:
+  // Runs are cut every so many records: of a run in the file reading a range takes as many more
+  // keys, about.
+  static constexpr std::uint64_t kStride = 256;
+
   SortedRuns(FileSystem& files, std::string path, std::size_t data_bytes,
              std::size_t memory_bytes = 0);
   ~SortedRuns();
@@ -53,6 +58,8 @@ class SortedRuns {
   std::uint64_t read_bytes() const { return read_bytes_; }  // from the file, so far
   // At least the records with keys in [first, last], and not many more.
   std::uint64_t size_bound(std::uint64_t first, std::uint64_t last) const;
+  // Of the file, the bytes that read() of these takes: at least, and not many more.
+  std::uint64_t read_bound(std::uint64_t first, std::uint64_t last) const;
   // The records with keys in [first, last], in order, in place of what `out` holds. Many threads.
   void read(std::uint64_t first, std::uint64_t last, Records& out) const;
 
@@ -63,7 +70,7 @@ class SortedRuns {
     std::uint64_t offset = 0;
     std::uint64_t data_offset = 0;
     std::uint64_t size = 0;
-    std::vector<std::uint64_t> strides;  // every 256th key
+    std::vector<std::uint64_t> strides;  // every kStride-th key
     Records held;                        // all of it, where it stays in memory
   };
   struct Range {

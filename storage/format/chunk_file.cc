@@ -13,7 +13,9 @@
 namespace ooc {
 namespace {
 
-constexpr std::string_view kImportAgain = "import the dataset again";
+std::string_view remedy_of(ChunkFileKind kind) {
+  return kind == ChunkFileKind::kBatches ? kSampleAgain : kImportAgain;
+}
 
 std::uint64_t aligned(std::uint64_t offset) {
   return (offset + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
@@ -159,7 +161,7 @@ ChunkFileInfo ChunkFileWriter::finish(std::optional<std::uint64_t> cols) {
 }
 
 void ChunkFileReader::corrupt(std::string_view what, std::uint64_t offset) const {
-  throw DataError(what, fmt::format("{}, offset {}", path(), offset), kImportAgain);
+  throw DataError(what, fmt::format("{}, offset {}", path(), offset), remedy_of(shape_.kind));
 }
 
 ChunkFileHeader ChunkFileReader::read_header(ChunkFileKind kind) const {
@@ -216,6 +218,7 @@ void ChunkFileReader::read_index(const ChunkFileFooter& footer, std::uint64_t ch
 ChunkFileReader::ChunkFileReader(FileSystem& files, const std::string& path, ChunkFileKind kind,
                                  VerifyPolicy verify)
     : path_(path), file_(files.open(path)), verify_(verify) {
+  shape_.kind = kind;
   const ChunkFileHeader header = read_header(kind);
   const ChunkFileFooter footer = read_footer();
   // Compared by division: a count that overflows is refused too.

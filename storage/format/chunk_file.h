@@ -1,6 +1,6 @@
 // A chunk file: header, 4 KiB aligned payloads, index, committing footer (storage/format/format.h).
-// The one container for vertex tensors (storage/format/vertex_tensor.h) and edges
-// (storage/format/edge_file.h).
+// The one container for vertex tensors (storage/format/vertex_tensor.h), edges
+// (storage/format/edge_file.h) and sampled batches (storage/batches/batch_file.h).
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/base/checksum.h"
@@ -17,6 +18,10 @@
 #include "storage/io/file.h"
 
 namespace ooc {
+
+// What to do about a damaged dataset, and about damaged batches.
+inline constexpr std::string_view kImportAgain = "import the dataset again";
+inline constexpr std::string_view kSampleAgain = "sample the batches again";
 
 // When checksums are compared: on the first read of each chunk, on every read, not at all.
 enum class VerifyPolicy { kFirst, kAlways, kNever };

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr char kHeaderMagic[8] = {'O', 'O', 'C', 'C', 'H', 'U', 'N', 'K'};
 inline constexpr char kFooterMagic[8] = {'O', 'O', 'C', 'F', 'O', 'O', 'T', '1'};
 
-enum class ChunkFileKind : std::uint32_t { kVertexTensor = 1, kEdges = 2 };
+enum class ChunkFileKind : std::uint32_t { kVertexTensor = 1, kEdges = 2, kBatches = 3 };
 
 // Bits of ChunkFileHeader::edge_data.
 inline constexpr std::uint32_t kEdgeWeights = 1;
@@ -27,15 +27,15 @@ inline constexpr std::uint32_t kEdgeTypes = 2;
 struct ChunkFileHeader {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t kind;       // ChunkFileKind
-  std::uint32_t dtype;      // DType; 0 for edges
-  std::uint32_t edge_data;  // edges: kEdgeWeights | kEdgeTypes; 0 for vertex tensors
-  std::uint64_t rows;       // vertices
-  std::uint64_t cols;       // columns; for edges the number of edges
-  std::uint64_t block_rows;
-  std::uint64_t slice_width;       // vertex tensors; for edges: columns of edge features
-  std::uint64_t blocks_per_chunk;  // vertex tensors; for edges: blocks in a panel
-  std::uint64_t span_rows;         // edges; 0 for vertex tensors
+  std::uint32_t kind;         // ChunkFileKind
+  std::uint32_t dtype;        // DType; 0 for edges and batches
+  std::uint32_t edge_data;    // edges, batches: kEdgeWeights | kEdgeTypes; 0 for vertex tensors
+  std::uint64_t rows;         // vertices of the graph
+  std::uint64_t cols;         // columns; for edges and batches the number of edges
+  std::uint64_t block_rows;   // 0 for batches
+  std::uint64_t slice_width;  // vertex tensors; for edges and batches: columns of edge features
+  std::uint64_t blocks_per_chunk;  // vertex tensors; for edges: blocks in a panel; 0 for batches
+  std::uint64_t span_rows;         // edges; 0 for others
   std::uint64_t chunk_count;
   std::uint64_t checksum;  // XXH3-64 of the fields before
 };
@@ -44,7 +44,7 @@ static_assert(sizeof(ChunkFileHeader) == 88);
 struct ChunkIndexEntry {
   std::uint64_t offset;  // multiple of 4096; 0 where bytes is 0
   std::uint64_t bytes;
-  std::uint64_t items;     // vertex tensor: rows; edges: edges
+  std::uint64_t items;     // vertex tensor: rows; edges: edges; batches: vertices of the batch
   std::uint64_t checksum;  // XXH3-64 of the payload
 };
 static_assert(sizeof(ChunkIndexEntry) == 32);

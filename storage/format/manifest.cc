@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <optional>
+#include <utility>
 
-#include "storage/base/checksum.h"
+#include "storage/base/checked_json.h"
 #include "storage/base/errors.h"
 #include "storage/base/json_text.h"
 #include "storage/format/tensor_layout.h"
@@ -18,24 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormatName = "ooc-dataset";
-
-std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
-
-std::string checksum_of(const Json& json) {
-  const std::string text = json_text(json);
-  return hex(checksum64(std::as_bytes(std::span(text))));
-}
-
-// Writing JSON takes stack for every level, so a manifest may not have many.
-Json parse_shallow(const std::string& text) {
-  constexpr int kMostLevels = 32;
-  int deepest = 0;
-  Json json = Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
-    deepest = std::max(deepest, depth);
-    return depth <= kMostLevels;
-  });
-  return deepest <= kMostLevels ? json : Json();
-}
 
 // Ids that are strings have 1 to kMaxIdBytes bytes each.
 bool has_possible_ids(const Manifest& manifest) {
@@ -155,14 +138,10 @@ std::string manifest_to_text(const Manifest& manifest) {
   json["transforms"] = Json::parse(manifest.transforms);
   json["findings"] = Json::parse(manifest.findings);
   for (const auto& [name, info] : manifest.files) {
-    json["files"][name] = {{"bytes", info.bytes}, {"index_checksum", hex(info.index_checksum)}};
+    json["files"][name] = {{"bytes", info.bytes},
+                           {"index_checksum", checksum_text(info.index_checksum)}};
   }
-  json["checksum"] = checksum_of(json);
-  return json_text(json, 2) + "\n";
-}
-
-bool manifest_text_is_canonical(const std::string& text) {
-  return json_text(Json::parse(text), 2) + "\n" == text;
+  return checked_json_text(std::move(json));
 }
 
 Manifest manifest_from_text(const std::string& text, const std::string& path) {
@@ -172,7 +151,7 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     throw DataError("manifest with a count that is no integer", path, "import the dataset again");
   };
   try {
-    Json json = parse_shallow(text);
+    Json json = parse_shallow_json(text);
     if (json.at("format") != kFormatName) {
       throw DataError("not a dataset's manifest", path, "name a directory that ooc-prep made");
     }
@@ -182,16 +161,15 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
                                   version, kFormatVersion),
                       path, "use a newer ooc");
     }
-    const auto checksum = json.at("checksum").get<std::string>();
-    json.erase("checksum");
-    if (checksum != checksum_of(json)) {
+    const std::optional<std::string> checksum = take_checksum(json);
+    if (!checksum) {
       throw DataError("manifest has the wrong checksum", path, "import the dataset again");
     }
     if (json.at("slice_width") != kSliceWidth) {
       throw DataError("dataset with another slice width", path, "import the dataset again");
     }
     Manifest manifest;
-    manifest.checksum = checksum;
+    manifest.checksum = *checksum;
     manifest.edges.vertices = count(json.at("vertices"));
     manifest.edges.edges = count(json.at("edges"));
     manifest.edges.block_rows = count(json.at("block_rows"));
@@ -218,9 +196,8 @@ Manifest manifest_from_text(const std::string& text, const std::string& path) {
     manifest.transforms = json_text(json.at("transforms"));
     manifest.findings = json_text(json.at("findings"));
     for (const auto& [name, info] : json.at("files").items()) {
-      const auto index_checksum = info.at("index_checksum").get<std::string>();
       manifest.files[name] = {static_cast<std::uint64_t>(count(info.at("bytes"))),
-                              std::stoull(index_checksum, nullptr, 16)};
+                              checksum_of_text(info.at("index_checksum"))};
     }
     check_counts(manifest, path);
     return manifest;

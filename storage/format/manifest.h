@@ -67,8 +67,6 @@ struct Manifest {
 bool is_possible(const EdgeLayout& layout);
 
 std::string manifest_to_text(const Manifest& manifest);
-// Whether the text of a manifest is byte for byte as one is written: blanks are in no checksum.
-bool manifest_text_is_canonical(const std::string& text);
 // DataError: not a manifest, another format version, a wrong checksum, a member missing or wrong.
 Manifest manifest_from_text(const std::string& text, const std::string& path);
 

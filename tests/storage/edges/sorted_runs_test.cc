@@ -82,9 +82,11 @@ TEST_CASE("sorted_runs: any range holds what a stable sort puts there, however t
           if (record.key >= first && record.key <= last) wanted.push_back(record);
         }
         Records found;
+        const std::uint64_t read_before = runs.read_bytes();
         runs.read(first, last, found);
         REQUIRE(list(found) == wanted);
         CHECK(runs.size_bound(first, last) >= wanted.size());
+        CHECK(runs.read_bound(first, last) >= runs.read_bytes() - read_before);
       }
     }
   }
