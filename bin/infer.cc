@@ -11,6 +11,7 @@
 #include "bin/cli/metric_option.h"
 #include "bin/cli/numbers.h"
 #include "bin/cli/program.h"
+#include "bin/cli/progress.h"
 #include "bin/cli/threads.h"
 #include "engine/infer/inference.h"
 #include "engine/machine/dataset_io.h"
@@ -37,6 +38,10 @@ struct Options {
   std::string scratch;
   DatasetIo io = DatasetIo::kAuto;
   std::optional<std::int64_t> threads;
+  Fanouts fanouts;  // empty: all edges
+  std::optional<std::int64_t> batch_size;
+
+  bool sampled() const { return !fanouts.empty(); }
   bool json = false;
   bool force = false;
 };
@@ -69,6 +74,16 @@ void add_options(cli::Command& command, Options& options) {
   cli::add_metric_option(
       command, options.metrics,
       "Score each split by them, where the dataset has labels; the run's if absent");
+  command.parsed("--fanouts,--num-neighbors", "N,N,...", kFanoutsValues,
+                 "Compute by sampled batches: of a vertex's in-edges so many at most, hop by hop, "
+                 "chosen as the run's --sampler does. If absent by all edges, exactly",
+                 [&options](const std::string& text) {
+                   const std::optional<Fanouts> fanouts = parse_fanouts(text);
+                   if (fanouts) options.fanouts = *fanouts;
+                   return fanouts.has_value();
+                 });
+  command.integer("--batch-size", options.batch_size, 1,
+                  "With --fanouts: vertices of a batch; as the run's if absent");
   cli::add_device_options(command, options.on);
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
@@ -87,6 +102,8 @@ void add_options(cli::Command& command, Options& options) {
                   "ooc-infer new.ooc --run runs/cora-gcn -o logits.npy --metric macro_f1,accuracy");
   command.example("A table of ids, as yours, and how probable each class is",
                   "ooc-infer cora.ooc --run runs/cora-gcn -o classes.csv --what probabilities");
+  command.example("By samples, as the run was trained, where all edges take too long",
+                  "ooc-infer cora.ooc --run runs/cora-sage -o classes.npy --fanouts 25,10");
   command.example("Embeddings from a certain checkpoint",
                   "ooc-infer cora.ooc --checkpoint runs/cora-gcn/checkpoint-100.h5 -o "
                   "embeddings.h5 --what embeddings");
@@ -150,15 +167,42 @@ void print_result(const Options& options, const Dataset& dataset, const Checkpoi
   for (const std::string& path : ids) fmt::print("{}: their ids\n", path);
 }
 
-void infer(const Options& options) {
-  FileSystem& files = posix_file_system();
+void check(const Options& options) {
   if (options.run.empty() == options.checkpoint.empty()) {
     throw UsageError(options.run.empty() ? "no model" : "two models", "command line",
                      "name it by either --run or --checkpoint");
   }
+  if (options.batch_size && options.fanouts.empty()) {
+    throw UsageError("--batch-size without --fanouts", "command line", "leave it out");
+  }
+  if (options.sampled() && options.on.devices != "auto" && options.on.devices != "cpu") {
+    throw UsageError(fmt::format("--fanouts with --devices {}", options.on.devices), "command line",
+                     "sampled batches compute on the CPU");
+  }
   if (options.layer && options.what != Output::kEmbeddings) {
     throw UsageError("--layer without --what embeddings", "command line", "leave it out");
   }
+}
+
+InferenceOptions inference_options(const Options& options, const RunConfig& config) {
+  InferenceOptions inference;
+  inference.output = options.what.value_or(default_output(config.model.task));
+  inference.layer = options.layer;
+  inference.metrics = options.metrics;
+  inference.path = options.output;
+  inference.force = options.force;
+  inference.may_map = options.io == DatasetIo::kAuto;
+  inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
+  if (!options.sampled()) return inference;
+  inference.sampling = config.sampling;
+  inference.sampling.fanouts = options.fanouts;
+  if (options.batch_size) inference.sampling.batch_size = *options.batch_size;
+  return inference;
+}
+
+void infer(const Options& options, bool quiet) {
+  FileSystem& files = posix_file_system();
+  check(options);
   check_result_path(files, options.output);
   const std::string checkpoint_path =
       options.run.empty() ? options.checkpoint : best_of(RunDirectory::open(files, options.run));
@@ -166,14 +210,12 @@ void infer(const Options& options) {
   const std::int64_t held_reading = most_held_host_bytes();
   const Dataset dataset = Dataset::open(files, options.dataset, VerifyPolicy::kFirst);
   const std::unique_ptr<BlockIo> io = open_io(options.io);
-  InferenceOptions inference;
-  inference.output = options.what.value_or(default_output(checkpoint.config.model.task));
-  inference.layer = options.layer;
-  inference.metrics = options.metrics;
-  inference.path = options.output;
-  inference.force = options.force;
-  inference.may_map = options.io == DatasetIo::kAuto;
-  inference.scratch = options.scratch.empty() ? parent_path(options.output) : options.scratch;
+  InferenceOptions inference = inference_options(options, checkpoint.config);
+  cli::Progress progress(cli::Progress::standard_output(quiet));
+  inference.on_batch = [&](std::int64_t done, std::int64_t batches) {
+    progress.update(
+        {"computing", "batches", static_cast<double>(done), static_cast<double>(batches), 0, ""});
+  };
   if (!options.scratch.empty()) files.create_directories(options.scratch);
   const auto infer_on = [&](MachineShare on, const std::string& devices) {
     on.devices = devices;
@@ -188,7 +230,7 @@ void infer(const Options& options) {
                          &cli::stop_flag());
   };
   std::optional<InferenceResult> on_gpu;
-  const bool chooses = options.on.devices == "auto";
+  const bool chooses = options.on.devices == "auto" && !options.sampled();
   for (const std::string& devices : chooses ? gpus_of_auto() : std::vector<std::string>()) {
     try {
       on_gpu = infer_on(options.on, devices);
@@ -203,6 +245,7 @@ void infer(const Options& options) {
   }
   const InferenceResult result =
       on_gpu ? std::move(*on_gpu) : infer_on(options.on, options.on.devices);
+  progress.finish();
   print_result(options, dataset, checkpoint, result);
 }
 
@@ -216,8 +259,9 @@ int main(int argc, char** argv) {
                                  ooc::add_options(command, options);
                                  command.action([&] {
                                    ooc::cli::stop_flag();
-                                   ooc::cli::run_with_threads(options.threads,
-                                                              [&] { ooc::infer(options); });
+                                   ooc::cli::run_with_threads(options.threads, [&] {
+                                     ooc::infer(options, command.quiet());
+                                   });
                                  });
                                });
 }

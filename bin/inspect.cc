@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bin/cli/batches_facts.h"
 #include "bin/cli/facts.h"
 #include "bin/cli/program.h"
 #include "bin/inspect_machine.h"
@@ -14,6 +15,7 @@
 #include "engine/model/parts/words.h"
 #include "engine/train/run_directory.h"
 #include "storage/base/errors.h"
+#include "storage/batches/batch_file.h"
 #include "storage/dataset/dataset.h"
 
 namespace ooc {
@@ -105,8 +107,8 @@ Facts run_facts(const std::string& path) {
   if (files.exists(metrics)) facts["last_epoch"] = last_epoch(metrics);
   if (files.exists(summary)) facts["summary"] = parse_json(text_of(summary), summary);
   const RunDirectory run = RunDirectory::open(files, path);
-  if (const auto checkpoint = run.latest_checkpoint(DType::kF32)) {
-    facts["latest_checkpoint"] = run.checkpoint_path(checkpoint->state.epoch);
+  if (const auto latest = run.latest_checkpoint_at()) {
+    facts["latest_checkpoint"] = run.checkpoint_path(*latest);
   }
   if (files.exists(run.best_path())) facts["best"] = run.best_path();
   return facts;
@@ -152,6 +154,10 @@ Facts inspect_path(const std::string& path) {
                     known ? fmt::format("name the directory that it is in, {}", directory)
                           : "name a dataset, a run directory or a checkpoint NAME.h5");
   }
+  if (is_batches(files, path)) {
+    const BatchFile batches = BatchFile::open(files, path, VerifyPolicy::kFirst);
+    return cli::batches_facts(path, batches.manifest());
+  }
   if (files.exists(join_path(path, kManifestFile))) return dataset_facts(path);
   if (files.exists(join_path(path, "config.toml"))) return run_facts(path);
   throw DataError("neither a dataset nor a run directory", path,
@@ -183,12 +189,14 @@ int main(int argc, char** argv) {
   bool machine = false;
   bool json = false;
   const auto setup = [&](ooc::cli::Command& command) {
-    command.positional("PATH", "path", path, "a dataset NAME.ooc, a run directory or a checkpoint");
+    command.positional("PATH", "path", path,
+                       "a dataset NAME.ooc, batches NAME.batches, a run directory or a checkpoint");
     ooc::add_model_options(command, model);
     command.flag("--machine", machine,
                  "Show what runs compute with here: vectors, kernels, memory, I/O");
     command.flag("--json", json, "Print JSON instead of text");
     command.example("What a dataset holds", "ooc-inspect cora.ooc");
+    command.example("What sampled batches hold", "ooc-inspect cora.batches");
     command.example("How a run went, for a script", "ooc-inspect runs/cora-gcn --json");
     command.example("What a model computes", "ooc-inspect --model gat");
     command.example("What a program of your own becomes",

@@ -9,6 +9,7 @@ struct Findings;
 
 void add_import(cli::Command& program);
 void add_generate(cli::Command& program);
+void add_sample(cli::Command& program);
 void add_verify(cli::Command& program);
 void add_export(cli::Command& program);
 

@@ -8,15 +8,16 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "bin/cli/progress.h"
 #include "bin/cli/threads.h"
+#include "bin/train_data.h"
 #include "bin/train_options.h"
 #include "bin/train_plan.h"
+#include "bin/train_progress.h"
+#include "bin/train_sampling_options.h"
 #include "bin/train_scratch.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
 #include "engine/machine/gpus.h"
-#include "engine/minibatch/batch_trainer.h"
 #include "engine/model/build.h"
 #include "engine/model/library.h"
 #include "engine/model/parts/words.h"
@@ -31,7 +32,9 @@ namespace {
 // runs/cora-gcn-20240131-093000, or with a number after it if that is taken.
 std::string default_run_dir(const RunConfig& config) {
   std::string dataset = base_name(config.dataset);
-  if (dataset.ends_with(".ooc")) dataset.resize(dataset.size() - 4);
+  for (const std::string_view ending : {".ooc", ".batches"}) {
+    if (dataset.ends_with(ending)) dataset.resize(dataset.size() - ending.size());
+  }
   const std::string path =
       fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", dataset, model_title(config.model.model),
                   fmt::localtime(std::time(nullptr)));
@@ -83,35 +86,11 @@ void print_summary(const nlohmann::ordered_json& summary, bool json) {
   print(summary, "test", "test", best, "");
 }
 
-std::vector<double> percents_of(std::vector<double> shares) {
-  for (double& share : shares) share *= 100;
-  return shares;
-}
-
-RunResult train_one(const cli::Command& command, RunDirectory& run, EpochTrainer& trainer) {
-  const std::int64_t epochs = run.config().epochs;
-  cli::Progress progress(cli::Progress::standard_output(command.quiet()));
-  std::int64_t bytes = 0;
-  const auto show = [&](std::int64_t epoch, const std::string& note) {
-    progress.update({"training", "epochs", static_cast<double>(epoch), static_cast<double>(epochs),
-                     bytes, note});
-  };
+RunResult train_one(RunProgress& progress, RunDirectory& run, EpochTrainer& trainer) {
   spdlog::info("run directory {}", run.path());
   log_kernels(blas_core());
-  RunResult result = run_training(run, trainer, &cli::stop_flag(), [&](const EpochRecord& record) {
-    bytes += record.counters.bytes_read - record.counters.zeros_read;
-    bytes += record.counters.bytes_written - record.counters.zeros_written;
-    std::string note = fmt::format("loss {:.4f}", record.loss);
-    for (std::size_t i = 0; i < record.scores.size(); ++i) {
-      note += fmt::format("{} {} {:.4f}", i == 0 ? ", valid" : ",",
-                          word_of(kMetrics, run.config().metrics[i]), record.scores[i].valid);
-    }
-    if (!record.devices_busy.empty()) {
-      note +=
-          fmt::format(", devices busy {:.0f} %", fmt::join(percents_of(record.devices_busy), " "));
-    }
-    show(record.epoch, note);
-  });
+  RunResult result = run_training(run, trainer, &cli::stop_flag(),
+                                  [&](const EpochRecord& record) { progress.show_epoch(record); });
   progress.finish();
   return result;
 }
@@ -134,38 +113,48 @@ void finish(const TrainOptions& options, RunDirectory& run,
 
 // One run's on sampled batches.
 RunResult train_batches(const cli::Command& command, BlockIo& io, const Machine& machine,
-                        RunDirectory& run, const Dataset& dataset, const std::string& scratch) {
+                        RunDirectory& run, const TrainData& data, const std::string& scratch) {
   const Devices devices("cpu", machine.budget);
-  BatchTrainer trainer(devices.first(), io, posix_file_system(), dataset, run.config(),
-                       {machine.budget, scratch});
-  return train_one(command, run, trainer);
+  RunProgress progress(command, run.config());
+  BatchTrainerOptions options{machine.budget, scratch};
+  options.on_batch = [&](std::int64_t epoch, std::int64_t done, std::int64_t batches) {
+    progress.show_batch(epoch, done, batches);
+  };
+  const auto trainer = data.batch_trainer(devices.first(), io, run.config(), options);
+  return train_one(progress, run, *trainer);
 }
 
 void show_batch_plan(const TrainOptions& options, const RunConfig& config, const Machine& machine,
-                     const Dataset& dataset) {
+                     const TrainData& data) {
   const Devices devices("cpu", machine.budget);
-  const BatchTrainer trainer(devices.first(), *machine.io, posix_file_system(), dataset, config,
-                             {machine.budget, config.scratch});
-  fmt::print("{}", options.json ? trainer.plan_json().dump(2) + "\n" : trainer.plan_text());
+  const auto trainer =
+      data.batch_trainer(devices.first(), *machine.io, config, {machine.budget, config.scratch});
+  fmt::print("{}", options.json ? trainer->plan_json().dump(2) + "\n" : trainer->plan_text());
 }
 
 // Several runs take a trainer each, one after the other.
 void train(const cli::Command& command, const TrainOptions& options, const Machine& machine,
-           RunDirectory& run, const Dataset& dataset) {
+           RunDirectory& run, const TrainData& data) {
   const ScratchDirectory scratch(run.config(), run);
   if (!machine.plan) {
+    const bool maps = run.config().io == DatasetIo::kAuto && data.dataset() != nullptr &&
+                      mapping_pays(*data.dataset(), machine.budget);
+    const std::unique_ptr<BlockIo> mapped = maps ? make_mapped_block_io(*machine.io) : nullptr;
     finish(options, run, [&](RunDirectory& seed_run) {
-      return train_batches(command, *machine.io, machine, seed_run, dataset, scratch.path());
+      return train_batches(command, maps ? *mapped : *machine.io, machine, seed_run, data,
+                           scratch.path());
     });
     return;
   }
+  const Dataset& dataset = *data.dataset();
   const Devices devices(run.config().on.devices, machine.budget);
   TrainerOptions trainer_options{machine.budget};
   trainer_options.others = devices.others();
   trainer_options.plan = machine.plan;
   trainer_options.scratch = scratch.path();
   const bool maps = run.config().io == DatasetIo::kAuto &&
-                    mapping_pays(dataset, machine.budget, machine.plan->epoch_plan());
+                    machine.plan->epoch_plan().stored_bytes == 0 &&
+                    mapping_pays(dataset, machine.budget);
   const std::unique_ptr<BlockIo> mapped = maps ? make_mapped_block_io(*machine.io) : nullptr;
   std::optional<Trace> trace;
   if (!options.trace.empty()) trace.emplace(posix_file_system(), options.trace);
@@ -175,7 +164,8 @@ void train(const cli::Command& command, const TrainOptions& options, const Machi
   BlockIo& io = traced ? *traced : maps ? *mapped : *machine.io;
   const auto train_seed = [&](RunDirectory& seed_run) {
     Trainer trainer(devices.first(), io, dataset, seed_run.config(), trainer_options);
-    RunResult result = train_one(command, seed_run, trainer);
+    RunProgress progress(command, seed_run.config());
+    RunResult result = train_one(progress, seed_run, trainer);
     if (result.outcome != RunOutcome::kFinishedBefore) trainer_options.warns_of_data = false;
     return result;
   };
@@ -183,18 +173,17 @@ void train(const cli::Command& command, const TrainOptions& options, const Machi
 }
 
 // What of the dataset plays no part, unless that was asked for.
-void warn_of_unread(const RunConfig& config, const Dataset& dataset) {
-  const std::vector<std::string> unread = unread_edge_data(config.model, facts_of(dataset));
+void warn_of_unread(const RunConfig& config, const TrainData& data) {
+  const auto unread = unread_edge_data(config.model, facts_of(data.manifest()));
   if (unread.empty()) return;
   spdlog::warn("{} does not read the {} of edges: they are not used",
                model_title(config.model.model), fmt::join(unread, " and "));
 }
 
 // Throws what a trainer would.
-void check_batches(const RunConfig& config, const Machine& machine, const Dataset& dataset) {
+void check_batches(const RunConfig& config, const Machine& machine, const TrainData& data) {
   const Devices devices("cpu", machine.budget);
-  BatchTrainer(devices.first(), *machine.io, posix_file_system(), dataset, config,
-               {machine.budget, config.scratch});
+  data.batch_trainer(devices.first(), *machine.io, config, {machine.budget, config.scratch});
 }
 
 void check_kernels(const TrainingPlan& plan) {
@@ -209,22 +198,22 @@ void check_kernels(const TrainingPlan& plan) {
 // Before anything is written: whether it can be trained in the budget, and how. A device that
 // is only planned for needn't be there.
 Machine machine_for(const RunConfig& config, const std::string& directory, const std::string& rates,
-                    const Dataset& dataset) {
+                    const TrainData& data) {
   Machine machine{open_io(config.io), {}, {}};
   machine.budget = budget_for(*machine.io, config, directory, rates);
   if (config.sampling.fanouts.empty()) {
-    machine.plan = plan_training(dataset, config, machine.budget);
+    machine.plan = plan_training(*data.dataset(), config, machine.budget);
     if (config.on.plan_device.empty() && is_gpu(config.on.devices)) check_kernels(*machine.plan);
   } else {
-    check_batches(config, machine, dataset);
+    check_batches(config, machine, data);
   }
-  warn_of_unread(config, dataset);
+  warn_of_unread(config, data);
   return machine;
 }
 
 // Of a new run that doesn't say where to compute: on the first GPU that has memory and kernels for
 // all of it, which the run says from then on, else on the CPU.
-Machine machine_of_auto(RunConfig& config, const TrainOptions& options, const Dataset& dataset) {
+Machine machine_of_auto(RunConfig& config, const TrainOptions& options, const TrainData& data) {
   for (const std::string& devices : gpus_of_auto()) {
     RunConfig on_gpu = config;
     on_gpu.on.devices = devices;
@@ -232,7 +221,7 @@ Machine machine_of_auto(RunConfig& config, const TrainOptions& options, const Da
       spdlog::warn("not computing on {}: {}", devices, error.what());
     };
     try {
-      Machine machine = machine_for(on_gpu, options.run_dir, options.rates, dataset);
+      Machine machine = machine_for(on_gpu, options.run_dir, options.rates, data);
       spdlog::info("computing on {}, {}; --devices cpu computes on the CPU", devices,
                    name_of_gpu(devices));
       config = on_gpu;
@@ -244,28 +233,30 @@ Machine machine_of_auto(RunConfig& config, const TrainOptions& options, const Da
       warn(error);
     }
   }
-  return machine_for(config, options.run_dir, options.rates, dataset);
+  return machine_for(config, options.run_dir, options.rates, data);
 }
 
 void start(const cli::Command& command, TrainOptions& options) {
   RunConfig config = new_config(command, options);
-  const Dataset dataset = Dataset::open(posix_file_system(), options.dataset, config.verify);
-  set_task(config, options, default_task(dataset.manifest().labels));
-  check_edge_weights(config.model, facts_of(dataset).edge_weights);
+  const TrainData data(options.dataset, config.verify);
+  data.set_sampling(config);
+  check_sampling(options, config);
+  set_task(config, options, default_task(data.manifest().labels));
+  check_edge_weights(config.model, facts_of(data.manifest()).edge_weights);
   if (options.run_dir.empty()) options.run_dir = default_run_dir(config);
   const bool chooses = config.on.plan_device.empty() && config.on.devices == "auto" &&
                        config.sampling.fanouts.empty();
-  const Machine machine = chooses ? machine_of_auto(config, options, dataset)
-                                  : machine_for(config, options.run_dir, options.rates, dataset);
+  const Machine machine = chooses ? machine_of_auto(config, options, data)
+                                  : machine_for(config, options.run_dir, options.rates, data);
   if (only_plans(options)) {
-    if (!machine.plan) return show_batch_plan(options, config, machine, dataset);
-    const GraphCounts counts = counts_of(dataset, machine.budget.plan.devices);
+    if (!machine.plan) return show_batch_plan(options, config, machine, data);
+    const GraphCounts counts = counts_of(*data.dataset(), machine.budget.plan.devices);
     return show_plan(options, config, {*machine.plan, counts, machine.budget});
   }
   RunDirectory run =
       RunDirectory::create(posix_file_system(), options.run_dir, config, options.force);
   const RunLock lock(posix_file_system(), run.path());
-  train(command, options, machine, run, dataset);
+  train(command, options, machine, run, data);
 }
 
 // A run can be made longer, not shorter than it is.
@@ -284,11 +275,11 @@ std::string checksum_before(const RunDirectory& run) {
   FileSystem& files = posix_file_system();
   const std::string trained_on = trained_dataset(files, run);
   if (!trained_on.empty() || !files.exists(run.config().dataset)) return trained_on;
-  return Dataset::open(files, run.config().dataset, run.config().verify).manifest().checksum;
+  return TrainData(run.config().dataset, run.config().verify).checksum();
 }
 
 // The run's dataset, which may have another name than it had.
-Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
+TrainData resumed_data(const RunDirectory& run, const RunConfig& config) {
   FileSystem& files = posix_file_system();
   const bool moved = config.dataset != run.config().dataset;
   if (!moved && !files.exists(config.dataset)) {
@@ -297,13 +288,13 @@ Dataset resumed_dataset(const RunDirectory& run, const RunConfig& config) {
                                 "ooc-train NAME.ooc --resume {}",
                                 run.path()));
   }
-  Dataset dataset = Dataset::open(files, config.dataset, config.verify);
-  if (moved && dataset.manifest().checksum != checksum_before(run)) {
+  TrainData data(config.dataset, config.verify);
+  if (moved && data.checksum() != checksum_before(run)) {
     throw UsageError(fmt::format("{} is not the dataset that the run was started with ({})",
                                  config.dataset, run.config().dataset),
                      run.path(), "name that one, where it is now, or start a new run");
   }
-  return dataset;
+  return data;
 }
 
 // Sums on a GPU are in another order than on the CPU, and so they are where several devices load
@@ -330,18 +321,18 @@ void warn_of_moved_run(const RunConfig& before, const nlohmann::ordered_json& pl
 void resume(const cli::Command& command, const TrainOptions& options) {
   RunDirectory run = RunDirectory::open(posix_file_system(), options.resume);
   const RunConfig config = resumed_config(command, options, run.config());
-  const Dataset dataset = resumed_dataset(run, config);
-  const Machine machine = machine_for(config, run.path(), options.rates, dataset);
+  const TrainData data = resumed_data(run, config);
+  const Machine machine = machine_for(config, run.path(), options.rates, data);
   if (only_plans(options)) {
-    if (!machine.plan) return show_batch_plan(options, config, machine, dataset);
-    const GraphCounts counts = counts_of(dataset, machine.budget.plan.devices);
+    if (!machine.plan) return show_batch_plan(options, config, machine, data);
+    const GraphCounts counts = counts_of(*data.dataset(), machine.budget.plan.devices);
     return show_plan(options, config, {*machine.plan, counts, machine.budget});
   }
   if (machine.plan) warn_of_moved_run(run.config(), run.plan(), config, machine.plan->epoch_plan());
   const RunLock lock(posix_file_system(), run.path());
   refuse_fewer_epochs(options, config, run);
   if (config != run.config()) run.set_config(config);
-  train(command, options, machine, run, dataset);
+  train(command, options, machine, run, data);
 }
 
 void run(const cli::Command& command, TrainOptions& options) {

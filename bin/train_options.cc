@@ -148,6 +148,8 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
                  "Where the run goes; runs/<dataset>-<model>-<time> if absent");
   command.integer("--checkpoint-every", options.config.checkpoint_every, 1,
                   "Epochs from one checkpoint to the next");
+  command.integer("--checkpoint-batches", options.config.checkpoint_batches, 1,
+                  "With --fanouts: batches from one checkpoint inside an epoch to the next");
   command.path("--resume", options.resume, "RUN_DIR", "Continue the run in RUN_DIR");
   command.choice<VerifyPolicy>("--verify", options.config.verify,
                                {{"first", VerifyPolicy::kFirst},
@@ -170,7 +172,7 @@ void add_run_options(cli::Command& command, TrainOptions& options) {
   command.parsed(
       "--graph", "COUNTS", "text",
       "With --plan or --simulate, and without a dataset: for a graph of vertices=N,edges=N,"
-      "features=N,classes=N; also train=N, block-rows=N, edge-types=N, "
+      "features=N,classes=N; also train=N, feature-bytes=2, block-rows=N, edge-types=N, "
       "edge-features=N, edge-weights=1, symmetric=1, multi-label=1. K, M and G are "
       "powers of 1000",
       [&options](const std::string& counts) {

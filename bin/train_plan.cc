@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/batches/batch_plan.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
 #include "engine/model/build.h"
@@ -84,6 +85,10 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
   check_edge_weights(config.model, graph.facts.edge_weights);
   const std::unique_ptr<BlockIo> io = make_block_io();
   const RunBudget budget = budget_for(*io, config, ".", options.rates);
+  if (!config.sampling.fanouts.empty()) {
+    fmt::print("{}", absent_batch_plan(config, graph, budget, options.json));
+    return;
+  }
   const TrainingPlan plan(config, graph.facts, graph.counts, DType::kF32, budget);
   show_plan(options, config, {plan, graph.counts, budget});
 }

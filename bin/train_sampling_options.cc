@@ -8,24 +8,23 @@
 namespace ooc {
 namespace {
 
-void add_fanouts_option(cli::Command& command, const char* names, Fanouts& fanouts,
-                        const std::string& description) {
-  command.parsed(names, "N,N,...", "numbers above 0, or -1 for all in-edges, with commas between",
-                 description, [&fanouts](const std::string& text) {
-                   // A run's configuration has it empty where it wasn't given.
-                   const std::optional<Fanouts> parsed =
-                       text.empty() ? Fanouts{} : parse_fanouts(text);
-                   if (parsed) fanouts = *parsed;
-                   return parsed.has_value();
-                 });
+// Takes what `parse` makes of a text. A run's configuration has it empty where it wasn't given.
+template <class T, class Parse>
+auto parsed_into(T& fanouts, Parse parse) {
+  return [&fanouts, parse](const std::string& text) {
+    const std::optional<T> parsed = text.empty() ? T{} : parse(text);
+    if (parsed) fanouts = *parsed;
+    return parsed.has_value();
+  };
 }
 
 }  // namespace
 
 void add_sampling_options(cli::Command& command, SamplingConfig& sampling) {
-  add_fanouts_option(command, "--fanouts,--num-neighbors", sampling.fanouts,
-                     "Train on sampled batches: of a vertex's in-edges so many at most, hop by hop "
-                     "from the seeds on. If absent an epoch is one step of the whole graph");
+  command.parsed("--fanouts,--num-neighbors", "N,N,...", kFanoutsValues,
+                 "Train on sampled batches: of a vertex's in-edges so many at most, hop by hop "
+                 "from the seeds on. If absent an epoch is one step of the whole graph",
+                 parsed_into(sampling.fanouts, parse_fanouts));
   constexpr std::int64_t kMostSeeds = std::int64_t{1} << 31;
   command.integer("--batch-size", sampling.batch_size, 1, "With --fanouts: seeds of a batch",
                   kMostSeeds);
@@ -39,8 +38,10 @@ void add_sampling_options(cli::Command& command, SamplingConfig& sampling) {
                   "With --sampler labor: so many batches in turn prefer the same sources", 1 << 20);
   command.flag("--weighted", sampling.weighted,
                "With --fanouts: an in-edge's chance goes by its weight");
-  add_fanouts_option(command, "--eval-fanouts", sampling.eval_fanouts,
-                     "With --fanouts: those of evaluations; as --fanouts if absent");
+  command.parsed("--eval-fanouts", "N,N,...|exact", std::string(kFanoutsValues) + "; or exact",
+                 "With --fanouts: those of evaluations; exact: the whole graph. If absent as "
+                 "--fanouts, and the best model is evaluated on the whole graph in the end",
+                 parsed_into(sampling.eval_fanouts, parse_eval_fanouts));
 }
 
 namespace {
@@ -51,14 +52,16 @@ struct Unfit {
   bool is_given;
 };
 
-void check_without_fanouts(const SamplingConfig& sampling) {
-  const SamplingConfig defaults;
+void check_without_fanouts(const RunConfig& config) {
+  const SamplingConfig &sampling = config.sampling, defaults;
   for (const auto& [option, is_given] :
        {Unfit{"batch-size", sampling.batch_size != defaults.batch_size},
-        Unfit{"replace", sampling.replace}, Unfit{"eval-fanouts", !sampling.eval_fanouts.empty()},
+        Unfit{"replace", sampling.replace},
+        Unfit{"eval-fanouts", sampling.eval_fanouts != defaults.eval_fanouts},
         Unfit{"sampler", sampling.sampler != defaults.sampler},
         Unfit{"batch-dependency", sampling.batch_dependency != defaults.batch_dependency},
-        Unfit{"weighted", sampling.weighted}}) {
+        Unfit{"weighted", sampling.weighted},
+        Unfit{"checkpoint-batches", config.checkpoint_batches != RunConfig{}.checkpoint_batches}}) {
     if (!is_given) continue;
     throw UsageError(fmt::format("--{} without --fanouts", option), "command line",
                      "without them an epoch is one step of the whole graph: give --fanouts, too");
@@ -81,7 +84,7 @@ void check_samplers(const SamplingConfig& sampling) {
 }  // namespace
 
 void check_sampling(const TrainOptions& options, const RunConfig& config) {
-  if (config.sampling.fanouts.empty()) return check_without_fanouts(config.sampling);
+  if (config.sampling.fanouts.empty()) return check_without_fanouts(config);
   check_samplers(config.sampling);
   const MachineShare &on = config.on, defaults;
   if (on.devices != "auto" && on.devices != "cpu") {
@@ -90,8 +93,7 @@ void check_sampling(const TrainOptions& options, const RunConfig& config) {
   }
   for (const auto& [option, is_given] :
        {Unfit{"simulate", options.simulate}, Unfit{"durations", !options.durations.empty()},
-        Unfit{"trace", !options.trace.empty()}, Unfit{"graph", !options.graph.empty()},
-        Unfit{"plan-device", !on.plan_device.empty()},
+        Unfit{"trace", !options.trace.empty()}, Unfit{"plan-device", !on.plan_device.empty()},
         Unfit{"device-memory", on.device_memory != defaults.device_memory},
         Unfit{"link-rate", on.link_rate != defaults.link_rate},
         Unfit{"device-partition", on.partition != defaults.partition},

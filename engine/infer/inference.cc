@@ -7,14 +7,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "engine/graph/edge_operators.h"
+#include "engine/infer/sampled_inference.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
+#include "engine/batches/batch_programs.h"
 #include "engine/model/build.h"
 #include "engine/train/program_run.h"
 #include "storage/base/errors.h"
@@ -180,7 +183,7 @@ std::vector<std::string> choose_layers(Model& model, const InferenceOptions& opt
 }
 
 Wanted wanted_of(const std::vector<Metric>& metrics, Task task, Output output) {
-  Wanted wanted;
+  Wanted wanted = {};
   wanted.loss = !metrics.empty();
   wanted.layers = output == Output::kEmbeddings;
   wanted.logits = !wanted.layers || need_logits(metrics, task);
@@ -224,38 +227,161 @@ Output default_output(Task task) {
   return task == Task::kRegression ? Output::kValues : Output::kLogits;
 }
 
+namespace {
+
+// What is computed, and of what.
+struct Job {
+  InferenceResult result;
+  std::vector<Metric> metrics;
+  Task task = Task::kSingle;
+  Wanted wanted = {};
+  std::optional<ModelProgram> program;
+  std::vector<TensorId> outputs;
+};
+
+Job make_job(FileSystem& files, const Dataset& dataset, const Checkpoint& checkpoint,
+             const InferenceOptions& options) {
+  Model model = model_for(dataset, checkpoint);
+  Job job;
+  job.task = checkpoint.config.model.task;
+  check_output(options.output, job.task);
+  job.metrics = metrics_for(dataset, checkpoint, options);
+  job.result.paths = choose_layers(model, options);
+  for (const std::string& path : job.result.paths) {
+    check_result_is_free(files, path, dataset.manifest().remapped, options.force);
+  }
+  job.wanted = wanted_of(job.metrics, job.task, options.output);
+  if (options.sampling.fanouts.empty()) {
+    job.program.emplace(std::move(model), "evaluation", job.wanted,
+                        ProgramOptions{rewrites_for_one_run(checkpoint.config)});
+  } else {
+    job.wanted.zero_factors = false;  // counted where it is computed
+    job.program.emplace(batch_program(std::move(model), checkpoint.config, job.wanted,
+                                      {"evaluation", options.sampling.fanouts, "--fanouts"}));
+  }
+  if (job.wanted.loss) dataset.check_labels();
+  const Model& of_program = job.program->model();
+  job.outputs = job.wanted.layers ? of_program.layers : std::vector{of_program.logits};
+  OOC_CHECK(job.outputs.size() == job.result.paths.size());
+  return job;
+}
+
+// Where the rows of outputs are once they are computed.
+struct Computed {
+  std::function<BlockRows(TensorId)> rows;
+  std::function<std::array<SplitLoss, 3>()> losses;
+  std::int64_t result_bytes = 0;  // of memory for results
+};
+
+// Writes what was computed, and scores it.
+class ResultWriter {
+ public:
+  ResultWriter(FileSystem& files, const Dataset& dataset, const Checkpoint& checkpoint,
+               const InferenceOptions& options)
+      : files_(files), dataset_(dataset), checkpoint_(checkpoint), options_(options) {
+    if (dataset.manifest().remapped == IdKind::kStrings) names_.emplace(dataset);
+  }
+
+  // Of memory, besides what is computed.
+  std::int64_t resident_bytes() const {
+    constexpr std::int64_t kHeaps = 8 << 20;  // of HDF5 and of what is freed
+    return names_ ? names_->resident_bytes() + kHeaps : 0;
+  }
+
+  InferenceResult write(BlockIo& io, Job& job, const Computed& computed,
+                        const std::atomic<bool>* stop) {
+    const GraphInputs inputs(io, dataset_);
+    std::int64_t bytes_read = 0;
+    std::optional<DatasetTensor> ids_store;
+    std::optional<BlockRows> ids;
+    if (dataset_.manifest().remapped == IdKind::kIntegers) {
+      const VertexTensorFile& file = *dataset_.tensor("original_ids");
+      ids.emplace(stored_rows(ids_store.emplace(io, file), bytes_read));
+    }
+    std::vector<std::unique_ptr<ResultFile>> written;
+    for (std::size_t i = 0; i < job.outputs.size(); ++i) {
+      ResultRows rows(options_.output, job.task,
+                      job.program->model().graph.shape(job.outputs[i]).cols);
+      written.push_back(make_result_file(files_, job.result.paths[i],
+                                         rows.shape(dataset_, checkpoint_.class_names)));
+      BlockRows source = computed.rows(job.outputs[i]);
+      write_result(inputs, {source, ids ? &*ids : nullptr, names_ ? &*names_ : nullptr}, rows,
+                   computed.result_bytes, *written.back(), stop);
+    }
+    for (const auto& file : written) file->finish();
+    if (job.wanted.loss) {
+      const TensorId logits = job.program->evaluated().logits;
+      auto scores = scores_of({[&] { return computed.rows(logits); }, computed.losses}, inputs,
+                              job.metrics, job.task, bytes_read, stop);
+      if (!scores) {
+        throw Interrupted("interrupted before the scores", options_.path, "it is complete");
+      }
+      job.result.scores = std::move(*scores);
+    }
+    return job.result;
+  }
+
+ private:
+  FileSystem& files_;
+  const Dataset& dataset_;
+  const Checkpoint& checkpoint_;
+  const InferenceOptions& options_;
+  std::optional<OriginalNames> names_;
+};
+
+InferenceResult infer_sampled(FileSystem& files, Backend& backend, BlockIo& given_io,
+                              const Dataset& dataset, const Checkpoint& checkpoint,
+                              const InferenceOptions& options, const std::atomic<bool>* stop) {
+  constexpr std::int64_t kMostResult = 1 << 30;
+  std::unique_ptr<BlockIo> mapped;
+  if (options.may_map && mapping_pays(dataset, options.budget)) {
+    mapped = make_mapped_block_io(given_io);
+  }
+  BlockIo& io = mapped ? *mapped : given_io;
+  Job job = make_job(files, dataset, checkpoint, options);
+  ResultWriter writer(files, dataset, checkpoint, options);
+  ParameterStore parameters(backend, kReal, job.program->model().parameters, Mode::kEvaluate);
+  parameters.restore(checkpoint.state.parameters, "the checkpoint");
+  std::vector<TensorId> collected = job.outputs;
+  const TensorId logits = job.program->evaluated().logits;
+  if (job.wanted.layers && job.wanted.logits) collected.push_back(logits);
+  SampledInference inference(
+      backend, io, files, dataset, *job.program, collected, parameters,
+      {options.sampling, static_cast<std::uint64_t>(checkpoint.config.seed), options.budget,
+       writer.resident_bytes(), options.scratch, options.on_batch});
+  if (!inference.run(stop)) interrupted();
+  const auto rows = [&](TensorId tensor) {
+    const auto found = std::find(collected.begin(), collected.end(), tensor);
+    return inference.rows(static_cast<std::size_t>(found - collected.begin()));
+  };
+  const std::int64_t quarter = options.budget.host_bytes / 4;
+  return writer.write(
+      io, job, {rows, [&] { return inference.losses(); }, quarter > 0 ? quarter : kMostResult},
+      stop);
+}
+
+}  // namespace
+
 InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& given_io,
                               const Dataset& dataset, const Checkpoint& checkpoint,
                               const InferenceOptions& options, const std::atomic<bool>* stop) {
-  Model model = model_for(dataset, checkpoint);
-  const Task task = checkpoint.config.model.task;
-  check_output(options.output, task);
-  const std::vector<Metric> metrics = metrics_for(dataset, checkpoint, options);
-  InferenceResult result{.paths = choose_layers(model, options), .scores = {}};
-  for (const std::string& path : result.paths) {
-    check_result_is_free(files, path, dataset.manifest().remapped, options.force);
+  if (!options.sampling.fanouts.empty()) {
+    return infer_sampled(files, backend, given_io, dataset, checkpoint, options, stop);
   }
-  const Wanted wanted = wanted_of(metrics, task, options.output);
-  const ModelProgram program(std::move(model), "evaluation", wanted,
-                             {rewrites_for_one_run(checkpoint.config)});
-  if (wanted.loss) dataset.check_labels();
+  Job job = make_job(files, dataset, checkpoint, options);
+  const ModelProgram& program = *job.program;
   ParameterStore parameters(backend, kReal, program.model().parameters, Mode::kEvaluate);
   parameters.restore(checkpoint.state.parameters, "the checkpoint");
-  const std::vector<TensorId> outputs =
-      wanted.layers ? program.model().layers : std::vector{program.model().logits};
   RunBudget budget = options.budget;
   budget.plan.workers = workers_of(budget.plan.devices);
   budget.plan.stop = stop;
   const GraphCounts counts = counts_of(dataset, budget.plan.devices);
-  std::int64_t own_bytes = metric_reserve(program, metrics, task, counts);
-  std::optional<OriginalNames> names;
-  if (dataset.manifest().remapped == IdKind::kStrings) {
-    constexpr std::int64_t kHeaps = 8 << 20;  // of HDF5 and of what is freed
-    own_bytes += names.emplace(dataset).resident_bytes() + kHeaps;
-  }
-  const InferencePlan planned = plan_inference(program, outputs, counts, own_bytes, budget);
+  ResultWriter writer(files, dataset, checkpoint, options);
+  const std::int64_t own_bytes =
+      metric_reserve(program, job.metrics, job.task, counts) + writer.resident_bytes();
+  const InferencePlan planned = plan_inference(program, job.outputs, counts, own_bytes, budget);
   std::unique_ptr<BlockIo> mapped;
-  if (options.may_map && mapping_pays(dataset, budget, planned.plan)) {
+  if (options.may_map && planned.plan.stored_bytes == 0 && mapping_pays(dataset, budget)) {
     mapped = make_mapped_block_io(given_io);
   }
   BlockIo& io = mapped ? *mapped : given_io;
@@ -264,28 +390,11 @@ InferenceResult run_inference(FileSystem& files, Backend& backend, BlockIo& give
                  {&program}, planned.plan, inputs, parameters);
   if (!run.run(0, {}, stop)) interrupted();
   warn_of_weights(dataset, program, run);
-  std::int64_t bytes_read = 0;
-  std::optional<DatasetTensor> ids_store;
-  std::optional<BlockRows> ids;
-  if (dataset.manifest().remapped == IdKind::kIntegers) {
-    ids.emplace(stored_rows(ids_store.emplace(io, *dataset.tensor("original_ids")), bytes_read));
-  }
-  std::vector<std::unique_ptr<ResultFile>> written;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    ResultRows rows(options.output, task, program.model().graph.shape(outputs[i]).cols);
-    written.push_back(
-        make_result_file(files, result.paths[i], rows.shape(dataset, checkpoint.class_names)));
-    BlockRows source = run.rows(0, outputs[i]);
-    write_result(inputs, {source, ids ? &*ids : nullptr, names ? &*names : nullptr}, rows,
-                 planned.result_bytes, *written.back(), stop);
-  }
-  for (const auto& file : written) file->finish();
-  if (wanted.loss) {
-    auto scores = run_scores(run, 0, program.evaluated(), inputs, metrics, task, bytes_read, stop);
-    if (!scores) throw Interrupted("interrupted before the scores", options.path, "it is complete");
-    result.scores = std::move(*scores);
-  }
-  return result;
+  const TensorId loss = program.evaluated().loss;
+  return writer.write(io, job,
+                      {[&](TensorId tensor) { return run.rows(0, tensor); },
+                       [&] { return run.losses(0, loss); }, planned.result_bytes},
+                      stop);
 }
 
 }  // namespace ooc

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct InferenceOptions {
   bool may_map = false;               // the dataset, instead of reading it by `io`, where that pays
   std::vector<Metric> metrics =
       {};  // to score the splits by; none: those of the run, where that can be
+  SamplingConfig sampling = {};  // with fan-outs: by sampled batches, on the CPU
+  // Of sampled batches: told of those that are done, and how many there are.
+  std::function<void(std::int64_t done, std::int64_t batches)> on_batch = {};
 };
 
 struct InferenceResult {

@@ -24,8 +24,8 @@ std::int64_t mapped_slack_bytes(DatasetIo io) {
   return io == DatasetIo::kMapped ? kSlack : 0;
 }
 
-bool mapping_pays(const Dataset& dataset, const RunBudget& budget, const Plan& plan) {
-  if (budget.plan.device || plan.stored_bytes > 0) return false;
+bool mapping_pays(const Dataset& dataset, const RunBudget& budget) {
+  if (budget.plan.device) return false;
   std::int64_t bytes = 0;
   for (const auto& [name, info] : dataset.manifest().files) {
     bytes += static_cast<std::int64_t>(info.bytes);

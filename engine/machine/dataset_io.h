@@ -25,9 +25,9 @@ std::unique_ptr<BlockIo> open_io(DatasetIo io);
 // around those that are asked for.
 std::int64_t mapped_slack_bytes(DatasetIo io);
 
-// Whether kAuto maps the dataset: its files take less than half of the host's memory that the run
-// may take, and the plan writes nothing to storage. Then there is room for its pages, and what
-// the page cache holds of it needn't be read. Not for a device with memory of its own.
-bool mapping_pays(const Dataset& dataset, const RunBudget& budget, const Plan& plan);
+// Whether kAuto maps the dataset of a run that stores nothing: its files take less than half of the
+// host's memory that the run may take. Then there is room for its pages, and what the page cache
+// holds of it needn't be read. Not for a device with memory of its own.
+bool mapping_pays(const Dataset& dataset, const RunBudget& budget);
 
 }  // namespace ooc

@@ -1,7 +1,7 @@
 // How many labels a batch's loss is over.
 #pragma once
 
-#include "engine/minibatch/loaded_batch.h"
+#include "engine/batches/loaded_batch.h"
 #include "engine/train/parameters.h"
 #include "engine/train/run_config.h"
 

@@ -7,11 +7,10 @@
 
 namespace ooc {
 
-GraphFacts facts_of(const Dataset& dataset) {
-  const Manifest& manifest = dataset.manifest();
+GraphFacts facts_of(const Manifest& manifest) {
   const EdgeData& data = manifest.edges.data;
-  return {dataset.vertices(),  manifest.feature_cols, manifest.classes, manifest.train_labels(),
-          manifest.edge_types, data.feature_cols,     data.weights};
+  return {manifest.edges.vertices, manifest.feature_cols, manifest.classes, manifest.train_labels(),
+          manifest.edge_types,     data.feature_cols,     data.weights};
 }
 
 namespace {

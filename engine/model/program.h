@@ -30,7 +30,8 @@ struct ProgramOptions {
   Recompute recompute = Recompute::kCheap;
 };
 
-GraphFacts facts_of(const Dataset& dataset);
+GraphFacts facts_of(const Manifest& manifest);
+inline GraphFacts facts_of(const Dataset& dataset) { return facts_of(dataset.manifest()); }
 // Of several `devices` also which in-edges are whose.
 GraphCounts counts_of(const Dataset& dataset, std::int64_t devices = 1);
 

@@ -5,8 +5,14 @@
 
 #include <charconv>
 #include <sstream>
+#include <utility>
 
 namespace ooc {
+namespace {
+
+constexpr const char* kExact = "exact";
+
+}  // namespace
 
 std::optional<Fanouts> parse_fanouts(const std::string& text) {
   constexpr std::int64_t kMost = 1 << 20;
@@ -26,6 +32,17 @@ std::optional<Fanouts> parse_fanouts(const std::string& text) {
 
 std::string to_text(const Fanouts& fanouts) {
   return fmt::format("{}", fmt::join(fanouts.hops, ","));
+}
+
+std::optional<EvalFanouts> parse_eval_fanouts(const std::string& text) {
+  if (text == kExact) return EvalFanouts{{}, true};
+  std::optional<Fanouts> fanouts = parse_fanouts(text);
+  if (!fanouts) return std::nullopt;
+  return EvalFanouts{std::move(*fanouts), false};
+}
+
+std::string to_text(const EvalFanouts& fanouts) {
+  return fanouts.exact ? kExact : to_text(static_cast<const Fanouts&>(fanouts));
 }
 
 }  // namespace ooc

@@ -16,8 +16,9 @@ namespace ooc {
 namespace {
 
 constexpr const char* kTakes =
-    "it takes vertices=N,edges=N,features=N,classes=N and, if need be, train=N, block-rows=N, "
-    "edge-types=N, edge-features=N, edge-weights=1, symmetric=1, multi-label=1";
+    "it takes vertices=N,edges=N,features=N,classes=N and, if need be, train=N, "
+    "feature-bytes=4|2, block-rows=N, edge-types=N, edge-features=N, edge-weights=1, symmetric=1, "
+    "multi-label=1";
 
 // "1.5G" is 1,500,000,000.
 std::optional<std::int64_t> count_of(const std::string& text) {
@@ -33,12 +34,11 @@ std::optional<std::int64_t> count_of(const std::string& text) {
 }
 
 std::map<std::string, std::int64_t> counts_in(const std::string& list) {
-  std::map<std::string, std::int64_t> counts{{"train", 0},        {"block-rows", kDefaultBlockRows},
-                                             {"edge-types", 0},   {"edge-features", 0},
-                                             {"edge-weights", 0}, {"symmetric", 0},
-                                             {"multi-label", 0},  {"vertices", 0},
-                                             {"edges", 0},        {"features", 0},
-                                             {"classes", 0}};
+  std::map<std::string, std::int64_t> counts{
+      {"train", 0},      {"feature-bytes", 4}, {"block-rows", kDefaultBlockRows},
+      {"edge-types", 0}, {"edge-features", 0}, {"edge-weights", 0},
+      {"symmetric", 0},  {"multi-label", 0},   {"vertices", 0},
+      {"edges", 0},      {"features", 0},      {"classes", 0}};
   std::istringstream words(list);
   for (std::string word; std::getline(words, word, ',');) {
     const std::size_t equals = word.find('=');
@@ -54,7 +54,9 @@ std::map<std::string, std::int64_t> counts_in(const std::string& list) {
     if (counts.at(key) > 0) continue;
     throw UsageError("wrong value for --graph", fmt::format("{} is missing", key), kTakes);
   }
-  return counts;
+  if (counts.at("feature-bytes") == 4 || counts.at("feature-bytes") == 2) return counts;
+  throw UsageError("wrong value for --graph",
+                   fmt::format("feature-bytes={}", counts.at("feature-bytes")), kTakes);
 }
 
 // Of a direction's edge chunks, if edges are drawn evenly: the tiles' better encoding.
@@ -89,6 +91,7 @@ AbsentGraph absent_graph(const std::string& list, std::optional<Task> task) {
   if (counts.at("multi-label") > 0) graph.labels = LabelKind::kMulti;
   graph.facts.train_labels =
       graph.counts.train_vertices * label_cols(graph.labels, graph.facts.classes);
+  if (counts.at("feature-bytes") == 2) graph.counts.stored_dtypes["features"] = DType::kBF16;
   graph.counts.symmetric = counts.at("symmetric") > 0;
   EdgeLayout& edges = graph.counts.edges;
   edges = choose_edge_layout(graph.facts.vertices, counts.at("edges"), counts.at("block-rows"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr const char* kClassNames = "/class_names";  // a line each
 constexpr const char* kFeatureScaling = "/feature_scaling";
+constexpr const char* kBatches = "batches";
+constexpr const char* kBatchLosses = "/batch_losses";
 constexpr const char* kFormat = "ooc-checkpoint";
 constexpr std::int64_t kVersion = 2;
 
@@ -159,6 +162,12 @@ Checkpoint read_model(const Hdf5Reader& file, DType real, const std::string& pat
   state.best.scores = read_scores(file, "best", checkpoint.config);
   state.last = read_scores(file, "last", checkpoint.config);
   state.parameters = read_group(file, "/parameters", real, path);
+  if (file.has_attribute(kBatches)) {
+    state.batches = file.read_int(kBatches);
+    const std::vector<std::byte> sums = file.read_array(kBatchLosses).data;
+    state.batch_losses.resize(sums.size() / sizeof(double));
+    std::memcpy(state.batch_losses.data(), sums.data(), state.batch_losses.size() * sizeof(double));
+  }
   return checkpoint;
 }
 
@@ -173,6 +182,11 @@ void write_checkpoint(FileSystem& files, const std::string& path, const Checkpoi
   file.write_attribute("evaluations_since_best", state.evaluations_since_best);
   write_scores(file, "best", checkpoint.config, state.best.scores);
   write_scores(file, "last", checkpoint.config, state.last);
+  if (state.batches > 0) {
+    file.write_attribute(kBatches, state.batches);
+    file.write_array(kBatchLosses, DType::kF64, {std::ssize(state.batch_losses)},
+                     state.batch_losses.data());
+  }
   for (const ParameterValues& parameter : state.parameters) {
     write_values(file, "/parameters", real, parameter, parameter.value);
     write_values(file, "/optimizer/m", real, parameter, parameter.m);
@@ -188,7 +202,11 @@ void write_best(FileSystem& files, const std::string& path, const Checkpoint& ch
                 DType real) {
   const BestModel& best = checkpoint.state.best;
   Checkpoint alone = checkpoint;
-  alone.state = {best.epoch, best.parameters, best, 0, best.scores};
+  alone.state = {};
+  alone.state.epoch = best.epoch;
+  alone.state.parameters = best.parameters;
+  alone.state.best = best;
+  alone.state.last = best.scores;
   alone.state.best.parameters.clear();
   write_checkpoint(files, path, alone, real);
 }

@@ -1,6 +1,8 @@
-// A training's state between two epochs, and its file: HDF5, with parameters under their names.
+// A training's state between two epochs or batches, and its file: HDF5, with parameters under their
+// names.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,12 +21,25 @@ struct BestModel {
   std::vector<ParameterValues> parameters;  // without the optimiser's moments
 };
 
+// How far a training has come.
+struct TrainedTo {
+  std::int64_t epoch = 0;    // whole epochs done
+  std::int64_t batches = 0;  // of the next one that are done; above 0 in sampled training alone
+
+  auto operator<=>(const TrainedTo&) const = default;
+};
+
 struct TrainingState {
   std::int64_t epoch = 0;  // whole epochs done
   std::vector<ParameterValues> parameters;
   BestModel best;
   std::int64_t evaluations_since_best = 0;
   std::vector<Scores> last;  // of the latest evaluation
+  // Of the next epoch: batches that are done, and the sums of their losses.
+  std::int64_t batches = 0;
+  std::vector<double> batch_losses;
+
+  TrainedTo trained_to() const { return {epoch, batches}; }
 };
 
 struct Checkpoint {

@@ -30,20 +30,24 @@ void check_trainable(const Dataset& dataset, const RunConfig& config) {
   }
 }
 
-EpochTrainer::EpochTrainer(Backend& backend, BlockIo& io, const Dataset& dataset,
-                           const RunConfig& config, DType real,
-                           const std::vector<ModelParameter>& parameters)
+TrainedData trained_data(const Dataset& dataset, const RunConfig& config) {
+  const ModelOptions& model = config.model;
+  TrainedData data{dataset.manifest(), dataset.path(), dataset.manifest().checksum, {}};
+  if (model.class_weights.weigh()) {
+    data.class_weights = class_weights_of(dataset, model.class_weights, model.task);
+  }
+  return data;
+}
+
+EpochTrainer::EpochTrainer(Backend& backend, BlockIo& io, TrainedData data, const RunConfig& config,
+                           DType real, const std::vector<ModelParameter>& parameters)
     : backend_(backend),
       io_(io),
-      dataset_(dataset),
+      data_(std::move(data)),
       config_(config),
       parameters_(backend, real, parameters) {
   parameters_.initialise(static_cast<std::uint64_t>(config.seed));
-  const ModelOptions& model = config.model;
-  if (model.class_weights.weigh()) {
-    parameters_.set(kClassWeightsParameter,
-                    class_weights_of(dataset, model.class_weights, model.task));
-  }
+  if (!data_.class_weights.empty()) parameters_.set(kClassWeightsParameter, data_.class_weights);
   state_.parameters = parameters_.capture();
   state_.best.scores.resize(config.metrics.size());
   state_.last.resize(config.metrics.size());
@@ -60,10 +64,10 @@ void EpochTrainer::check_finite(double loss, const char* what, std::int64_t epoc
 }
 
 Checkpoint EpochTrainer::checkpoint() const {
-  const Manifest& manifest = dataset_.manifest();
+  const Manifest& manifest = data_.manifest;
   Checkpoint checkpoint;
   checkpoint.config = config_;
-  checkpoint.dataset_checksum = manifest.checksum;
+  checkpoint.dataset_checksum = data_.checksum;
   checkpoint.feature_cols = manifest.feature_cols;
   checkpoint.feature_scaling = manifest.feature_scaling;
   checkpoint.classes = manifest.classes;
@@ -75,10 +79,10 @@ Checkpoint EpochTrainer::checkpoint() const {
 }
 
 void EpochTrainer::restore(Checkpoint checkpoint, const std::string& where) {
-  if (checkpoint.dataset_checksum != dataset_.manifest().checksum) {
+  if (checkpoint.dataset_checksum != data_.checksum) {
     throw DataError(
-        fmt::format("the run was trained on another dataset than {} is now", dataset_.path()),
-        where, "bring the dataset back as it was, or train anew");
+        fmt::format("the run was trained on another dataset than {} is now", data_.path), where,
+        "bring the dataset back as it was, or train anew");
   }
   parameters_.restore(checkpoint.state.parameters, where);
   state_ = std::move(checkpoint.state);

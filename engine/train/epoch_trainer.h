@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/machine/topology.h"
@@ -47,7 +49,16 @@ struct EpochForecast {
   double bound_seconds = 0;  // no plan takes less
 };
 
-// One thread drives it. The dataset, the backend and the BlockIo outlive it.
+// What is trained on.
+struct TrainedData {
+  const Manifest& manifest;  // of the graph
+  std::string path;
+  std::string checksum;
+  std::vector<double> class_weights;  // empty: all count alike
+};
+TrainedData trained_data(const Dataset& dataset, const RunConfig& config);
+
+// One thread drives it. What it trains on, the backend and the BlockIo outlive it.
 class EpochTrainer {
  public:
   virtual ~EpochTrainer() = default;
@@ -60,9 +71,16 @@ class EpochTrainer {
   // How the dataset is read: BlockIo::name().
   std::string_view io_name() const { return io_.name(); }
 
-  // Runs epoch state().epoch + 1. Nothing where `stop` was set: the epoch is dropped and state() is
-  // what it was. RunError if the loss, in training or evaluation, isn't finite.
+  // Runs epoch state().epoch + 1, or what of it isn't done. Nothing where `stop` was set: state()
+  // is what it was, or further on in the epoch. RunError if the loss, in training or evaluation,
+  // isn't finite.
   virtual std::optional<EpochRecord> run_epoch(const std::atomic<bool>* stop) = 0;
+  // Whether the best model is scored anew in the end: by all of the graph, not by samples.
+  virtual bool scores_anew() const { return false; }
+  // Of the best model, of the run's metrics. Nothing: `stop` was set.
+  virtual std::optional<std::vector<Scores>> final_scores(const std::atomic<bool>*) {
+    return state_.best.scores;
+  }
   virtual std::int64_t peak_device_bytes() const = 0;  // of the device that took the most
   // plan.json; what passes of an epoch did, for its line of metrics.jsonl; and what was predicted.
   virtual nlohmann::ordered_json plan_json() const = 0;
@@ -70,14 +88,16 @@ class EpochTrainer {
   virtual EpochForecast forecast() const = 0;
 
   Checkpoint checkpoint() const;
+  // Called whenever state() is further on inside an epoch by `checkpoint_batches`.
+  void save_inside_epochs(std::function<void()> save) { save_ = std::move(save); }
   // Continues from a checkpoint; `where` names it in errors. DataError if it is of another dataset
   // or model.
   void restore(Checkpoint checkpoint, const std::string& where);
 
  protected:
   // With fresh parameters.
-  EpochTrainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
-               DType real, const std::vector<ModelParameter>& parameters);
+  EpochTrainer(Backend& backend, BlockIo& io, TrainedData data, const RunConfig& config, DType real,
+               const std::vector<ModelParameter>& parameters);
 
   // Of the epoch's rate.
   OptimizerOptions optimizer(std::int64_t epoch) const;
@@ -88,10 +108,11 @@ class EpochTrainer {
 
   Backend& backend_;
   BlockIo& io_;
-  const Dataset& dataset_;
+  TrainedData data_;
   RunConfig config_;
   ParameterStore parameters_;
   TrainingState state_;
+  std::function<void()> save_;
 
  private:
   virtual void on_restored() {}  // what was run ahead is of another state

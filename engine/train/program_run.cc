@@ -142,24 +142,34 @@ OutputTraffic output_traffic(const Plan& plan, int section, ValueId value) {
   return traffic;
 }
 
-std::optional<std::vector<Scores>> run_scores(ProgramRun& run, int section,
-                                              const Evaluated& evaluated, const GraphInputs& inputs,
-                                              std::span<const Metric> metrics, Task task,
-                                              std::int64_t& bytes_read,
-                                              const std::atomic<bool>* stop) {
+std::optional<std::vector<Scores>> scores_of(const EvaluatedRows& evaluated,
+                                             const GraphInputs& inputs,
+                                             std::span<const Metric> metrics, Task task,
+                                             std::int64_t& bytes_read,
+                                             const std::atomic<bool>* stop) {
   std::optional<std::vector<Scores>> scores(metrics.size());
   if (need_logits(metrics, task)) {
-    BlockRows logits = run.rows(section, evaluated.logits);
+    BlockRows logits = evaluated.logits();
     BlockRows labels = stored_rows(inputs.store("labels"), bytes_read);
     BlockRows splits = stored_rows(inputs.store("splits"), bytes_read);
     scores = compute_metrics(metrics, task, logits, labels, splits, stop);
   }
   for (std::size_t i = 0; scores && i < metrics.size(); ++i) {
     if (needs_logits(metrics[i], task)) continue;
-    const auto [train, valid, test] = run.losses(section, evaluated.loss);
+    const auto [train, valid, test] = evaluated.losses();
     (*scores)[i] = {train.accuracy, valid.accuracy, test.accuracy};
   }
   return scores;
+}
+
+std::optional<std::vector<Scores>> run_scores(ProgramRun& run, int section,
+                                              const Evaluated& evaluated, const GraphInputs& inputs,
+                                              std::span<const Metric> metrics, Task task,
+                                              std::int64_t& bytes_read,
+                                              const std::atomic<bool>* stop) {
+  const EvaluatedRows rows{[&] { return run.rows(section, evaluated.logits); },
+                           [&] { return run.losses(section, evaluated.loss); }};
+  return scores_of(rows, inputs, metrics, task, bytes_read, stop);
 }
 
 }  // namespace ooc

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -78,6 +79,18 @@ struct OutputTraffic {
   std::int64_t from_device = 0;  // of a device with memory of its own
 };
 OutputTraffic output_traffic(const Plan& plan, int section, ValueId value);
+
+// What an evaluation left: rows of logits, where need_logits(), and the loss and accuracy by split.
+struct EvaluatedRows {
+  std::function<BlockRows()> logits;
+  std::function<std::array<SplitLoss, 3>()> losses;
+};
+// Its metrics. Adds what it reads of labels and splits to `bytes_read`. Nothing: `stop` was set.
+std::optional<std::vector<Scores>> scores_of(const EvaluatedRows& evaluated,
+                                             const GraphInputs& inputs,
+                                             std::span<const Metric> metrics, Task task,
+                                             std::int64_t& bytes_read,
+                                             const std::atomic<bool>* stop);
 
 // The metrics of a section's last run; the logits are wanted where need_logits(). Adds what it
 // reads of labels and splits to `bytes_read`. Nothing: `stop` was set.

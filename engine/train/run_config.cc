@@ -47,6 +47,7 @@ std::string name_of(DevicePartition partition) { return word_of(kDevicePartition
 std::string name_of(DatasetIo io) { return word_of(kDatasetIos, io); }
 std::string name_of(Sampler sampler) { return word_of(kSamplers, sampler); }
 std::string name_of(const Fanouts& fanouts) { return to_text(fanouts); }
+std::string name_of(const EvalFanouts& fanouts) { return to_text(fanouts); }
 std::string name_of(VerifyPolicy verify) { return word_of(kPolicies, verify); }
 
 // Keys that files of older versions don't have.
@@ -75,7 +76,8 @@ const std::set<std::string> kLater{"task",
                                    "eval-fanouts",
                                    "sampler",
                                    "batch-dependency",
-                                   "weighted"};
+                                   "weighted",
+                                   "checkpoint-batches"};
 
 // Calls visit(key, member) for every member, in the order they are written.
 template <class Config, class Visit>
@@ -111,6 +113,7 @@ void for_each_member(Config& config, Visit&& visit) {
   visit("patience", config.patience);
   visit("eval-every", config.eval_every);
   visit("checkpoint-every", config.checkpoint_every);
+  visit("checkpoint-batches", config.checkpoint_batches);
   visit("fanouts", config.sampling.fanouts);
   visit("batch-size", config.sampling.batch_size);
   visit("replace", config.sampling.replace);
@@ -169,6 +172,12 @@ class TomlReader {
     const std::optional<Fanouts> fanouts = parse_fanouts(text);
     if (!fanouts && !text.empty()) wrong(key);
     value = fanouts.value_or(Fanouts{});
+  }
+  void read(const char* key, EvalFanouts& value) {
+    const std::string text = get<std::string>(key);
+    const std::optional<EvalFanouts> fanouts = parse_eval_fanouts(text);
+    if (!fanouts && !text.empty()) wrong(key);
+    value = fanouts.value_or(EvalFanouts{});
   }
   void read(const char* key, ClassWeights& value) {
     const std::optional<ClassWeights> weights = parse_class_weights(get<std::string>(key));
@@ -286,6 +295,7 @@ RunConfig run_config_from_toml(const std::string& text, const std::string& where
       {"runs", config.runs, 1},
       {"eval-every", config.eval_every, 1},
       {"checkpoint-every", config.checkpoint_every, 1},
+      {"checkpoint-batches", config.checkpoint_batches, 1},
       {"batch-size", config.sampling.batch_size, 1},
       {"batch-dependency", config.sampling.batch_dependency, 1},
       {"patience", config.patience, 0},

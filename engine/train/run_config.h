@@ -37,7 +37,8 @@ struct RunConfig {
       1;  // more: one a seed, in directories of their own (engine/train/seed_runs.h)
   std::int64_t patience = 0;  // evaluations without a better valid metric; 0: no early stopping
   std::int64_t eval_every = 1;
-  std::int64_t checkpoint_every = 10;
+  std::int64_t checkpoint_every = 10;      // epochs
+  std::int64_t checkpoint_batches = 1000;  // of an epoch; where it samples
   SamplingConfig sampling;
   VerifyPolicy verify = VerifyPolicy::kFirst;
   std::string rewrites;  // engine/rewrite/rewrites.h: which are not made
@@ -55,6 +56,11 @@ struct RunConfig {
 // options each other.
 void check_config(const RunConfig& config, LabelKind labels, std::int64_t classes,
                   const std::string& where);
+
+// Whether there is an evaluation after the epoch.
+inline bool evaluates(const RunConfig& config, std::int64_t epoch) {
+  return epoch % config.eval_every == 0 || epoch == config.epochs;
+}
 
 // Of an epoch, from 1.
 double learning_rate(const RunConfig& config, std::int64_t epoch);

@@ -26,6 +26,7 @@ constexpr const char* kSummary = "summary.json";
 constexpr const char* kReplaces = ".replaces";  // there until the run that was put aside is gone
 constexpr const char* kLock = ".lock";          // while a process trains
 constexpr std::string_view kCheckpointPrefix = "checkpoint-";
+constexpr std::string_view kBatchMark = "-batch-";
 constexpr std::string_view kCheckpointSuffix = ".h5";
 
 std::string text_of(FileSystem& files, const std::string& path) {
@@ -33,17 +34,27 @@ std::string text_of(FileSystem& files, const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The epoch of "checkpoint-12.h5".
-std::optional<std::int64_t> checkpoint_epoch(std::string_view name) {
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Of a checkpoint's name, such as "checkpoint-12.h5".
+std::optional<TrainedTo> trained_to(std::string_view name) {
   if (!name.starts_with(kCheckpointPrefix) || !name.ends_with(kCheckpointSuffix)) {
     return std::nullopt;
   }
   name.remove_prefix(kCheckpointPrefix.size());
   name.remove_suffix(kCheckpointSuffix.size());
-  std::int64_t epoch = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), epoch);
-  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  return epoch;
+  const std::size_t mark = name.find(kBatchMark);
+  const std::optional<std::int64_t> epoch = whole_number(name.substr(0, mark));
+  if (mark == std::string_view::npos || !epoch) {
+    return epoch ? std::optional(TrainedTo{*epoch}) : std::nullopt;
+  }
+  const std::optional<std::int64_t> batch = whole_number(name.substr(mark + kBatchMark.size()));
+  return batch ? std::optional(TrainedTo{*epoch, *batch}) : std::nullopt;
 }
 
 // Calls visit(line) for the lines of a file, without their ends, as long as it says to go on; not
@@ -174,23 +185,24 @@ Json RunDirectory::plan() const {
   return Json::parse(text_of(*files_, at(kPlan)), nullptr, false);
 }
 
-std::string RunDirectory::checkpoint_path(std::int64_t epoch) const {
-  return at(fmt::format("{}{}{}", kCheckpointPrefix, epoch, kCheckpointSuffix));
+std::string RunDirectory::checkpoint_path(const TrainedTo& to) const {
+  const std::string batch = to.batches > 0 ? fmt::format("{}{}", kBatchMark, to.batches) : "";
+  return at(fmt::format("{}{}{}{}", kCheckpointPrefix, to.epoch, batch, kCheckpointSuffix));
 }
 
 std::string RunDirectory::best_path() const { return at("best.h5"); }
 
-std::optional<std::int64_t> RunDirectory::latest_checkpoint_epoch() const {
-  std::optional<std::int64_t> latest;
+std::optional<TrainedTo> RunDirectory::latest_checkpoint_at() const {
+  std::optional<TrainedTo> latest;
   for (const std::string& name : files_->list(path_)) {
-    const std::optional<std::int64_t> epoch = checkpoint_epoch(name);
-    if (epoch && (!latest || *epoch > *latest)) latest = epoch;
+    const std::optional<TrainedTo> found = trained_to(name);
+    if (found && (!latest || *found > *latest)) latest = found;
   }
   return latest;
 }
 
 std::optional<Checkpoint> RunDirectory::latest_checkpoint(DType real) const {
-  const std::optional<std::int64_t> latest = latest_checkpoint_epoch();
+  const std::optional<TrainedTo> latest = latest_checkpoint_at();
   if (!latest) return std::nullopt;
   return read_checkpoint(*files_, checkpoint_path(*latest), real);
 }
@@ -199,7 +211,12 @@ void RunDirectory::write_checkpoint(const Checkpoint& checkpoint, DType real) {
   // In this order, so that a checkpoint never is without what belongs to it.
   metrics_->sync();
   if (checkpoint.state.best.epoch != best_written_) write_best(checkpoint, real);
-  ooc::write_checkpoint(*files_, checkpoint_path(checkpoint.state.epoch), checkpoint, real);
+  const TrainedTo written = checkpoint.state.trained_to();
+  ooc::write_checkpoint(*files_, checkpoint_path(written), checkpoint, real);
+  for (const std::string& name : files_->list(path_)) {
+    const std::optional<TrainedTo> found = trained_to(name);
+    if (found && found->batches > 0 && *found < written) files_->remove_all(at(name));
+  }
 }
 
 void RunDirectory::write_best(const Checkpoint& checkpoint, DType real) {

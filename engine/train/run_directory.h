@@ -58,12 +58,14 @@ class RunDirectory {
 
   void write_plan(const nlohmann::ordered_json& plan);
   nlohmann::ordered_json plan() const;  // as last written; null where there is none
-  std::optional<std::int64_t> latest_checkpoint_epoch() const;
+  std::optional<TrainedTo> latest_checkpoint_at() const;
   // The newest checkpoint; nothing if none was written. Damaged ones are an error, not skipped.
   std::optional<Checkpoint> latest_checkpoint(DType real) const;
-  std::string checkpoint_path(std::int64_t epoch) const;
+  // "checkpoint-12.h5"; inside an epoch "checkpoint-12-batch-3000.h5".
+  std::string checkpoint_path(const TrainedTo& to) const;
   std::string best_path() const;
   // Also best.h5, where it isn't the checkpoint's best yet, and makes metrics.jsonl durable.
+  // Earlier ones inside an epoch go.
   void write_checkpoint(const Checkpoint& checkpoint, DType real);
   void write_best(const Checkpoint& checkpoint, DType real);
   // Whether the run has ended by itself: its summary, as written.

@@ -114,7 +114,7 @@ RunResult run_seeds(FileSystem& files, RunDirectory& outer,
 }
 
 std::int64_t epochs_done(FileSystem& files, const RunDirectory& run) {
-  std::int64_t done = run.latest_checkpoint_epoch().value_or(0);
+  std::int64_t done = run.latest_checkpoint_at().value_or(TrainedTo{}).epoch;
   for (const RunDirectory& seed : begun_seeds(files, run)) {
     done = std::max(done, epochs_done(files, seed));
   }
@@ -122,8 +122,8 @@ std::int64_t epochs_done(FileSystem& files, const RunDirectory& run) {
 }
 
 std::string trained_dataset(FileSystem& files, const RunDirectory& run) {
-  if (const auto epoch = run.latest_checkpoint_epoch()) {
-    return read_model(files, run.checkpoint_path(*epoch), DType::kF32).dataset_checksum;
+  if (const auto latest = run.latest_checkpoint_at()) {
+    return read_model(files, run.checkpoint_path(*latest), DType::kF32).dataset_checksum;
   }
   for (const RunDirectory& seed : begun_seeds(files, run)) {
     std::string checksum = trained_dataset(files, seed);

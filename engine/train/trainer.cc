@@ -63,7 +63,9 @@ Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const Ru
 
 Trainer::Trainer(Backend& backend, BlockIo& io, const Dataset& dataset, const RunConfig& config,
                  const TrainerOptions& options, std::shared_ptr<const TrainingPlan> plan)
-    : EpochTrainer(backend, io, dataset, config, options.real, plan->training().model().parameters),
+    : EpochTrainer(backend, io, trained_data(dataset, config), config, options.real,
+                   plan->training().model().parameters),
+      dataset_(dataset),
       options_(options),
       plan_(std::move(plan)),
       inputs_(io, dataset) {

@@ -69,6 +69,7 @@ class Trainer final : public EpochTrainer {
   void update_parameters(std::int64_t epoch);
   RunResources resources() const;
 
+  const Dataset& dataset_;
   TrainerOptions options_;
   std::shared_ptr<const TrainingPlan> plan_;
   GraphInputs inputs_;

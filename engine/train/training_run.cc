@@ -32,19 +32,26 @@ double median_of(const std::vector<EpochNumbers>& epochs, std::size_t number) {
   return median(std::move(values));
 }
 
-Json summarise(const EpochTrainer& trainer, const std::vector<EpochNumbers>& epochs) {
+// `best`: scores of the best model.
+Json summarise(const EpochTrainer& trainer, const std::vector<Scores>& best,
+               const std::vector<EpochNumbers>& epochs) {
   const TrainingState& state = trainer.state();
   Json summary;
   const std::vector<Metric>& metrics = trainer.config().metrics;
   summary["metric"] = word_of(kMetrics, metrics.front());
-  summary["best_valid"] = json_number(state.best.scores.front().valid);
+  summary["best_valid"] = json_number(best.front().valid);
   summary["best_epoch"] = state.best.epoch;
-  summary["test"] = json_number(state.best.scores.front().test);
+  summary["test"] = json_number(best.front().test);
   summary["last_test"] = json_number(state.last.front().test);
+  // By samples it was chosen; the scores above are by all of the graph.
+  if (trainer.scores_anew()) {
+    const Scores& chosen = state.best.scores.front();
+    summary["sampled"] = {{"valid", json_number(chosen.valid)}, {"test", json_number(chosen.test)}};
+  }
   for (std::size_t i = 0; i < metrics.size(); ++i) {
     summary["metrics"][word_of(kMetrics, metrics[i])] = {
-        {"valid", json_number(state.best.scores[i].valid)},
-        {"test", json_number(state.best.scores[i].test)},
+        {"valid", json_number(best[i].valid)},
+        {"test", json_number(best[i].test)},
         {"last_test", json_number(state.last[i].test)}};
   }
   summary["epochs"] = state.epoch;
@@ -87,7 +94,7 @@ RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atom
   const RunConfig& config = run.config();
   std::optional<Checkpoint> checkpoint = run.latest_checkpoint(trainer.real());
   if (checkpoint) {
-    const std::string where = run.checkpoint_path(checkpoint->state.epoch);
+    const std::string where = run.checkpoint_path(checkpoint->state.trained_to());
     trainer.restore(std::move(*checkpoint), where);
     run.write_best(trainer.checkpoint(), trainer.real());
   }
@@ -98,9 +105,14 @@ RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atom
     return {RunOutcome::kFinishedBefore, trainer.state().epoch, *finished};
   }
   std::vector<EpochNumbers> epochs = run.truncate_metrics(trainer.state().epoch);
-  std::int64_t written = trainer.state().epoch;  // epoch of the newest checkpoint
+  TrainedTo written = trainer.state().trained_to();  // of the newest checkpoint
+  const auto save = [&] {
+    run.write_checkpoint(trainer.checkpoint(), trainer.real());
+    written = trainer.state().trained_to();
+  };
+  trainer.save_inside_epochs(save);
   const Json plan = trainer.plan_json();
-  if (written > 0) warn_of_other_kernels(run, plan);
+  if (written > TrainedTo{}) warn_of_other_kernels(run, plan);
   run.write_plan(plan);
   while (!done(config, trainer.state())) {
     const std::optional<EpochRecord> record = trainer.run_epoch(stop);
@@ -110,16 +122,17 @@ RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atom
     epochs.push_back(epoch_numbers(line).value());
     on_epoch(*record);
     if (record->epoch % config.checkpoint_every == 0 || done(config, trainer.state())) {
-      run.write_checkpoint(trainer.checkpoint(), trainer.real());
-      written = record->epoch;
+      save();
     }
   }
   const std::int64_t epoch = trainer.state().epoch;
-  if (!done(config, trainer.state())) {  // interrupted
-    if (epoch > written) run.write_checkpoint(trainer.checkpoint(), trainer.real());
+  const bool is_done = done(config, trainer.state());
+  const auto best = is_done ? trainer.final_scores(stop) : std::nullopt;
+  if (!best) {  // interrupted
+    if (trainer.state().trained_to() > written) save();
     return {RunOutcome::kInterrupted, epoch, {}};
   }
-  Json summary = summarise(trainer, epochs);
+  Json summary = summarise(trainer, *best, epochs);
   run.write_summary(summary);
   return {RunOutcome::kFinished, epoch, std::move(summary)};
 }

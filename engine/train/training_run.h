@@ -13,7 +13,7 @@ namespace ooc {
 
 enum class RunOutcome {
   kFinished,
-  kInterrupted,     // `stop` was set; a checkpoint of the last whole epoch is there, if any is
+  kInterrupted,     // `stop` was set; a checkpoint of all that was done is there
   kFinishedBefore,  // there was nothing left to do
 };
 

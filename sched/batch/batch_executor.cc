@@ -102,6 +102,12 @@ void BatchExecutor::reserve(std::span<const std::int64_t> level_rows) {
   grow(arena_bytes(level_rows));
 }
 
+void BatchExecutor::release() {
+  memory_.reset();
+  scratch_.reset();
+  lanes_ = 0;
+}
+
 void BatchExecutor::grow(std::int64_t arena_bytes) {
   const std::size_t wanted = at(std::max<std::int64_t>(arena_bytes, 1));
   if (memory_ == nullptr || memory_->bytes() < wanted) {

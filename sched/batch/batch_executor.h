@@ -44,6 +44,8 @@ class BatchExecutor {
   // Takes the memory of such batches at once; run() takes more where a batch has more. BudgetError
   // where the machine has none.
   void reserve(std::span<const std::int64_t> level_rows);
+  // Gives it back, until the next run: outputs are gone.
+  void release();
 
   // `graph` has the hops that the program's levels ask for, and all inputs have rows: else it is a
   // programmer's mistake. The inputs stay as they are until outputs have been read. `counts`: of

@@ -14,13 +14,10 @@
 
 #include "kernels/spec/edge_program.h"
 #include "storage/base/types.h"
+#include "storage/batches/batch_layout.h"
 #include "storage/format/edge_layout.h"
 
 namespace ooc {
-
-struct BatchEdge {
-  std::uint32_t destination = 0, source = 0;
-};
 
 // What a batch is made from; nothing of it is needed after BatchGraph::build().
 struct BatchEdges {

@@ -81,14 +81,17 @@ std::int64_t ExpandPass::worker_bytes(const EdgeData& data, bool whole_lists) {
   return (whole_lists ? kWholeListEdges : 2 * kListedEdges) * edge_bytes;
 }
 
-void ExpandPass::cut(const std::vector<std::int64_t>& asks_by_span) {
-  const std::int64_t drawn = std::clamp<std::int64_t>(sampling_.fanout, 1, 1 << 16);
+std::int64_t ExpandPass::ask_bytes(const HopSampling& sampling, const EdgeData& data) {
+  const std::int64_t drawn = std::clamp<std::int64_t>(sampling.fanout, 1, 1 << 16);
   const auto draw_bytes = static_cast<std::int64_t>(sizeof(std::size_t)) +
                           static_cast<std::int64_t>(sizeof(std::uint32_t)) * drawn;
-  const std::int64_t ask_bytes =
-      static_cast<std::int64_t>(sizeof(std::uint64_t)) +
-      (sampling_.by_key() ? KeyedChoice::bytes(drawn, layout().data.bytes()) : draw_bytes);
-  const auto most = static_cast<std::uint64_t>(limits_.range_bytes / ask_bytes);
+  return static_cast<std::int64_t>(sizeof(std::uint64_t)) +
+         (sampling.by_key() ? KeyedChoice::bytes(drawn, data.bytes()) : draw_bytes);
+}
+
+void ExpandPass::cut(const std::vector<std::int64_t>& asks_by_span) {
+  const auto most =
+      static_cast<std::uint64_t>(limits_.range_bytes / ask_bytes(sampling_, layout().data));
   for (std::int64_t span = 0; span < layout().span_count(); ++span) {
     if (asks_by_span[static_cast<std::size_t>(span)] == 0) continue;
     const std::int64_t first = span * layout().span_rows;

@@ -81,6 +81,8 @@ class ExpandPass {
   std::int64_t bytes_read() const { return bytes_read_; }  // of edges that weren't in memory
   // Of edge chunks that a run comes by, as they lie in the file.
   std::int64_t bytes_passed() const { return bytes_passed_; }
+  // Of a range: what one who asks takes.
+  static std::int64_t ask_bytes(const HopSampling& sampling, const EdgeData& data);
   // Of memory, a worker's lists of neighbours, unless one vertex has more edges.
   static std::int64_t worker_bytes(const EdgeData& data, bool whole_lists);
 

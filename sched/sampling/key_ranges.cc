@@ -5,9 +5,6 @@
 namespace ooc {
 namespace {
 
-// Counts are exact to so many records a run: smaller ranges can't be told from each other.
-constexpr std::uint64_t kLeastOfRun = 1024;
-
 void cut(const SortedRuns& runs, const KeyFields& fields, const KeyRange& range, std::uint64_t most,
          std::vector<KeyRange>& ranges) {
   const std::uint64_t size = runs.size_bound(range.first, range.last);

@@ -9,6 +9,9 @@
 
 namespace ooc {
 
+// Ranges have at least so many records a run: counts are exact to so many.
+inline constexpr std::uint64_t kLeastOfRun = 1024;
+
 struct KeyRange {
   std::uint64_t first = 0, last = 0;
 };

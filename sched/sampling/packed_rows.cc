@@ -45,16 +45,11 @@ PackedRows::PackedRows(BlockIo& io, FileSystem& files, const RowRequests& reques
   requests_.batch_rows = batch_rows_;
 }
 
-std::int64_t PackedRows::working_bytes(const RowRecord& record, const PackedRowsOptions& options,
+std::int64_t PackedRows::working_bytes(const RowSizes& sizes, const PackedRowsOptions& options,
                                        std::int64_t batches, std::int64_t runs,
                                        std::int64_t workers) {
-  const auto row = static_cast<std::int64_t>(record.bytes());
+  const std::int64_t row = sizes.record;
   const std::int64_t words = stretch_words(std::max(options.words_at_once, batches), runs);
-  std::int64_t slots = 0;
-  for (const RowInput& input : record.inputs()) {
-    slots +=
-        options.input_slots * static_cast<std::int64_t>(RowChunkLoader::slot_bytes(*input.store));
-  }
   constexpr std::int64_t kWord = sizeof(std::uint64_t), kCount = sizeof(std::uint32_t);
   const std::int64_t stretches =
       RowPacker::stretches_at_once(workers) * (words * kWord + 3 * batches * kCount + row);
@@ -62,7 +57,7 @@ std::int64_t PackedRows::working_bytes(const RowRecord& record, const PackedRows
   const std::int64_t writes = RowRegions::buffers(batches, words * row, buffer) * buffer;
   const std::int64_t places =
       RecordBuffers::bytes(0, workers, static_cast<std::size_t>(options.run_places));
-  return slots + stretches + writes + places;
+  return options.input_slots * sizes.slots + stretches + writes + places;
 }
 
 std::int64_t PackedRows::coming_bytes(const RowRecord& record, std::int64_t rows,
@@ -92,6 +87,15 @@ PackedBytes PackedRows::planned_bytes() const {
     aligned += static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(rows * record)));
   }
   if (aligned > options_.cold_bytes) bytes.cold_written = bytes.cold_read = cold;
+  return bytes;
+}
+
+std::uint64_t PackedRows::places_read_bound() const {
+  std::uint64_t bytes = 0;
+  for (std::int64_t batch = 0; batch < requests_.batches(); ++batch) {
+    const auto of = static_cast<std::uint64_t>(batch);
+    bytes += places_->read_bound(place_fields_->begin(of), place_fields_->last(of));
+  }
   return bytes;
 }
 

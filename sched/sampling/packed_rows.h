@@ -46,6 +46,12 @@ struct PackedRowsOptions {
   std::int64_t run_places = 4 << 20;      // words of a run of places
 };
 
+// What row records and I/O chunks of their inputs take.
+struct RowSizes {
+  std::int64_t record = 0;
+  std::int64_t slots = 0;  // for an I/O chunk of every input
+};
+
 // Of a superbatch, all batches read once.
 struct PackedBytes {
   std::int64_t inputs_read = 0;
@@ -90,7 +96,7 @@ class PackedRows {
 
   // What count() and pack() take of memory beside hot_bytes, cold_bytes and places_bytes, of words
   // in so many runs, at most. Afterwards only ComingRows are left.
-  static std::int64_t working_bytes(const RowRecord& record, const PackedRowsOptions& options,
+  static std::int64_t working_bytes(const RowSizes& sizes, const PackedRowsOptions& options,
                                     std::int64_t batches, std::int64_t runs, std::int64_t workers);
   // What ComingRows take for a batch, about, with the rows of it that lie in a file.
   static std::int64_t coming_bytes(const RowRecord& record, std::int64_t rows,
@@ -110,6 +116,9 @@ class PackedRows {
   PackedBytes moved_bytes() const;                      // so far
   bool in_file() const { return regions_->in_file(); }  // the cold rows
   std::uint64_t places_file_bytes() const { return places_->file_bytes(); }
+  std::uint64_t places_read_bytes() const { return places_->read_bytes(); }  // so far
+  // What reading every batch's places takes of the file: at least, and not many more.
+  std::uint64_t places_read_bound() const;
 
   const RowRecord& record() const { return record_; }
   // Submits the reads of a batch's rows; returns at once. `rows` must not outlive this.

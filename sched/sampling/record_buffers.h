@@ -32,6 +32,10 @@ class RecordBuffers {
   // The runs are finished (SortedRuns::finish()).
   void finish();
 
+  // A full run has memory for so many more.
+  static std::int64_t spare_records(std::int64_t workers) {
+    return workers * static_cast<std::int64_t>(kOwnRecords);
+  }
   // Of memory, at most; and the records of a run that take so much.
   static std::int64_t bytes(std::size_t data_bytes, std::int64_t workers, std::size_t records);
   static std::size_t records_in(std::int64_t bytes, std::size_t data_bytes, std::int64_t workers);

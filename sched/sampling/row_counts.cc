@@ -103,10 +103,7 @@ std::optional<std::vector<std::int64_t>> scan(Driver& driver, const RowRequests&
 struct Askers {
   std::size_t batches = 0, few = 0;
 
-  explicit Askers(std::size_t of) : batches(of) {
-    constexpr std::size_t kMost = 64, kMemory = 1 << 17;
-    few = std::min(kMost, kMemory / std::max<std::size_t>(1, batches));
-  }
+  explicit Askers(std::size_t of) : batches(of), few(few_askers(of)) {}
   std::size_t size() const { return batches + 1 + batches * few; }
   std::size_t rows(std::size_t batch, std::size_t askers) const {
     return batches + 1 + batch * few + askers;
@@ -162,6 +159,11 @@ std::uint64_t RowCounts::most_words() const {
   std::uint64_t most = 0;
   for (const RowStretch& stretch : stretches) most = std::max(most, stretch.words);
   return most;
+}
+
+std::size_t few_askers(std::size_t batches) {
+  constexpr std::size_t kMost = 64, kMemory = 1 << 17;
+  return std::min(kMost, kMemory / std::max<std::size_t>(1, batches));
 }
 
 std::int64_t stretch_words(std::int64_t words_at_once, std::int64_t runs) {

@@ -65,6 +65,9 @@ struct RowCountOptions {
 // The words that reading a stretch has memory for: the runs are cut every 256 of them.
 std::int64_t stretch_words(std::int64_t words_at_once, std::int64_t runs);
 
+// One reading of the words does, unless a vertex must have more askers than this to be hot.
+std::size_t few_askers(std::size_t batches);
+
 // Hot is who is asked for by at least as many batches as let all of those have room. Nothing
 // depends on the workers, of which each has stretch_words() and 1 MiB of counts, or a few for every
 // batch. The driver has no other work. None: stopped. Errors of storage pass through.

@@ -19,7 +19,6 @@ Superbatch::Superbatch(Driver& driver, FileSystem& files, const SampledGraph& gr
 
 Superbatch::~Superbatch() = default;
 
-// Of the memory for lists: most for what stays, edges and vertices.
 std::unique_ptr<SortedRuns> Superbatch::open_list(const char* name, std::size_t data_bytes,
                                                   double memory_share) {
   const auto memory = static_cast<double>(options_.list_bytes) * memory_share;
@@ -36,7 +35,7 @@ bool Superbatch::sample(const SortedRuns& seeds, std::span<const std::uint64_t> 
   fresh_.clear();
   edges_.clear();
   asked_.reset();
-  vertices_ = open_list("vertices", 0, 0.3);
+  vertices_ = open_list("vertices", 0, kVertices);
   RecordBuffers vertices(*vertices_, driver_.workers(), options_.resolve.buffer_records);
   const std::size_t hops = options_.hops.size();
   for (std::size_t hop = 0; hop <= hops; ++hop) {
@@ -60,7 +59,7 @@ bool Superbatch::run_hop(std::size_t hop, const SortedRuns& asked, RecordBuffers
   const EdgeLayout& layout = graph_.edges.file().layout();
   if (hop > 0) {
     edges_.push_back(
-        open_list("edges", asked.data_bytes(), 0.4 / static_cast<double>(options_.hops.size())));
+        open_list("edges", asked.data_bytes(), kEdges / static_cast<double>(options_.hops.size())));
     rows_.push_back(rows_.back());
   }
   ResolveLists lists{requests_, numbered_, asked, {}};
@@ -68,14 +67,14 @@ bool Superbatch::run_hop(std::size_t hop, const SortedRuns& asked, RecordBuffers
   if (hop > 0) lists.edges = edges_.back().get();
   std::unique_ptr<SortedRuns> fresh;
   if (expands) {
-    fresh = open_list("fresh", 0, 0.1 / static_cast<double>(options_.hops.size()));
+    fresh = open_list("fresh", 0, kFresh / static_cast<double>(options_.hops.size()));
     lists.fresh = fresh.get();
   }
   ResolvePass resolve(driver_, lists, options_.resolve, rows_.back(), layout.span_rows, &vertices);
   if (!resolve.run()) return false;
   if (!expands) return true;
   fresh_.push_back(std::move(fresh));
-  auto chosen = open_list("chosen", layout.data.bytes(), 0.1);
+  auto chosen = open_list("chosen", layout.data.bytes(), kChosen);
   ExpandPass expand(driver_, graph_, options_.hops[hop], {requests_, *fresh_.back(), *chosen},
                     options_.expand, resolve.fresh_by_span(layout.span_count()), batch_keys);
   if (!expand.run(on_progress)) return false;
@@ -126,6 +125,21 @@ std::uint64_t sum_of(const std::vector<std::unique_ptr<SortedRuns>>& lists, Of&&
 }
 
 }  // namespace
+
+std::uint64_t Superbatch::edges() const {
+  return sum_of(edges_, [](const SortedRuns& list) { return list.size(); });
+}
+
+std::uint64_t Superbatch::edges_read_bound() const {
+  return sum_of(edges_, [this](const SortedRuns& list) {
+    std::uint64_t bytes = 0;
+    for (std::int64_t batch = 0; batch < batches_; ++batch) {
+      const auto index = static_cast<std::uint64_t>(batch);
+      bytes += list.read_bound(numbered_.begin(index), numbered_.last(index));
+    }
+    return bytes;
+  });
+}
 
 std::uint64_t Superbatch::list_bytes_written() const {
   const auto of = [](const SortedRuns& list) { return list.file_bytes(); };

@@ -71,6 +71,11 @@ class Superbatch {
 
   std::int64_t bytes_read() const { return bytes_read_; }      // of edge chunks, in all
   std::int64_t bytes_passed() const { return bytes_passed_; }  // of those worked on
+  // Of the memory for lists: most for what stays, edges and vertices.
+  static constexpr double kVertices = 0.3, kEdges = 0.4, kFresh = 0.1, kChosen = 0.1;
+  // Of files of lists, what reading every batch's edges takes: at least, and not many more.
+  std::uint64_t edges_read_bound() const;
+  std::uint64_t edges() const;  // of all batches
   // To files of lists and from them, so far.
   std::uint64_t list_bytes_written() const;
   std::uint64_t list_bytes_read() const;

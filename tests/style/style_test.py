@@ -12,16 +12,16 @@ ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
 # Includes go one way: a folder may include itself and what stands before it, and so may a folder
 # in it.
 ROOMS = {
-    "storage": ["base", "io", "simulate", "format", "stores", "edges", "dataset", "import/decode",
-                "import/formats", "import/ids", "import/rows", "import/edges", "import/values",
-                "import"],
+    "storage": ["base", "io", "simulate", "format", "stores", "edges", "dataset", "batches",
+                "import/decode", "import/formats", "import/ids", "import/rows", "import/edges",
+                "import/values", "import"],
     "kernels": ["spec", "sampling", "cuda", "rows", "edges", "dense", "norms", "loss",
                 "optimizer", "device"],
     "sched": ["workers", "plan", "plan/passes", "plan/liveness", "plan/cost", "plan/residency",
               "plan/search", "tiers", "stream", "devices", "run", "batch",
               "sampling"],
     "engine": ["graph", "rewrite", "lower", "machine", "model/parts", "model/saga", "model",
-               "metrics", "sampling", "train", "minibatch", "infer"],
+               "metrics", "sampling", "train", "batches", "minibatch", "infer"],
     "bin": ["cli", "."],
 }  # fmt: skip
 FOLDERS = list(ROOMS)

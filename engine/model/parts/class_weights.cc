@@ -37,36 +37,52 @@ void for_each_training_row(const Dataset& dataset, Visit&& visit) {
   }
 }
 
-std::vector<std::int64_t> count_classes(const Dataset& dataset) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(dataset.manifest().classes));
+using LabelCount = std::array<std::int64_t, 2>;
+
+std::vector<LabelCount> count_classes(const Dataset& dataset) {
+  std::vector<LabelCount> counts(static_cast<std::size_t>(dataset.manifest().classes));
+  std::int64_t labels = 0;
   for_each_training_row<std::int32_t>(dataset, [&](const std::int32_t* label) {
-    if (*label >= 0) ++counts[static_cast<std::size_t>(*label)];
+    if (*label < 0) return;
+    ++labels;
+    ++counts[static_cast<std::size_t>(*label)][1];
+  });
+  for (LabelCount& count : counts) count[0] = labels - count[1];
+  return counts;
+}
+
+std::vector<LabelCount> count_columns(const Dataset& dataset) {
+  std::vector<LabelCount> counts(static_cast<std::size_t>(dataset.manifest().classes));
+  for_each_training_row<std::uint8_t>(dataset, [&](const std::uint8_t* bits) {
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      if (bits[c] != kUnlabelled) ++counts[c][bits[c]];
+    }
   });
   return counts;
 }
 
-std::vector<double> of_classes(const Dataset& dataset, const ClassWeights& weights) {
-  const std::vector<std::int64_t> counts = count_classes(dataset);
+std::vector<double> of_classes(std::span<const LabelCount> counts, const ClassWeights& weights,
+                               const std::string& where) {
   std::vector<double> result = weights.given;
   if (weights.kind == ClassWeights::Kind::kBalanced) {
-    for (const std::int64_t count : counts) {
-      result.push_back(count > 0 ? 1 / static_cast<double>(count) : 0);
+    for (const LabelCount& count : counts) {
+      result.push_back(count[1] > 0 ? 1 / static_cast<double>(count[1]) : 0);
     }
   }
   double vertices = 0, sum = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    vertices += static_cast<double>(counts[i]);
-    sum += result[i] * static_cast<double>(counts[i]);
+    vertices += static_cast<double>(counts[i][1]);
+    sum += result[i] * static_cast<double>(counts[i][1]);
   }
   if (!(sum > 0)) {
-    throw UsageError("--class-weights gives every training vertex the weight 0", dataset.path(),
+    throw UsageError("--class-weights gives every training vertex the weight 0", where,
                      "give a class that occurs among them a larger weight");
   }
   for (double& weight : result) weight *= vertices / sum;
   return result;
 }
 
-std::vector<double> of_ones(const std::vector<std::array<std::int64_t, 2>>& counts) {
+std::vector<double> of_ones(std::span<const LabelCount> counts) {
   std::vector<double> result;
   for (const auto& [zeros, ones] : counts) {
     const bool both = zeros > 0 && ones > 0;
@@ -118,22 +134,19 @@ void check_class_weights(const ClassWeights& weights, Task task, std::int64_t cl
       task == Task::kBinary ? "give the weight of class 1 alone" : "give one a class");
 }
 
+std::vector<double> class_weights_of(std::span<const LabelCount> labels,
+                                     const ClassWeights& weights, Task task,
+                                     const std::string& where) {
+  if (task == Task::kSingle) return of_classes(labels, weights, where);
+  if (weights.kind == ClassWeights::Kind::kGiven) return weights.given;
+  return of_ones(task == Task::kBinary ? labels.subspan(1, 1) : labels);
+}
+
 std::vector<double> class_weights_of(const Dataset& dataset, const ClassWeights& weights,
                                      Task task) {
-  if (task == Task::kSingle) return of_classes(dataset, weights);
-  if (weights.kind == ClassWeights::Kind::kGiven) return weights.given;
-  if (task == Task::kBinary) {
-    const std::vector<std::int64_t> counts = count_classes(dataset);
-    return of_ones({{counts[0], counts[1]}});
-  }
-  std::vector<std::array<std::int64_t, 2>> counts(
-      static_cast<std::size_t>(dataset.manifest().classes));
-  for_each_training_row<std::uint8_t>(dataset, [&](const std::uint8_t* bits) {
-    for (std::size_t c = 0; c < counts.size(); ++c) {
-      if (bits[c] != kUnlabelled) ++counts[c][bits[c]];
-    }
-  });
-  return of_ones(counts);
+  const bool columns = task == Task::kMultiLabel;
+  return class_weights_of(columns ? count_columns(dataset) : count_classes(dataset), weights, task,
+                          dataset.path());
 }
 
 }  // namespace ooc

@@ -1,8 +1,10 @@
 // How much a class counts in the loss, against its frequency.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,5 +40,10 @@ void check_class_weights(const ClassWeights& weights, Task task, std::int64_t cl
 // their sum over the training vertices is the number of these. UsageError where that sum is 0.
 std::vector<double> class_weights_of(const Dataset& dataset, const ClassWeights& weights,
                                      Task task);
+// The same, of so many labels of the training vertices, class by class or column by column: those
+// that aren't of it, and those that are. `where` names them in errors.
+std::vector<double> class_weights_of(std::span<const std::array<std::int64_t, 2>> labels,
+                                     const ClassWeights& weights, Task task,
+                                     const std::string& where);
 
 }  // namespace ooc

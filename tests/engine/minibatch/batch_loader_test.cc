@@ -1,14 +1,14 @@
 // Whatever memory a loader has, and however many workers: a batch's loss and gradients are the same
 // to the last bit.
-#include "engine/minibatch/batch_loader.h"
+#include "engine/batches/batch_loader.h"
 
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
 #include <catch2/catch.hpp>
 
+#include "engine/batches/batch_programs.h"
 #include "engine/minibatch/batch_counts.h"
-#include "engine/minibatch/batch_programs.h"
 #include "engine/train/training_plan.h"
 #include "storage/base/errors.h"
 #include "tests/engine/minibatch/batch_world.h"

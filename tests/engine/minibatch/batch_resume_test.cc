@@ -10,6 +10,8 @@ namespace {
 
 using test::kRun;
 
+struct Killed {};
+
 struct Fixture : test::RunFixture {
   Fixture() {
     config.sampling.fanouts.hops = {3, 2};
@@ -18,6 +20,7 @@ struct Fixture : test::RunFixture {
     config.model.dropout = 0.4;
     config.metrics = {Metric::kAccuracy, Metric::kMacroF1};
     config.weight_decay = 5e-4;
+    config.checkpoint_batches = 2;
   }
 
   // As `ooc-train`: a fresh process for each call. Stops as soon as epoch `stop_after` is done, or
@@ -31,7 +34,7 @@ struct Fixture : test::RunFixture {
                             : 0;
     BatchTrainerOptions options;
     options.scratch = "/";
-    options.on_batch = [&](std::int64_t batch, std::int64_t) {
+    options.on_batch = [&](std::int64_t, std::int64_t batch, std::int64_t) {
       if (done == stop_after && batch == stop_batch) stop = true;
     };
     BatchTrainer trainer(*backend_, *io_, files, *dataset_, directory.config(), options);
@@ -39,6 +42,19 @@ struct Fixture : test::RunFixture {
       done = record.epoch;
       if (record.epoch == stop_after && stop_batch == 0) stop = true;
     });
+  }
+
+  // As if the process died after this batch of the epoch that follows `epoch`.
+  void run_until_killed(bool resume, std::int64_t epoch, std::int64_t batch) {
+    RunDirectory directory =
+        resume ? RunDirectory::open(files, kRun) : RunDirectory::create(files, kRun, config, false);
+    BatchTrainerOptions options;
+    options.scratch = "/";
+    options.on_batch = [&](std::int64_t at, std::int64_t done, std::int64_t) {
+      if (at == epoch + 1 && done == batch) throw Killed{};
+    };
+    BatchTrainer trainer(*backend_, *io_, files, *dataset_, directory.config(), options);
+    run_training(directory, trainer, nullptr, [](const EpochRecord&) {});
   }
 
   std::vector<nlohmann::json> scores() {
@@ -99,6 +115,32 @@ TEST_CASE("batch_resume: several times, and after a kill that left lines behind"
   const std::string torn = fixture.text("metrics.jsonl") + "{\"epoch\": 8, \"lo";
   write_file_atomically(fixture.files, "/run/metrics.jsonl", std::as_bytes(std::span(torn)));
   CHECK(fixture.run(true).outcome == RunOutcome::kFinished);
+  check_equal(fixture, whole);
+}
+
+std::vector<std::string> checkpoints(Fixture& fixture) {
+  std::vector<std::string> names = fixture.files.list(kRun);
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("checkpoint-"); });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST_CASE("batch_resume: killed inside an epoch, it goes on from the last checkpoint there") {
+  Fixture whole, fixture;
+  whole.run(false);
+  CHECK_THROWS_AS(fixture.run_until_killed(false, 1, 4), Killed);
+  CHECK(checkpoints(fixture) == std::vector<std::string>{"checkpoint-1-batch-4.h5"});
+  const Checkpoint inside =
+      read_checkpoint(fixture.files, "/run/checkpoint-1-batch-4.h5", DType::kF32);
+  CHECK(inside.state.trained_to() == TrainedTo{1, 4});
+  CHECK(inside.state.batch_losses.size() >= 2);
+  // The third batch of it is done again, the first two aren't.
+  CHECK_THROWS_AS(fixture.run_until_killed(true, 5, 3), Killed);
+  CHECK(checkpoints(fixture) ==
+        std::vector<std::string>{"checkpoint-5-batch-2.h5", "checkpoint-5.h5"});
+  CHECK(fixture.run(true).outcome == RunOutcome::kFinished);
+  CHECK(checkpoints(fixture) ==
+        std::vector<std::string>{"checkpoint-10.h5", "checkpoint-12.h5", "checkpoint-5.h5"});
   check_equal(fixture, whole);
 }
 

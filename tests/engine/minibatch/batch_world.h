@@ -9,6 +9,7 @@
 
 #include "engine/minibatch/batch_trainer.h"
 #include "kernels/device/cpu_backend.h"
+#include "storage/base/errors.h"
 #include "tests/engine/train/all_models.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/tiny_dataset.h"
@@ -68,6 +69,18 @@ struct BatchWorld {
   FaultyBlockIo io;
   std::unique_ptr<Backend> backend;
 };
+
+// A budget of the least that the trainer asks for.
+inline RunBudget least_budget(BatchWorld& world, const RunConfig& config) {
+  BatchTrainerOptions options = world.options();
+  options.budget.host_bytes = 1;
+  try {
+    world.trainer(config, options);
+  } catch (const BudgetError& error) {
+    options.budget.host_bytes = error.least_bytes;
+  }
+  return options.budget;
+}
 
 inline void add_bits(std::vector<std::byte>& bits, const void* data, std::size_t bytes) {
   const auto* const at = static_cast<const std::byte*>(data);

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/minibatch/batch_options.h"
-#include "engine/minibatch/seeds.h"
+#include "engine/batches/batch_options.h"
+#include "engine/batches/seeds.h"
 #include "kernels/device/host_buffer.h"
 #include "sched/sampling/packed_rows.h"
 #include "sched/sampling/superbatch.h"
@@ -23,6 +23,23 @@ struct LoadedBytes {
   std::int64_t read = 0, written = 0;
 };
 
+// What is known of a superbatch once it is made, and what came of it.
+struct SuperbatchFigures {
+  std::int64_t batches = 0;
+  std::int64_t vertices = 0, edges = 0;      // of all of them
+  std::int64_t hot_rows = 0, cold_rows = 0;  // a cold one for each batch that asks for it
+  std::int64_t edge_bytes = 0;               // read, of edge chunks
+  std::int64_t list_bytes_read = 0, list_bytes_written = 0;  // of files of vertices and edges
+  std::int64_t input_bytes = 0;                              // read, of rows
+  std::int64_t cold_bytes = 0;                               // written, and read: 0 in memory
+  LoadedBytes moved;                                         // when all batches were used
+
+  LoadedBytes planned() const {
+    return {edge_bytes + list_bytes_read + input_bytes + cold_bytes,
+            list_bytes_written + cold_bytes};
+  }
+};
+
 struct PreparedBatches {
   std::int64_t first = 0, end = 0;  // of the seeds' batches
   std::optional<Superbatch> sampled;
@@ -31,15 +48,26 @@ struct PreparedBatches {
   double sampling_seconds = 0, packing_seconds = 0;  // that making them took
 
   std::int64_t count() const { return end - first; }
-  LoadedBytes bytes() const;  // so far
+  LoadedBytes bytes() const;          // so far
+  SuperbatchFigures figures() const;  // what is planned: before a batch is read
 };
 
-// Of memory: slots for edge chunks, as many as fit `bytes` or the least that works.
-std::int64_t edge_slot_bytes(const EdgeFile& edges, std::int64_t bytes, bool whole_spans);
+// What an edge chunk takes in memory, the largest one.
+std::int64_t largest_edge_chunk(const EdgeFile& edges);
+// Slots for edge chunks, as many as fit `bytes` or the least that works.
+std::int64_t edge_slot_count(const EdgeLayout& edges, std::int64_t largest_chunk,
+                             std::int64_t bytes, bool whole_spans);
 // Of superbatches, what packing takes: PackedRows.
 PackedRowsOptions packing_options(const BatchMemory& memory);
 // Batches that go together, by the memory for writes.
 std::int64_t most_batches(const BatchMemory& memory);
+// As many batches together as that and the bits of a key allow. UsageError naming `where`, if even
+// one has too many vertices.
+std::int64_t batches_together(const BatchLoaderOptions& options, std::int64_t vertices,
+                              std::int64_t edges, const std::string& where);
+// Of superbatches, what memory decides. `data`: of the edges.
+SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& data,
+                                    std::int64_t workers);
 
 // One thread at a time.
 class SuperbatchMaker {
@@ -66,8 +94,9 @@ class SuperbatchMaker {
   const BatchLoaderOptions& options_;
   const std::vector<RowInput>& packed_;
   std::shared_ptr<const SampledVertices> vertices_;
-  HostBuffer edge_slots_;
   EdgeStore edges_;
+  std::int64_t slot_count_;  // for edge chunks
+  HostBuffer edge_slots_;
   Driver driver_;
   std::int64_t made_ = 0;
 };

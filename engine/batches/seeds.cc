@@ -1,4 +1,4 @@
-#include "engine/minibatch/seeds.h"
+#include "engine/batches/seeds.h"
 
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_sort.h>
@@ -74,6 +74,12 @@ std::vector<std::uint32_t> vertices_of(const Dataset& dataset, Split split,
   return vertices;
 }
 
+std::uint64_t seed_key(SeedStream stream, std::int64_t seed, std::int64_t epoch) {
+  const std::uint64_t stream_key = mix64(static_cast<std::uint64_t>(stream));
+  return mix64(epoch_key(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(epoch)) ^
+               stream_key);
+}
+
 void shuffle_seeds(std::span<std::uint32_t> seeds, std::uint64_t key,
                    std::span<const std::uint32_t> names) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> order;  // names differ, so keys do
@@ -103,6 +109,13 @@ std::span<const std::uint32_t> SeedBatches::of(std::int64_t batch) const {
 
 std::uint64_t SeedBatches::key(std::int64_t batch) const {
   return mix64(key_ ^ mix64(static_cast<std::uint64_t>(batch)));
+}
+
+SeedBatches epoch_batches(std::vector<std::uint32_t> vertices, std::int64_t batch_size,
+                          std::int64_t seed, std::int64_t epoch,
+                          std::span<const std::uint32_t> names) {
+  shuffle_seeds(vertices, seed_key(SeedStream::kShuffle, seed, epoch), names);
+  return {std::move(vertices), batch_size, seed_key(SeedStream::kTrain, seed, epoch)};
 }
 
 }  // namespace ooc

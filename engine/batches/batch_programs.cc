@@ -1,4 +1,4 @@
-#include "engine/minibatch/batch_programs.h"
+#include "engine/batches/batch_programs.h"
 
 #include <fmt/format.h>
 
@@ -35,19 +35,13 @@ void check_hops(const Fanouts& fanouts, const char* option, int hops, const RunC
 
 ModelProgram program_of(const RunConfig& config, const GraphFacts& facts, Mode mode,
                         const Wanted& wanted, DType real) {
-  const Rewrites rewrites = rewrites_of(config);
-  Precomputed unused;
-  BatchModel batch =
-      batch_model(rewrite_model(build_model(config.model, facts, mode, real), rewrites, unused));
+  Model model = build_model(config.model, facts, mode, real);
   const SamplingConfig& sampling = config.sampling;
-  if (mode == Mode::kTrain) check_hops(sampling.fanouts, "--fanouts", batch.hops, config);
-  if (mode == Mode::kEvaluate) {
-    check_hops(sampling.eval_fanouts, "--eval-fanouts", batch.hops, config);
-  }
-  return {RewrittenModel{std::move(batch.model), std::move(batch.precomputed)},
-          mode == Mode::kTrain ? "training" : "evaluation",
-          wanted,
-          {rewrites}};
+  const bool trains = mode == Mode::kTrain;
+  return batch_program(
+      std::move(model), config, wanted,
+      {trains ? "training" : "evaluation", trains ? sampling.fanouts : sampling.eval_fanouts,
+       trains ? "--fanouts" : "--eval-fanouts"});
 }
 
 void check_weights(const RunConfig& config, const GraphFacts& facts) {
@@ -75,6 +69,18 @@ std::vector<HopSampling> hops_of(const Fanouts& fanouts, const SamplingConfig& s
 
 }  // namespace
 
+ModelProgram batch_program(Model model, const RunConfig& config, const Wanted& wanted,
+                           const BatchProgramOptions& options) {
+  const Rewrites rewrites = rewrites_of(config);
+  Precomputed unused;
+  BatchModel batch = batch_model(rewrite_model(std::move(model), rewrites, unused));
+  check_hops(options.fanouts, options.option, batch.hops, config);
+  return {RewrittenModel{std::move(batch.model), std::move(batch.precomputed)},
+          options.name,
+          wanted,
+          {rewrites}};
+}
+
 BatchPrograms::BatchPrograms(const RunConfig& config, const GraphFacts& facts, DType real)
     : training((check_weights(config, facts),
                 program_of(config, facts, Mode::kTrain, {.gradients = true}, real))),
@@ -88,7 +94,7 @@ void describe_inputs(const ModelProgram& program, BatchLoaderOptions& options) {
     if (value.name == kSampleScaleInput) {
       options.sample_scale = value.level;
     } else {
-      options.inputs.push_back({value.name, value.dtype, value.level});
+      options.inputs.push_back({value.name, value.dtype, value.level, value.cols});
     }
   }
   options.out_edges = false;

@@ -26,6 +26,10 @@ struct SampledVertices {
 // Vertices of the split, in the order of their names.
 std::vector<std::uint32_t> vertices_of(const Dataset& dataset, Split split,
                                        std::span<const std::uint32_t> names);
+// What sampling is keyed by, apart from each other and from the streams of masks.
+enum class SeedStream : std::uint64_t { kShuffle = 0x5eed, kTrain, kEvaluate, kTest, kOther };
+std::uint64_t seed_key(SeedStream stream, std::int64_t seed, std::int64_t epoch);
+
 // The same vertices in a random order, which follows from names and `key` alone.
 void shuffle_seeds(std::span<std::uint32_t> seeds, std::uint64_t key,
                    std::span<const std::uint32_t> names);
@@ -50,5 +54,10 @@ class SeedBatches {
   std::int64_t batch_size_ = 1;
   std::uint64_t key_ = 0;
 };
+
+// The batches of an epoch of training: of these vertices, in an order of its own.
+SeedBatches epoch_batches(std::vector<std::uint32_t> vertices, std::int64_t batch_size,
+                          std::int64_t seed, std::int64_t epoch,
+                          std::span<const std::uint32_t> names);
 
 }  // namespace ooc

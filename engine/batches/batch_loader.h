@@ -1,5 +1,5 @@
 // Batches of a dataset, one after the other, as a BatchExecutor takes them: made many at once
-// (engine/minibatch/prepared_batches.h), assembled when their turn comes, while the rows of the
+// (engine/batches/prepared_batches.h), assembled when their turn comes, while the rows of the
 // next one are on their way and the next many are made.
 #pragma once
 
@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/minibatch/batch_options.h"
-#include "engine/minibatch/loaded_batch.h"
-#include "engine/minibatch/prepared_batches.h"
-#include "engine/minibatch/seeds.h"
+#include "engine/batches/batch_options.h"
+#include "engine/batches/loaded_batch.h"
+#include "engine/batches/prepared_batches.h"
+#include "engine/batches/seeds.h"
 #include "engine/train/graph_inputs.h"
 #include "storage/dataset/dataset.h"
 
@@ -34,9 +34,9 @@ class BatchLoader {
               BatchLoaderOptions options);
   ~BatchLoader();  // gives up what is being made
 
-  // Begins with these seeds' batches; what was begun before is dropped. What batches choose follows
-  // from their keys and from names alone.
-  void begin(SeedBatches seeds);
+  // Begins with these seeds' batches, the first one of which is left; what was begun before is
+  // dropped. What batches choose follows from their keys and from names alone.
+  void begin(SeedBatches seeds, std::int64_t first = 0);
   // What will be begun next is made ahead; once has_all(), so that there is memory.
   void announce(SeedBatches seeds);
   std::int64_t batches() const { return seeds_.count(); }
@@ -44,12 +44,14 @@ class BatchLoader {
   // IoError and BudgetError pass through.
   bool next(const std::atomic<bool>* stop);
   std::int64_t index() const { return next_ - 1; }
+  std::int64_t done() const { return next_; }  // batches that were current or left out
   // Whether all batches that are left are made: others may be, beside these.
   bool has_all() const { return current_ && current_->end == seeds_.count(); }
   const LoadedBatch& batch() const { return batch_; }
 
   // Since the last time, of what was begun.
   LoadedBytes take_bytes();
+  std::vector<SuperbatchFigures> take_superbatches() { return std::exchange(superbatches_, {}); }
   LoadedSeconds take_seconds() { return std::exchange(seconds_, {}); }
 
  private:
@@ -66,6 +68,7 @@ class BatchLoader {
   void release();
 
   BatchLoaderOptions options_;
+  SampledBatch sampled_;
   LoadedBatch batch_;
   SuperbatchMaker maker_;
   SeedBatches seeds_;
@@ -77,6 +80,8 @@ class BatchLoader {
   std::optional<Making> making_;
   LoadedBytes released_, taken_;
   LoadedSeconds seconds_;
+  SuperbatchFigures figures_;                    // of the current one
+  std::vector<SuperbatchFigures> superbatches_;  // that are released
 };
 
 }  // namespace ooc

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/minibatch/seeds.h"
+#include "engine/batches/seeds.h"
 #include "sched/sampling/expand_pass.h"
 #include "storage/base/types.h"
 
@@ -18,6 +18,7 @@ struct BatchInput {
   std::string name;
   DType dtype = DType::kF32;  // as they read it
   int level = 0;              // rows of levels up to this one
+  std::int64_t cols = 1;
 };
 
 // Of memory, in bytes.

@@ -3,6 +3,7 @@ is kept, and that an interrupted and resumed run is the uninterrupted one."""
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from programs import ProgramTest, write_graph
 from train_test import RUN_FILES, curve, metrics
 
 MIB = 1 << 20
+KILLS = 20
 
 
 def both(option):
@@ -49,7 +51,7 @@ class SamplingTest(ProgramTest):
         self.assertEqual([line["epoch"] for line in lines], list(range(1, 13)))
         best = max(lines, key=lambda line: line["valid"])  # the first of equal ones
         self.assertEqual(summary["best_epoch"], best["epoch"])
-        self.assertEqual((summary["best_valid"], summary["test"]), (best["valid"], best["test"]))
+        self.assertEqual(summary["sampled"], {"valid": best["valid"], "test": best["test"]})
         self.assertGreater(summary["test"], 0.6, "four planted classes were not learnt")
         self.assertLess(lines[-1]["loss"], lines[0]["loss"])
         self.assertEqual(len({line["loss"] for line in lines}), 12)
@@ -81,6 +83,8 @@ class SamplingTest(ProgramTest):
             (("--fanouts", "5,3", "--devices", "cuda"), both("--devices cuda")),
             (("--fanouts", "5,3", "--simulate"), both("--simulate")),
             (("--fanouts", "5,3", "--trace", "t.json"), both("--trace")),
+            (("--checkpoint-batches", 7), "--checkpoint-batches without --fanouts"),
+            (("--eval-fanouts", "exact"), "--eval-fanouts without --fanouts"),
         )):  # fmt: skip
             with self.subTest(wrong):
                 self.fail_with(2, error, "ooc-train", "x.ooc", "--run-dir", number, *wrong)
@@ -88,9 +92,6 @@ class SamplingTest(ProgramTest):
             with self.subTest(fanouts):
                 pattern = re.escape(f"--fanouts cannot be '{fanouts}'") + ".*numbers above 0"
                 self.fail_with(2, pattern, "ooc-train", "x.ooc", "--fanouts", fanouts)
-        graph = "vertices=1000,edges=5000,features=4,classes=2"
-        self.fail_with(2, both("--graph"), "ooc-train", "--plan", "--graph", graph,
-                       "--fanouts", "5,3")  # fmt: skip
         self.assertEqual(os.listdir(self.path), ["x.ooc"], "something was left behind")
 
     def test_a_dataset_that_cannot_be_trained_on(self):
@@ -118,18 +119,76 @@ class SamplingTest(ProgramTest):
         self.train("--epochs", 1, *memory)
         self.assertEqual(json.loads((self.path / "run/plan.json").read_text()), plan)
 
+    def test_an_epoch_moves_what_the_plan_says(self):
+        for memory in ("1GiB", "250MiB"):
+            with self.subTest(memory):
+                budget = ("--host-memory", memory, "--replace")
+                text = self.succeed("ooc-train", *self.SAMPLED, *budget, "--plan").stdout
+                self.assertRegex(text, r"\ntraining   12 batches of about \d+ vertices and ")
+                self.assertRegex(text, r"\nstorage    reads .*, writes .*, in [\d.e-]+ s at ")
+                self.train("--epochs", 1, *budget, "--force")
+                plan = json.loads((self.path / "run/plan.json").read_text())["forecast"]
+                line = metrics(self.path / "run")[0]
+                for way in ("bytes_read", "bytes_written"):
+                    said = plan[f"{way}_per_epoch"]
+                    self.assertAlmostEqual(line[way], said, delta=0.15 * line[way])
+                self.assertEqual(
+                    self.summary()["plan_predicted_bytes"],
+                    plan["bytes_read_per_epoch"] + plan["bytes_written_per_epoch"],
+                )
+                made = [s for p in line["passes"] for s in p.get("superbatches", ())]
+                self.assertEqual(sum(s["batches"] for s in made), 12 + 8)
+                for way in ("read", "written"):
+                    for of in made:
+                        self.assertLessEqual(of[f"bytes_{way}"], 1.02 * of[f"planned_{way}"])
+
+    def test_a_plan_of_a_graph_that_is_not_there(self):
+        graph = "vertices=111M,edges=1.6G,features=128,classes=172,train=1.2M"
+        options = ("--model", "sage", "--fanouts", "25,10", "--batch-size", 1000)
+
+        def plan(counts, memory):
+            command = ("ooc-train", "--plan", "--json", "--graph", counts, *options)
+            printed = self.succeed(*command, "--host-memory", memory).stdout
+            return json.loads(printed)["forecast"]
+
+        forecast = plan(graph, "16GiB")
+        training = forecast["training"]
+        self.assertNotIn("evaluation", forecast)
+        self.assertEqual((training["batches"], training["superbatches"]), (1200, 1))
+        self.assertAlmostEqual(training["batch_vertices"], 170e3, delta=20e3)
+        self.assertAlmostEqual(training["edge_bytes"], 2 * 5.2e9, delta=1e9)
+        self.assertAlmostEqual(training["input_bytes"], 111e6 * (512 + 16), delta=2e9)
+        less = plan(graph, "8GiB")
+        self.assertGreater(less["training"]["cold_bytes"], training["cold_bytes"])
+        self.assertGreater(less["seconds"], forecast["seconds"])
+        half = plan(f"{graph},feature-bytes=2", "16GiB")["training"]
+        self.assertLess(half["input_bytes"], 0.6 * training["input_bytes"])
+        self.assertGreater(half["hot_share"], training["hot_share"])
+        text = self.succeed("ooc-train", "--plan", "--graph", graph, *options).stdout
+        self.assertIn("1200 batches of 1000 seeds, fan-outs 25,10\n", text)
+        self.fail_with(2, "feature-bytes=3.*feature-bytes=4.2", "ooc-train", "--plan", "--graph",
+                       f"{graph},feature-bytes=3", *options)  # fmt: skip
+        self.fail_with(4, "the least that works is", "ooc-train", "--plan", "--graph", graph,
+                       *options, "--host-memory", "1GiB")  # fmt: skip
+        self.assertEqual(os.listdir(self.path), ["x.ooc"])
+
     def test_inference_scores_as_the_run_does(self):
         self.train("--epochs", 15)
         infer = ("ooc-infer", "x.ooc", "--what", "classes", "--force", "-o", "out.npy")
-        sampled = self.summary()["test"]
-        exact = float(re.search(r"test accuracy ([\d.]+)",
-                                self.succeed(*infer, "--run", "run").stdout)[1])  # fmt: skip
-        self.assertGreater(exact, sampled - 0.05)
+        self.assertNotEqual(self.summary()["sampled"]["test"], self.summary()["test"])
+        self.train("--epochs", 15, "--eval-fanouts", "-1,-1", run="all")
+        self.train("--epochs", 15, "--eval-fanouts", "exact", run="exact")
+        for run in ("run", "all", "exact"):
+            result = self.succeed(*infer, "--run", run).stdout
+            self.assertIn(f"test accuracy {self.summary(run)['test']:.4f}\n", result)
+            self.assertIn(f"valid accuracy {self.summary(run)['best_valid']:.4f}\n", result)
         self.assertEqual(np.load(self.path / "out.npy").shape, (2000,))
-        self.train("--epochs", 15, "--eval-fanouts", "-1,-1", run="exact")
-        result = self.succeed(*infer, "--run", "exact").stdout
-        self.assertIn(f"test accuracy {self.summary('exact')['test']:.4f}\n", result)
-        self.assertIn(f"valid accuracy {self.summary('exact')['best_valid']:.4f}\n", result)
+        for run in ("all", "exact"):  # what they say of every epoch is what says the summary
+            self.assertNotIn("sampled", self.summary(run))
+        valid = [[line["valid"] for line in metrics(self.path / run)] for run in ("all", "exact")]
+        np.testing.assert_allclose(*valid, atol=0.003)
+        passes = metrics(self.path / "exact")[0]["passes"]
+        self.assertEqual(passes[-1]["name"], "exact evaluation")
 
     def test_several_runs_are_those_of_their_seeds(self):
         self.train("--epochs", 2, "--runs", 2)
@@ -140,6 +199,60 @@ class SamplingTest(ProgramTest):
         self.assertNotEqual(curve(self.path / "seed-0"), curve(self.path / "seed-1"))
         tests = [self.summary(f"seed-{seed}")["test"] for seed in (0, 1)]
         self.assertAlmostEqual(self.summary()["test"], sum(tests) / 2)
+
+
+class SampledInferenceTest(ProgramTest):
+    def infer(self, *arguments, dataset="x.ooc"):
+        result = self.succeed("ooc-infer", dataset, "--run", "run", "--force", "-o", "out.npy",
+                              *arguments)  # fmt: skip
+        return result.stdout, np.load(self.path / "out.npy")
+
+    def setUp(self):
+        super().setUp()
+        raw = write_graph(self.path / "raw", vertices=3000, degree=10)
+        for name, order in (("x.ooc", "natural"), ("y.ooc", "random")):
+            self.succeed("ooc-prep", "import", raw, "-o", name, "--undirected", "--quiet",
+                         "--order", order)  # fmt: skip
+        self.succeed("ooc-train", "x.ooc", "--model", "sage", "--hidden", 8, "--fanouts", "5,3",
+                     "--norm", "batch", "--epochs", 4, "--run-dir", "run", "--quiet")  # fmt: skip
+
+    def test_all_edges_by_batches_are_all_edges(self):
+        for dataset in ("x.ooc", "y.ooc"):
+            scores, exact = self.infer(dataset=dataset)
+            batches, rows = self.infer("--fanouts", "-1,-1", "--batch-size", 700, dataset=dataset)
+            np.testing.assert_allclose(rows, exact, rtol=1e-4, atol=1e-5)
+            self.assertEqual(batches, scores)
+        embeddings = ("--what", "embeddings", "--metric", "macro_f1")
+        scores, exact = self.infer(*embeddings)
+        batches, rows = self.infer(*embeddings, "--fanouts", "-1,-1", "--batch-size", 3000)
+        np.testing.assert_allclose(rows, exact, rtol=1e-4, atol=1e-5)
+        self.assertEqual(batches, scores)
+
+    def test_samples_are_the_same_for_any_memory_and_threads(self):
+        _, exact = self.infer()
+        _, rows = self.infer("--fanouts", "5,3", "--threads", 1)
+        self.assertGreater(np.abs(rows - exact).max(), 1e-3)
+        np.testing.assert_array_equal(self.infer("--fanouts", "5,3", "--threads", 3)[1], rows)
+        little = self.infer("--fanouts", "5,3", "--host-memory", "300MiB")[1]
+        np.testing.assert_array_equal(little, rows)
+        self.assertGreater(np.abs(self.infer("--fanouts", "5,2")[1] - rows).max(), 1e-3)
+        classes = self.infer("--fanouts", "5,3", "--what", "classes")[1]
+        np.testing.assert_array_equal(classes, rows.argmax(axis=1))
+        self.assertEqual(set(os.listdir(self.path)), {"raw", "x.ooc", "y.ooc", "run", "out.npy"})
+
+    def test_what_is_refused(self):
+        infer = ("ooc-infer", "x.ooc", "--run", "run", "-o", "out.npy")
+        for wrong, error in (
+            (("--fanouts", "5"), "--fanouts 5 has 1 number, and sage gathers 2 times"),
+            (("--fanouts", "5,0"), "--fanouts cannot be '5,0'"),
+            (("--batch-size", 10), "--batch-size without --fanouts"),
+            (("--fanouts", "5,3", "--devices", "cpu:2"), "--fanouts with --devices cpu:2"),
+        ):
+            with self.subTest(wrong):
+                self.fail_with(2, error, *infer, *wrong)
+        self.fail_with(4, "the least that works is", *infer, "--fanouts", "5,3",
+                       "--host-memory", "1MiB")  # fmt: skip
+        self.assertFalse((self.path / "out.npy").exists())
 
 
 class SampledMemoryTest(ProgramTest):
@@ -182,6 +295,7 @@ class SampledResumeTest(ProgramTest):
         return (
             *("x.ooc", "--run-dir", run, "--epochs", epochs, "--hidden", 16, "--norm", "batch"),
             *("--fanouts", "5,3", "--batch-size", 64, "--checkpoint-every", 7, "--seed", 5),
+            *("--checkpoint-batches", 5),
         )
 
     def start(self, *arguments):
@@ -231,20 +345,26 @@ class SampledResumeTest(ProgramTest):
         self.check_same()
 
     def test_killed_and_resumed_it_is_the_same_run(self):
+        begin = time.monotonic()
         self.succeed("ooc-train", *self.options("whole"))
+        duration = time.monotonic() - begin
         arguments = self.options("run")
-        killed = 0
-        for epoch in (0, 1, 9, 13):
+        moments = random.Random(7)
+        killed = inside = 0
+        for number in range(KILLS):
             process = self.start(*arguments)
             while not (self.path / "run" / "config.toml").exists() and process.poll() is None:
                 time.sleep(0.001)
-            if self.wait_for_epoch(process, epoch):
-                time.sleep(0.001 * epoch)
-                process.kill()
+            if number == 0:
+                self.wait_for_epoch(process, 1)  # so that there is time for others
+            time.sleep(moments.uniform(0, 2 * duration / KILLS))
+            process.kill()
             killed += process.wait() == -signal.SIGKILL
+            inside += any("-batch-" in name for name in os.listdir(self.path / "run"))
             arguments = ("--resume", "run")
         self.succeed("ooc-train", "--resume", "run")
-        self.assertGreater(killed, 1, "it is done too soon")
+        self.assertGreater(killed, KILLS // 2, "it is done too soon")
+        self.assertGreater(inside, 0, "never was there a checkpoint inside an epoch")
         self.check_same()
         self.assertNotIn("scratch", os.listdir(self.path / "run"))
 

@@ -1,4 +1,4 @@
-#include "engine/minibatch/prepared_batches.h"
+#include "engine/batches/prepared_batches.h"
 
 #include <fmt/format.h>
 
@@ -14,20 +14,6 @@ namespace ooc {
 namespace {
 
 constexpr std::int64_t kWordBits = 64;
-
-std::int64_t largest_chunk(const EdgeFile& file) {
-  std::uint64_t most = kIoAlignment;
-  for (std::uint64_t chunk = 0; chunk < file.file().shape().chunk_count; ++chunk) {
-    most = std::max(most, io_aligned(file.file().entry(chunk).bytes));
-  }
-  return static_cast<std::int64_t>(most);
-}
-
-// Of edge chunks: two at least; those of a span, where its lists have to be whole.
-std::int64_t slot_count(const EdgeFile& file, std::int64_t bytes, bool whole_spans) {
-  const std::int64_t least = whole_spans ? file.layout().panel_count() + 1 : 2;
-  return std::max(least, bytes / largest_chunk(file));
-}
 
 int bits(std::int64_t count) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
@@ -49,8 +35,19 @@ std::vector<std::int64_t> most_level_rows(const BatchLoaderOptions& options, std
   return rows;
 }
 
-std::int64_t edge_slot_bytes(const EdgeFile& edges, std::int64_t bytes, bool whole_spans) {
-  return largest_chunk(edges) * slot_count(edges, bytes, whole_spans);
+std::int64_t largest_edge_chunk(const EdgeFile& edges) {
+  std::uint64_t most = kIoAlignment;
+  for (std::uint64_t chunk = 0; chunk < edges.file().shape().chunk_count; ++chunk) {
+    most = std::max(most, io_aligned(edges.file().entry(chunk).bytes));
+  }
+  return static_cast<std::int64_t>(most);
+}
+
+// Two at least; those of a span, where its lists have to be whole.
+std::int64_t edge_slot_count(const EdgeLayout& edges, std::int64_t largest_chunk,
+                             std::int64_t bytes, bool whole_spans) {
+  const std::int64_t least = whole_spans ? edges.panel_count() + 1 : 2;
+  return std::max(least, bytes / largest_chunk);
 }
 
 PackedRowsOptions packing_options(const BatchMemory& memory) {
@@ -69,6 +66,57 @@ std::int64_t most_batches(const BatchMemory& memory) {
   return std::max<std::int64_t>(memory.writes / (2 * RowRegions::kLeastBuffer), 1);
 }
 
+std::int64_t batches_together(const BatchLoaderOptions& options, std::int64_t vertices,
+                              std::int64_t edges, const std::string& where) {
+  const std::int64_t rows = most_level_rows(options, vertices, edges).back() + 1;
+  // A place takes one more than a row, or a vertex that is hot.
+  const int left =
+      static_cast<int>(kWordBits) - bits(rows) - std::max(bits(vertices), bits(rows)) - 1;
+  if (left < 0) {
+    throw UsageError(fmt::format("batches of up to {} vertices", rows - 1), where,
+                     "give a smaller --batch-size or smaller --fanouts");
+  }
+  return std::min(std::int64_t{1} << std::min(left, 40), most_batches(options.memory));
+}
+
+SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& data,
+                                    std::int64_t workers) {
+  // A quarter is for the buffers of the lists that are written at once.
+  constexpr std::int64_t kLists = 3;
+  const std::size_t buffer_records =
+      RecordBuffers::records_in(memory.lists / 4 / kLists, data.bytes(), workers);
+  const std::int64_t at_once = workers + 2;
+  const std::int64_t range_bytes = std::max<std::int64_t>(memory.ranges / at_once, 1 << 16);
+  constexpr std::int64_t kResolvedBytes = 48;  // of a request
+  SuperbatchOptions options;
+  options.list_bytes = static_cast<std::size_t>(memory.lists / 4 * 3);
+  options.resolve = {static_cast<std::uint64_t>(range_bytes / kResolvedBytes), at_once,
+                     buffer_records};
+  options.expand.range_bytes = range_bytes;
+  options.expand.ranges_at_once = at_once;
+  options.expand.buffer_records = buffer_records;
+  return options;
+}
+
+SuperbatchFigures PreparedBatches::figures() const {
+  SuperbatchFigures figures;
+  figures.batches = count();
+  for (const std::int64_t batch : batch_rows) figures.vertices += batch;
+  figures.edges = static_cast<std::int64_t>(sampled->edges());
+  figures.hot_rows = rows->counts().hot_rows;
+  for (const std::int64_t cold : rows->counts().cold_rows) figures.cold_rows += cold;
+  figures.edge_bytes = sampled->bytes_passed();
+  const std::uint64_t read =
+      sampled->list_bytes_read() + sampled->edges_read_bound() + rows->places_read_bound();
+  figures.list_bytes_read = static_cast<std::int64_t>(read);
+  figures.list_bytes_written =
+      static_cast<std::int64_t>(sampled->list_bytes_written() + rows->places_file_bytes());
+  const PackedBytes packed = rows->planned_bytes();
+  figures.input_bytes = packed.inputs_read;
+  figures.cold_bytes = packed.cold_written;
+  return figures;
+}
+
 LoadedBytes PreparedBatches::bytes() const {
   LoadedBytes bytes;
   if (sampled) {
@@ -77,7 +125,8 @@ LoadedBytes PreparedBatches::bytes() const {
   }
   if (rows) {
     const PackedBytes moved = rows->moved_bytes();
-    bytes.read += moved.inputs_read + moved.cold_read;
+    bytes.read +=
+        moved.inputs_read + moved.cold_read + static_cast<std::int64_t>(rows->places_read_bytes());
     bytes.written += moved.cold_written + static_cast<std::int64_t>(rows->places_file_bytes());
   }
   return bytes;
@@ -93,12 +142,12 @@ SuperbatchMaker::SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& 
       packed_(packed),
       vertices_(options.vertices ? options.vertices
                                  : std::make_shared<const SampledVertices>(dataset)),
-      edge_slots_(static_cast<std::size_t>(edge_slot_bytes(dataset.edge_file(Direction::kOut),
-                                                           options_.memory.edge_slots,
-                                                           !vertices_->names.empty())),
-                  "edge chunks"),
       edges_(io, dataset.edge_file(Direction::kOut), Direction::kOut, nullptr, nullptr, {},
              nullptr),
+      slot_count_(edge_slot_count(edges_.file().layout(), largest_edge_chunk(edges_.file()),
+                                  options_.memory.edge_slots, !vertices_->names.empty())),
+      edge_slots_(static_cast<std::size_t>(slot_count_ * largest_edge_chunk(edges_.file())),
+                  "edge chunks"),
       driver_(options_.workers) {}
 
 std::string SuperbatchMaker::scratch_path(const char* name) const {
@@ -119,46 +168,22 @@ std::unique_ptr<PreparedBatches> SuperbatchMaker::make(const SeedBatches& seeds,
   return batches;
 }
 
-// As many batches together as the bits of a key allow.
 SuperbatchShape SuperbatchMaker::shape(std::int64_t batches) const {
-  const std::int64_t vertices = dataset_.vertices();
-  const std::int64_t rows = most_level_rows(options_, vertices, dataset_.edges()).back() + 1;
-  // A place takes one more than a row, or a vertex that is hot.
-  const int left =
-      static_cast<int>(kWordBits) - bits(rows) - std::max(bits(vertices), bits(rows)) - 1;
-  if (left < 0) {
-    throw UsageError(fmt::format("batches of up to {} vertices", rows - 1), dataset_.path(),
-                     "give a smaller --batch-size or smaller --fanouts");
-  }
-  const std::int64_t most =
-      std::min(std::int64_t{1} << std::min(left, 40), most_batches(options_.memory));
+  const std::int64_t vertices = dataset_.vertices(), edges = dataset_.edges();
+  const std::int64_t most = batches_together(options_, vertices, edges, dataset_.path());
   return {static_cast<std::uint64_t>(vertices),
           static_cast<std::uint64_t>(std::clamp<std::int64_t>(batches, 1, most)),
-          static_cast<std::uint64_t>(rows)};
+          static_cast<std::uint64_t>(most_level_rows(options_, vertices, edges).back() + 1)};
 }
 
 SuperbatchOptions SuperbatchMaker::superbatch_options(const SuperbatchShape& shape) const {
-  const BatchMemory& memory = options_.memory;
-  const EdgeFile& file = edges_.file();
-  // A quarter is for the buffers of the lists that are written at once.
-  constexpr std::int64_t kLists = 3;
-  const std::size_t buffer_records = RecordBuffers::records_in(
-      memory.lists / 4 / kLists, file.layout().data.bytes(), options_.workers);
-  const std::int64_t at_once = options_.workers + 2;
-  const std::int64_t range_bytes = std::max<std::int64_t>(memory.ranges / at_once, 1 << 16);
-  constexpr std::int64_t kResolvedBytes = 48;  // of a request
-  SuperbatchOptions options;
+  SuperbatchOptions options =
+      superbatch_limits(options_.memory, edges_.file().layout().data, options_.workers);
   options.shape = shape;
   options.hops = options_.hops;
   options.scratch = scratch_path("sampled");
-  options.list_bytes = static_cast<std::size_t>(memory.lists / 4 * 3);
-  options.resolve = {static_cast<std::uint64_t>(range_bytes / kResolvedBytes), at_once,
-                     buffer_records};
-  options.expand = {range_bytes,
-                    at_once,
-                    buffer_records,
-                    {edge_slots_.data(), edge_slots_.bytes()},
-                    slot_count(file, memory.edge_slots, !vertices_->names.empty())};
+  options.expand.edge_slots = {edge_slots_.data(), edge_slots_.bytes()};
+  options.expand.edge_slot_count = slot_count_;
   return options;
 }
 

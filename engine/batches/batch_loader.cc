@@ -1,4 +1,4 @@
-#include "engine/minibatch/batch_loader.h"
+#include "engine/batches/batch_loader.h"
 
 #include <chrono>
 #include <utility>
@@ -10,17 +10,18 @@ namespace ooc {
 BatchLoader::BatchLoader(BlockIo& io, FileSystem& files, const Dataset& dataset,
                          const GraphInputs& inputs, BatchLoaderOptions options)
     : options_(std::move(options)),
-      batch_(options_, inputs, dataset.manifest().edges.data),
-      maker_(io, files, dataset, options_, batch_.packed()) {}
+      sampled_(options_, inputs),
+      batch_(options_, dataset.manifest().edges.data),
+      maker_(io, files, dataset, options_, sampled_.packed()) {}
 
 BatchLoader::~BatchLoader() { give_up(); }
 
-void BatchLoader::begin(SeedBatches seeds) {
+void BatchLoader::begin(SeedBatches seeds, std::int64_t first) {
   release();
   seeds_ = std::move(seeds);
   announced_.reset();
-  next_ = 0;
-  if (making_ && !(making_->first == 0 && making_->seeds.same(seeds_))) give_up();
+  next_ = first;
+  if (making_ && !(making_->first == first && making_->seeds.same(seeds_))) give_up();
 }
 
 void BatchLoader::announce(SeedBatches seeds) {
@@ -56,6 +57,8 @@ void BatchLoader::release() {
   const LoadedBytes bytes = current_->bytes();
   released_.read += bytes.read;
   released_.written += bytes.written;
+  figures_.moved = bytes;
+  superbatches_.push_back(figures_);
   current_.reset();
 }
 
@@ -71,7 +74,7 @@ bool BatchLoader::next(const std::atomic<bool>* stop) {
   if (batch + 1 < current_->count()) {
     current_->rows->read(batch + 1, *coming_[(batch + 1) % 2]);
   }
-  batch_.assemble(*current_->sampled, *current_->rows, *coming_[batch % 2], batch);
+  batch_.set(sampled_.assemble(*current_->sampled, *current_->rows, *coming_[batch % 2], batch));
   seconds_.assembling += seconds_since(begin);
   return true;
 }
@@ -94,6 +97,7 @@ bool BatchLoader::take(const std::atomic<bool>* stop) {
   seconds_.waiting += seconds_since(begin);
   seconds_.sampling += current_->sampling_seconds;
   seconds_.packing += current_->packing_seconds;
+  figures_ = current_->figures();
   for (std::optional<ComingRows>& coming : coming_) coming.emplace();
   current_->rows->read(0, *coming_[0]);
   make_ahead();

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/minibatch/batch_loader.h"
+#include "engine/batches/batch_loader.h"
 #include "engine/model/precompute.h"
 #include "engine/model/program.h"
 #include "engine/train/run_config.h"
@@ -17,6 +17,15 @@ struct BatchPrograms {
   // UsageError where the fan-outs don't fit the model.
   BatchPrograms(const RunConfig& config, const GraphFacts& facts, DType real);
 };
+
+struct BatchProgramOptions {
+  const char* name;        // for reports
+  const Fanouts& fanouts;  // empty: whatever there will be
+  const char* option;      // that says them, for errors
+};
+// Of a model. UsageError where the fan-outs don't fit it.
+ModelProgram batch_program(Model model, const RunConfig& config, const Wanted& wanted,
+                           const BatchProgramOptions& options);
 
 // Of a program: what it reads, and what else a loader has to know.
 void describe_inputs(const ModelProgram& program, BatchLoaderOptions& options);

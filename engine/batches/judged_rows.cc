@@ -1,4 +1,4 @@
-#include "engine/minibatch/judged_rows.h"
+#include "engine/batches/judged_rows.h"
 
 #include <algorithm>
 
@@ -46,12 +46,13 @@ std::optional<std::vector<Scores>> JudgedRows::scores(std::span<const Metric> me
   return compute_metrics(metrics, task, logits, labels, splits, stop);
 }
 
-std::int64_t JudgedRows::row_bytes(const Dataset& dataset, std::int64_t classes, DType real) {
+std::int64_t JudgedRows::row_bytes(LabelKind kind, std::int64_t labels, std::int64_t logits,
+                                   DType real) {
   constexpr std::int64_t kGrown = 2;  // vectors grow by doubling
-  const Manifest& manifest = dataset.manifest();
-  const std::int64_t labels = label_cols(manifest.labels, manifest.classes) *
-                              static_cast<std::int64_t>(dtype_bytes(label_dtype(manifest.labels)));
-  return kGrown * (classes * static_cast<std::int64_t>(dtype_bytes(real)) + labels + 1);
+  const auto bytes = [](std::int64_t cols, DType dtype) {
+    return cols * static_cast<std::int64_t>(dtype_bytes(dtype));
+  };
+  return kGrown * (bytes(logits, real) + bytes(labels, label_dtype(kind)) + 1);
 }
 
 }  // namespace ooc

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/batches/loaded_batch.h"
 #include "engine/metrics/metrics.h"
-#include "engine/minibatch/loaded_batch.h"
 #include "kernels/spec/matrix_view.h"
 
 namespace ooc {
@@ -23,7 +23,9 @@ class JudgedRows {
   std::optional<std::vector<Scores>> scores(std::span<const Metric> metrics, Task task,
                                             const std::atomic<bool>* stop) const;
   // Of memory, a row.
-  static std::int64_t row_bytes(const Dataset& dataset, std::int64_t classes, DType real);
+  // `labels`: columns of them.
+  static std::int64_t row_bytes(LabelKind kind, std::int64_t labels, std::int64_t logits,
+                                DType real);
 
  private:
   struct Column {

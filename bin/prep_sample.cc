@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "bin/cli/batches_facts.h"
+#include "bin/cli/program.h"
+#include "bin/cli/progress.h"
+#include "bin/prep_commands.h"
+#include "engine/batches/sample_batches.h"
+#include "engine/train/config_words.h"
+#include "storage/base/errors.h"
+#include "storage/import/import_memory.h"
+#include "storage/import/listed_vertices.h"
+#include "storage/io/block_file.h"
+
+namespace ooc {
+namespace {
+
+struct Options {
+  std::string dataset;
+  SampleOptions sample;
+  std::string seeds;  // empty: of all splits that the dataset has
+  bool json = false;
+};
+
+// A directory of this command's own in --scratch, removed with what lies in it. What a killed
+// process left there goes as well.
+class ScratchDirectory {
+ public:
+  explicit ScratchDirectory(SampleOptions& options) {
+    if (options.scratch.empty()) return;
+    const std::string name = std::filesystem::absolute(options.output).lexically_normal().string();
+    path_ = join_path(options.scratch, fmt::format("ooc-{:016x}", std::hash<std::string>()(name)));
+    posix_file_system().remove_all(path_);
+    posix_file_system().create_directories(path_);
+    options.scratch = path_;
+  }
+  ~ScratchDirectory() {
+    if (path_.empty()) return;
+    try {
+      posix_file_system().remove_all(path_);
+    } catch (const Error&) {  // what failed first is on its way to the user already
+    }
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+ private:
+  std::string path_;
+};
+
+// A list of splits' words; nothing for another text.
+std::optional<std::vector<Split>> parse_splits(const std::string& text) {
+  std::vector<Split> splits;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view word = std::string_view(text).substr(begin, end - begin);
+    const auto found = std::find(kSplitWords.begin() + 1, kSplitWords.end(), word);
+    if (found == kSplitWords.end()) return std::nullopt;
+    const auto split = static_cast<Split>(found - kSplitWords.begin());
+    if (std::find(splits.begin(), splits.end(), split) != splits.end()) return std::nullopt;
+    splits.push_back(split);
+    begin = end + 1;
+  }
+  return splits;
+}
+
+void choose_seeds(const std::string& seeds, const Dataset& dataset, const Control& control,
+                  SampleOptions& options) {
+  const std::vector<Split> all{Split::kTrain, Split::kValid, Split::kTest, Split::kNone};
+  if (seeds.empty()) {
+    options.splits = {Split::kTrain, Split::kValid, Split::kTest};
+  } else if (seeds == "all") {
+    options.splits = all;
+  } else if (auto splits = parse_splits(seeds)) {
+    options.splits = *std::move(splits);
+  } else {
+    options.splits = all;
+    options.only = listed_vertices(posix_file_system(), dataset, seeds, control);
+  }
+}
+
+void check_samplers(const SamplingConfig& sampling) {
+  const auto refuse = [](const char* both) {
+    throw UsageError(both, "command line", "leave one of them out");
+  };
+  const bool labor = sampling.sampler == Sampler::kLabor;
+  if (labor && sampling.replace) refuse("--sampler labor with --replace");
+  if (labor && sampling.weighted) refuse("--sampler labor with --weighted");
+  if (sampling.weighted && sampling.replace) refuse("--weighted with --replace");
+  if (labor || sampling.batch_dependency == 1) return;
+  throw UsageError("--batch-dependency without --sampler labor", "command line",
+                   "give that, too, or leave it out");
+}
+
+void add_sampling(cli::Command& command, SamplingConfig& sampling) {
+  command.parsed("--fanouts,--num-neighbors", "N,N,...",
+                 "numbers above 0, or -1 for all in-edges, with commas between",
+                 "Of a vertex's in-edges so many at most, hop by hop from the seeds on",
+                 [&sampling](const std::string& text) {
+                   const std::optional<Fanouts> parsed = parse_fanouts(text);
+                   if (parsed) sampling.fanouts = *parsed;
+                   return parsed.has_value();
+                 });
+  command.required();
+  constexpr std::int64_t kMostSeeds = std::int64_t{1} << 31;
+  command.integer("--batch-size", sampling.batch_size, 1, "Seeds of a batch", kMostSeeds);
+  command.flag("--replace", sampling.replace,
+               "Draw each in-edge from all of them, so that some come twice");
+  command.choice("--sampler", sampling.sampler,
+                 std::vector<std::pair<std::string, Sampler>>(kSamplers.begin(), kSamplers.end()),
+                 "neighbor: each vertex chooses by itself; labor: vertices of a batch prefer the "
+                 "same sources, so that it has fewer vertices");
+  command.integer("--batch-dependency", sampling.batch_dependency, 1,
+                  "With --sampler labor: so many batches in turn prefer the same sources", 1 << 20);
+  command.flag("--weighted", sampling.weighted, "An in-edge's chance goes by its weight");
+}
+
+// What is free where the output goes; without limit where that can't be said.
+std::int64_t free_bytes(const std::string& output) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(parent_path(output), error);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (error || space.available > static_cast<std::uintmax_t>(kMost)) return kMost;
+  return static_cast<std::int64_t>(space.available);
+}
+
+void sample(const Options& given, bool quiet) {
+  cli::Progress progress(cli::Progress::standard_output(quiet));
+  const Control control{progress.callback(), &cli::stop_flag()};
+  SampleOptions options = given.sample;
+  check_samplers(options.sampling);
+  const Dataset dataset = Dataset::open(posix_file_system(), given.dataset, VerifyPolicy::kFirst);
+  choose_seeds(given.seeds, dataset, control, options);
+  options.disk_bytes = free_bytes(options.output);
+  const ScratchDirectory scratch(options);
+  const std::unique_ptr<BlockIo> io = make_block_io();
+  const BatchesManifest manifest =
+      sample_batches(*io, posix_file_system(), dataset, options, control);
+  progress.finish();
+  cli::print_facts(cli::batches_facts(options.output, manifest), given.json);
+}
+
+}  // namespace
+
+void add_sample(cli::Command& program) {
+  const auto options = std::make_shared<Options>();
+  SampleOptions& sampling = options->sample;
+  cli::Command& command =
+      program.subcommand("sample", "Samples batches once, to train on them again and again");
+  command.positional("NAME.ooc", "dataset", options->dataset, "the dataset to sample");
+  command.required();
+  add_sampling(command, sampling.sampling);
+  command.path("--seeds", options->seeds, "train,valid,test|all|FILE",
+               "Whose batches: vertices of these splits; all vertices; those whose ids a file "
+               "lists. If absent those of all splits that the dataset has");
+  command.integer("--epochs", sampling.epochs, 1,
+                  "So many samples of the training vertices, each in an order of its own", 1 << 20);
+  command.integer("--seed", sampling.seed, 0, "Another seed draws other samples");
+  sampling.memory_bytes = default_import_memory();
+  command.size("--memory", sampling.memory_bytes, "a quarter of the machine's",
+               "Memory to work in; the batches are the same");
+  command.directory("--scratch", sampling.scratch,
+                    "Where what doesn't fit memory goes meanwhile; beside the output if absent");
+  command.output("-o,--output", sampling.output, "NAME.batches", "The directory to make");
+  command.required();
+  command.flag("--force", sampling.force, "Replace batches of this name");
+  command.flag("--json", options->json, "Print JSON instead of text");
+  command.example("Batches of all splits",
+                  "ooc-prep sample cora.ooc --fanouts 10,5 "
+                  "--batch-size 140 -o cora.batches");
+  command.example("Ten samples of the training vertices, to train on in turn",
+                  "ooc-prep sample cora.ooc --fanouts 10,5 --epochs 10 -o ten.batches");
+  command.example("All in-edges of some vertices",
+                  "ooc-prep sample cora.ooc --fanouts -1,-1 --seeds some.csv -o some.batches");
+  command.action([options, &command] { sample(*options, command.quiet()); });
+}
+
+}  // namespace ooc

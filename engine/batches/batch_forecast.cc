@@ -1,0 +1,300 @@
+#include "engine/batches/batch_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/batches/prepared_batches.h"
+
+namespace ooc {
+namespace {
+
+constexpr double kWordBytes = 8;
+// Of the records that a range may have, those that it has: ranges are halved until they fit.
+constexpr double kRangeFill = 0.7;
+
+// What a batch reaches.
+struct ReachedBatch {
+  std::vector<double> asks, edges;  // by hop
+  double vertices = 0;
+  std::vector<double> reached;  // by class: the share of its vertices
+};
+
+double edges_taken(const HopSampling& hop, double in) {
+  if (hop.fanout == HopSampling::kAll) return in;
+  const auto fanout = static_cast<double>(hop.fanout);
+  return hop.replace && in > 0 ? fanout : std::min(fanout, in);
+}
+
+// Different ones among these.
+double sources_taken(const HopSampling& hop, double in) {
+  if (!hop.replace || hop.fanout == HopSampling::kAll || in <= 1) {
+    return std::min(in, edges_taken(hop, in));
+  }
+  return in * -std::expm1(static_cast<double>(hop.fanout) * std::log1p(-1 / in));
+}
+
+ReachedBatch sample_batch(const BatchLoaderOptions& options,
+                          const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds) {
+  double all_seeds = 0, all_out = 0;
+  for (const DegreeClass& of : degrees) {
+    all_seeds += of.*seeds;
+    all_out += of.vertices * of.out;
+  }
+  const double begun = std::min(all_seeds, static_cast<double>(options.batch_size));
+  ReachedBatch batch;
+  std::vector<double> fresh;  // by class: vertices that ask in the hop at hand
+  for (const DegreeClass& of : degrees) {
+    fresh.push_back(begun * (of.*seeds) / all_seeds);
+    batch.reached.push_back(fresh.back() / of.vertices);
+  }
+  for (const HopSampling& hop : options.hops) {
+    double asks = 0, edges = 0, sources = 0;
+    for (std::size_t i = 0; i < degrees.size(); ++i) {
+      asks += fresh[i];
+      edges += fresh[i] * edges_taken(hop, degrees[i].in);
+      sources += fresh[i] * sources_taken(hop, degrees[i].in);
+    }
+    batch.asks.push_back(asks);
+    batch.edges.push_back(edges);
+    for (std::size_t i = 0; i < degrees.size(); ++i) {
+      const double hit = all_out > 0 ? -std::expm1(-sources * degrees[i].out / all_out) : 0;
+      const double found = (1 - batch.reached[i]) * hit;
+      fresh[i] = degrees[i].vertices * found;
+      batch.reached[i] += found;
+    }
+  }
+  for (std::size_t i = 0; i < degrees.size(); ++i) {
+    batch.vertices += degrees[i].vertices * batch.reached[i];
+  }
+  return batch;
+}
+
+// Which rows of a superbatch are hot, and how many batches ask for the others.
+struct HotRows {
+  double least = 0;  // a vertex is hot that so many batches ask for
+  double hot_rows = 0, cold_rows = 0;
+  double vertices = 0;  // that any batch asks for
+};
+
+// How many of `batches` ask for a vertex is binomial. As count_rows() does: hot are all that at
+// least as many batches ask for as lets all of those have room.
+HotRows choose_hot(const ReachedBatch& batch, const std::vector<DegreeClass>& degrees,
+                   double batches, double room) {
+  constexpr double kMost = 1 - 1e-12;
+  std::vector<double> logs, odds;  // by class: of those that k batches ask for, k going up
+  HotRows rows;
+  for (const double share : batch.reached) {
+    const double reached = std::clamp(share, 1e-300, kMost);
+    logs.push_back(batches * std::log1p(-reached));
+    odds.push_back(std::log(reached) - std::log1p(-reached));
+  }
+  for (std::size_t i = 0; i < degrees.size(); ++i) {
+    rows.vertices += degrees[i].vertices * -std::expm1(logs[i]);
+  }
+  rows.hot_rows = rows.vertices;
+  for (rows.least = 1; rows.hot_rows > room && rows.least <= batches; ++rows.least) {
+    double with = 0;  // vertices that `least` batches ask for
+    for (std::size_t i = 0; i < degrees.size(); ++i) {
+      logs[i] += odds[i] + std::log((batches - rows.least + 1) / rows.least);
+      with += degrees[i].vertices * std::exp(logs[i]);
+    }
+    rows.hot_rows -= with;
+    rows.cold_rows += rows.least * with;
+  }
+  rows.hot_rows = std::max(0.0, rows.hot_rows);
+  return rows;
+}
+
+// Records sorted in runs, as SortedRuns and RecordBuffers have them.
+struct SortedList {
+  double records = 0;
+  double record_bytes = kWordBytes;
+  double memory = 0;
+  double run_records = 1;  // of a run, but for the last one
+  double spare = 0;        // that memory of a run has beside
+  // Of all of it, and the ranges that these are done in.
+  double readings = 0, ranges = 0;
+
+  double runs() const { return std::ceil(records / run_records); }
+  double runs_in_file() const {
+    if (records < run_records) return records * record_bytes <= memory ? 0 : 1;
+    return std::max(0.0, runs() - std::floor(memory / ((run_records + spare) * record_bytes)));
+  }
+  double records_in_file() const { return std::min(records, runs_in_file() * run_records); }
+  double bytes_written() const { return records_in_file() * record_bytes; }
+  double bytes_read() const {
+    if (records == 0) return 0;
+    return readings * bytes_written() +
+           ranges * runs_in_file() * static_cast<double>(SortedRuns::kStride) * kWordBytes;
+  }
+  void read_in(double of_ranges) {
+    readings += 1;
+    ranges += of_ranges;
+  }
+};
+
+// So many of `places` have one of `found` or more, which lie anywhere.
+double places_hit(double places, double found) { return places * -std::expm1(-found / places); }
+
+class SuperbatchForecast {
+ public:
+  SuperbatchForecast(const SampledCounts& counts, const BatchLoaderOptions& options,
+                     const std::vector<DegreeClass>& degrees, const ReachedBatch& batch,
+                     double batches)
+      : counts_(counts),
+        options_(options),
+        batch_(batch),
+        batches_(batches),
+        limits_(superbatch_limits(options.memory, counts.graph.edges.data, options.workers)),
+        inputs_(stored_inputs(counts, options)),
+        record_(static_cast<double>(row_sizes(inputs_).record)),
+        hot_(choose_hot(batch, degrees, batches,
+                        std::floor(static_cast<double>(options.memory.hot_rows) / record_))) {}
+
+  // Adds what this one moves.
+  void add_to(BatchForecast& all) const {
+    const std::vector<SortedList> lists = this->lists();
+    double files = 0;
+    for (const SortedList& list : lists) {
+      all.list_bytes_read += list.bytes_read();
+      all.list_bytes_written += list.bytes_written();
+      files += list.bytes_written();
+    }
+    for (std::size_t hop = 0; hop < options_.hops.size(); ++hop) all.edge_bytes += edge_bytes(hop);
+    for (const InputRows& input : inputs_) {
+      const auto chunks = static_cast<double>(input.chunks());
+      all.input_bytes +=
+          static_cast<double>(input.bytes()) * places_hit(chunks, hot_.vertices) / chunks;
+    }
+    all.cold_bytes += cold_bytes();
+    all.scratch = std::max(all.scratch, files + cold_bytes());
+    all.superbatches += 1;
+    all.edge_readings += std::ssize(options_.hops);
+    if (all.superbatches > 1) return;
+    all.hot_rows = hot_.hot_rows;
+    all.hot_share = 1 - hot_.cold_rows / (batches_ * batch_.vertices);
+  }
+
+ private:
+  double spans() const { return static_cast<double>(counts_.graph.edges.span_count()); }
+  double asked_spans(std::size_t hop) const {
+    return places_hit(spans(), batches_ * batch_.asks[hop]);
+  }
+  double expand_ranges(std::size_t hop) const {
+    const std::int64_t ask_bytes =
+        ExpandPass::ask_bytes(options_.hops[hop], counts_.graph.edges.data);
+    const double room = static_cast<double>(limits_.expand.range_bytes / ask_bytes) * kRangeFill;
+    return std::max(asked_spans(hop), batches_ * batch_.asks[hop] / room);
+  }
+
+  // Spans in which nobody asks aren't read. Ranges of a span share a reading if all of its chunks
+  // have room.
+  double edge_bytes(std::size_t hop) const {
+    const EdgeLayout& layout = counts_.graph.edges;
+    const std::int64_t slots = edge_slot_count(layout, counts_.largest_chunk,
+                                               options_.memory.edge_slots, counts_.is_named);
+    const EdgeBytes& file = counts_.graph.symmetric ? counts_.graph.in : counts_.graph.out;
+    const double read = slots > layout.panel_count() ? asked_spans(hop) : expand_ranges(hop);
+    return static_cast<double>(file.bytes) * read / spans();
+  }
+
+  double cold_bytes() const {
+    const double bytes = hot_.cold_rows * record_;
+    const double aligned = bytes + batches_ * static_cast<double>(kIoAlignment) / 2;
+    return aligned > static_cast<double>(options_.memory.cold_rows) ? bytes : 0;
+  }
+
+  SortedList list(double records, std::size_t data_bytes, double memory_share) const {
+    SortedList list;
+    list.records = batches_ * records;
+    list.record_bytes = kWordBytes + static_cast<double>(data_bytes);
+    list.memory = static_cast<double>(limits_.list_bytes) * memory_share;
+    list.run_records = static_cast<double>(limits_.resolve.buffer_records);
+    list.spare = static_cast<double>(RecordBuffers::spare_records(options_.workers));
+    return list;
+  }
+
+  // Of those who resolve what was asked for.
+  double resolve_ranges(const SortedList& asked) const {
+    const double most = std::max(static_cast<double>(limits_.resolve.range_records),
+                                 static_cast<double>(kLeastOfRun) * asked.runs());
+    return std::max(1.0, asked.records / (kRangeFill * most));
+  }
+
+  std::vector<SortedList> lists() const {
+    const std::size_t hops = options_.hops.size(), data = counts_.graph.edges.data.bytes();
+    const double of_hop = 1 / static_cast<double>(hops);
+    std::vector<SortedList> fresh, all;
+    for (std::size_t hop = 0; hop < hops; ++hop) {
+      fresh.push_back(list(batch_.asks[hop], 0, Superbatch::kFresh * of_hop));
+      fresh.back().read_in(expand_ranges(hop));
+      SortedList chosen = list(batch_.edges[hop], data, Superbatch::kChosen);
+      const double ranges = resolve_ranges(chosen);
+      chosen.read_in(ranges);
+      for (SortedList& known : fresh) known.read_in(ranges);
+      SortedList edges = list(batch_.edges[hop], data, Superbatch::kEdges * of_hop);
+      edges.read_in(batches_);
+      all.insert(all.end(), {chosen, edges});
+    }
+    all.insert(all.end(), fresh.begin(), fresh.end());
+    all.push_back(vertices());
+    all.push_back(places());
+    return all;
+  }
+
+  // Read to count who asks, perhaps to count cold rows, and to pack.
+  SortedList vertices() const {
+    SortedList vertices = list(batch_.vertices, 0, Superbatch::kVertices);
+    const auto blocks = static_cast<double>(counts_.graph.edges.block_count());
+    const double at_once = static_cast<double>(
+        stretch_words(PackedRowsOptions{}.words_at_once, std::llround(vertices.runs())));
+    const double stretches =
+        std::max(places_hit(blocks, hot_.vertices), vertices.records / (kRangeFill * at_once));
+    const bool counts_again =
+        hot_.hot_rows >= 1 && hot_.least > static_cast<double>(few_askers(std::llround(batches_)));
+    for (int i = 0; i < (counts_again ? 3 : 2); ++i) vertices.read_in(stretches);
+    return vertices;
+  }
+
+  SortedList places() const {
+    SortedList places = list(batch_.vertices, 0, 0);
+    places.memory = static_cast<double>(options_.memory.lists);
+    places.run_records =
+        std::min(static_cast<double>(options_.memory.run_places), std::max(1.0, places.records));
+    places.read_in(batches_);
+    return places;
+  }
+
+  const SampledCounts& counts_;
+  const BatchLoaderOptions& options_;
+  const ReachedBatch& batch_;
+  double batches_;
+  SuperbatchOptions limits_;
+  std::vector<InputRows> inputs_;
+  double record_;
+  HotRows hot_;
+};
+
+}  // namespace
+
+BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
+                               const std::vector<DegreeClass>& degrees,
+                               double DegreeClass::*seeds) {
+  BatchForecast forecast;
+  double all = 0;
+  for (const DegreeClass& of : degrees) all += of.*seeds;
+  forecast.batches = ceil_div(std::llround(all), options.batch_size);
+  if (forecast.batches == 0) return forecast;
+  const ReachedBatch batch = sample_batch(options, degrees, seeds);
+  forecast.batch_vertices = batch.vertices;
+  for (const double edges : batch.edges) forecast.batch_edges += edges;
+  const std::int64_t together =
+      batches_together(options, counts.vertices(), counts.edges(), counts.name);
+  for (std::int64_t first = 0; first < forecast.batches; first += together) {
+    const auto batches = static_cast<double>(std::min(together, forecast.batches - first));
+    SuperbatchForecast(counts, options, degrees, batch, batches).add_to(forecast);
+  }
+  return forecast;
+}
+
+}  // namespace ooc

@@ -1,0 +1,40 @@
+// What an epoch on sampled batches moves from and to storage, from counts and degrees alone: before
+// anything is read or written. It follows what SuperbatchMaker and BatchLoader do.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/batches/batch_options.h"
+#include "engine/batches/sampled_counts.h"
+#include "engine/sampling/degree_classes.h"
+
+namespace ooc {
+
+// Of all batches of some seeds; bytes are from storage and to it.
+struct BatchForecast {
+  std::int64_t batches = 0, superbatches = 0;
+  double batch_vertices = 0, batch_edges = 0;  // of one, expected
+  double hot_rows = 0;                         // in memory, of the first superbatch
+  double hot_share = 0;                        // of rows that its batches ask for, those
+  std::int64_t edge_readings = 0;              // of the file of edges
+  double edge_bytes = 0;
+  double list_bytes_read = 0, list_bytes_written = 0;  // of vertices and edges
+  double input_bytes = 0;
+  double cold_bytes = 0;  // written, and read back
+  double scratch = 0;     // of a superbatch' files
+
+  std::int64_t bytes_read() const {
+    return static_cast<std::int64_t>(edge_bytes + list_bytes_read + input_bytes + cold_bytes);
+  }
+  std::int64_t bytes_written() const {
+    return static_cast<std::int64_t>(list_bytes_written + cold_bytes);
+  }
+};
+
+// `options`: with memory. `seeds`: which are those. What samplers other than the uniform one choose
+// counts as that one's would: labor reaches fewer vertices.
+BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
+                               const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds);
+
+}  // namespace ooc

@@ -1,0 +1,48 @@
+// How the memory of a sampled run is shared out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/batches/batch_loader.h"
+#include "engine/batches/sampled_counts.h"
+#include "engine/machine/run_budget.h"
+
+namespace ooc {
+
+// What a run takes whatever is left over, and what that is used for.
+struct BatchBudget {
+  std::int64_t kept_bytes = 0;   // of fixed_bytes, what stays when no batch is at hand
+  std::int64_t fixed_bytes = 0;  // programs and parameters, the largest batch, tables of vertices
+  BatchMemory loading;
+};
+
+// Batches of one kind: how they are loaded, and what runs on them.
+struct SampledRun {
+  const BatchLoaderOptions& loading;
+  const BatchExecutor& executor;
+};
+
+// As much as anything takes, where there is no limit.
+BatchMemory unlimited_memory();
+
+// What takes memory beside what is loaded.
+struct BatchWork {
+  // Their batches are there one after the other; of the first kind the next ones are made
+  // meanwhile.
+  std::vector<SampledRun> runs;
+  std::int64_t parameter_bytes = 0;  // in all their copies
+  std::int64_t own_bytes = 0;        // whatever else there is
+};
+
+// BudgetError where the budget has less than the least that works, naming it. UsageError where
+// batches may have too many edges.
+BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
+                         const RunBudget& budget);
+
+// The same where batches are only loaded and written, one at a time: `counts.train` and
+// `counts.judged` are seeds of the largest epoch, and all others.
+BatchMemory share_sampling_memory(const SampledCounts& counts, const BatchLoaderOptions& loading,
+                                  const RunBudget& budget);
+
+}  // namespace ooc

@@ -1,0 +1,242 @@
+#include "engine/batches/batch_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/batches/judged_rows.h"
+#include "engine/machine/devices.h"
+#include "engine/train/training_plan.h"
+#include "storage/base/byte_size.h"
+
+namespace ooc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of all that an evaluation judges.
+std::int64_t judged_bytes(const ModelProgram& program, const SampledCounts& counts) {
+  const TensorId logits = program.evaluated().logits;
+  if (logits < 0 || program.value(logits) < 0) return 0;
+  const std::int64_t labels = label_cols(counts.labels, counts.classes);
+  return counts.judged * JudgedRows::row_bytes(counts.labels, labels,
+                                               program.model().graph.shape(logits).cols,
+                                               program.real());
+}
+
+double seconds_of(std::int64_t read, std::int64_t written, const MachineRates& rates) {
+  const auto in = static_cast<double>(read), out = static_cast<double>(written);
+  return std::max(
+      {in / rates.storage_read, out / rates.storage_write, (in + out) / rates.storage_both});
+}
+
+// Files of two superbatches are there at once, one after the other: the epoch's last one and the
+// evaluation's, or the next epoch's.
+std::int64_t scratch_of(const BatchPlan& plan, const BatchEpochForecast& epoch) {
+  const double training = epoch.training.scratch;
+  const double evaluation = epoch.evaluation ? epoch.evaluation->scratch : 0;
+  double most = training + evaluation;
+  const bool is_followed = !epoch.evaluation || plan.config.eval_every > 1;
+  if (is_followed || epoch.training.superbatches > 1) most = std::max(most, 2 * training);
+  if (epoch.evaluation && epoch.evaluation->superbatches > 1) most = std::max(most, 2 * evaluation);
+  return static_cast<std::int64_t>(most);
+}
+
+std::string size(double bytes) { return format_byte_size(static_cast<std::int64_t>(bytes)); }
+
+std::string counted(std::int64_t count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+Json json_of(const BatchForecast& of) {
+  return {{"batches", of.batches},
+          {"superbatches", of.superbatches},
+          {"batch_vertices", std::llround(of.batch_vertices)},
+          {"batch_edges", std::llround(of.batch_edges)},
+          {"hot_rows", std::llround(of.hot_rows)},
+          {"hot_share", of.hot_share},
+          {"edge_readings", of.edge_readings},
+          {"edge_bytes", std::llround(of.edge_bytes)},
+          {"list_bytes_read", std::llround(of.list_bytes_read)},
+          {"list_bytes_written", std::llround(of.list_bytes_written)},
+          {"input_bytes", std::llround(of.input_bytes)},
+          {"cold_bytes", std::llround(of.cold_bytes)}};
+}
+
+std::string text_of(const char* name, const BatchForecast& of) {
+  std::string text =
+      fmt::format("{:<10} {} of about {:.0f} vertices and {:.0f} edges, {}\n", name,
+                  counted(of.batches, "batch", "batches"), of.batch_vertices, of.batch_edges,
+                  counted(of.superbatches, "superbatch", "superbatches"));
+  text +=
+      fmt::format("           reads {} of edges ({}), {} of inputs, {} of lists, {} of cold rows\n",
+                  size(of.edge_bytes), counted(of.edge_readings, "reading", "readings"),
+                  size(of.input_bytes), size(of.list_bytes_read), size(of.cold_bytes));
+  text += fmt::format("           writes {} of lists, {} of cold rows\n",
+                      size(of.list_bytes_written), size(of.cold_bytes));
+  text += fmt::format("           {:.0f} hot rows, {:.1f} % of what batches ask for\n", of.hot_rows,
+                      100 * of.hot_share);
+  return text;
+}
+
+}  // namespace
+
+BatchLoaderOptions loader_options(const ModelProgram& program, std::vector<HopSampling> hops,
+                                  const SamplingConfig& sampling, const std::string& scratch) {
+  BatchLoaderOptions loading;
+  loading.hops = std::move(hops);
+  loading.batch_size = sampling.batch_size;
+  if (sampling.sampler == Sampler::kLabor) loading.batch_dependency = sampling.batch_dependency;
+  loading.name = program.program().name;
+  loading.scratch = scratch;
+  loading.workers = workers_of(1);
+  describe_inputs(program, loading);
+  return loading;
+}
+
+BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
+                       const BatchExecutor& training, const BatchExecutor& evaluation,
+                       SampledCounts counts, const RunBudget& budget, const std::string& scratch) {
+  BatchPlan plan{config, budget, std::move(counts), {}, {}, {}};
+  plan.training =
+      loader_options(programs.training, training_hops(config.sampling), config.sampling, scratch);
+  plan.evaluation = loader_options(programs.evaluation, evaluation_hops(config.sampling),
+                                   config.sampling, scratch);
+  const BatchWork work{{{plan.training, training}, {plan.evaluation, evaluation}},
+                       parameter_bytes(programs.training, Mode::kTrain),
+                       judged_bytes(programs.evaluation, plan.counts)};
+  plan.memory = share_memory(plan.counts, work, budget);
+  plan.training.memory = plan.evaluation.memory = plan.memory.loading;
+  return plan;
+}
+
+BatchEpochForecast forecast_epoch(const BatchPlan& plan, const std::vector<DegreeClass>& degrees,
+                                  const Plan* exact) {
+  BatchEpochForecast epoch;
+  const MachineRates& rates = plan.budget.plan.rates;
+  const auto forecast = [&](BatchLoaderOptions options, const BatchMemory& memory,
+                            double DegreeClass::*seeds) {
+    options.memory = memory;
+    return forecast_batches(plan.counts, options, degrees, seeds);
+  };
+  const auto add = [&](std::int64_t read, std::int64_t written) {
+    epoch.bytes_read += read;
+    epoch.bytes_written += written;
+  };
+  double least_read = 0;
+  const auto add_batches = [&](const BatchLoaderOptions& options, double DegreeClass::*seeds) {
+    const BatchForecast of = forecast(options, options.memory, seeds);
+    add(of.bytes_read(), of.bytes_written());
+    const BatchForecast least = forecast(options, unlimited_memory(), seeds);
+    least_read += least.edge_bytes + least.input_bytes;
+    return of;
+  };
+  epoch.training = add_batches(plan.training, &DegreeClass::train);
+  if (exact != nullptr) {
+    epoch.exact = {exact->bytes_read, exact->bytes_written};
+    add(exact->bytes_read, exact->bytes_written);
+  } else if (plan.counts.judged > 0) {
+    epoch.evaluation = add_batches(plan.evaluation, &DegreeClass::judged);
+  }
+  epoch.scratch = scratch_of(plan, epoch);
+  epoch.seconds = seconds_of(epoch.bytes_read, epoch.bytes_written, rates);
+  epoch.bound_seconds = seconds_of(static_cast<std::int64_t>(least_read), 0, rates);
+  return epoch;
+}
+
+Json plan_to_json(const BatchPlan& plan, const BatchEpochForecast& epoch) {
+  Json json;
+  json["fanouts"] = plan.config.sampling.fanouts.hops;
+  json["batch_size"] = plan.config.sampling.batch_size;
+  json["batches"] = plan.batches();
+  json["host_memory"] = plan.budget.host_bytes;
+  json["fixed_bytes"] = plan.memory.fixed_bytes;
+  const BatchMemory& memory = plan.memory.loading;
+  json["memory"] = {{"hot_rows", memory.hot_rows},     {"cold_rows", memory.cold_rows},
+                    {"lists", memory.lists},           {"ranges", memory.ranges},
+                    {"edge_slots", memory.edge_slots}, {"writes", memory.writes}};
+  Json& forecast = json["forecast"];
+  forecast = {{"bytes_read_per_epoch", epoch.bytes_read},
+              {"bytes_written_per_epoch", epoch.bytes_written},
+              {"seconds", epoch.seconds},
+              {"bound_seconds", epoch.bound_seconds},
+              {"scratch_bytes", epoch.scratch},
+              {"training", json_of(epoch.training)}};
+  if (epoch.evaluation) forecast["evaluation"] = json_of(*epoch.evaluation);
+  if (epoch.exact) {
+    forecast["evaluation"] = {{"bytes_read", epoch.exact->read},
+                              {"bytes_written", epoch.exact->written}};
+  }
+  json["blas_core"] = blas_core().name;
+  return json;
+}
+
+Json figures_to_json(const SuperbatchFigures& of) {
+  const LoadedBytes planned = of.planned();
+  return {{"batches", of.batches},
+          {"vertices", of.vertices},
+          {"edges", of.edges},
+          {"hot_rows", of.hot_rows},
+          {"cold_rows", of.cold_rows},
+          {"edge_bytes", of.edge_bytes},
+          {"list_bytes_read", of.list_bytes_read},
+          {"list_bytes_written", of.list_bytes_written},
+          {"input_bytes", of.input_bytes},
+          {"cold_bytes", of.cold_bytes},
+          {"planned_read", planned.read},
+          {"planned_written", planned.written},
+          {"bytes_read", of.moved.read},
+          {"bytes_written", of.moved.written}};
+}
+
+std::string plan_to_text(const BatchPlan& plan, const BatchEpochForecast& epoch) {
+  const SamplingConfig& sampling = plan.config.sampling;
+  const std::vector<std::int64_t> rows =
+      most_level_rows(plan.training, plan.counts.vertices(), plan.counts.edges());
+  std::string text = fmt::format("an epoch   {} batches of {} seeds, fan-outs {}\n", plan.batches(),
+                                 sampling.batch_size, to_text(sampling.fanouts));
+  text +=
+      fmt::format("a batch    up to {} vertices, by level {}\n", rows.back(), fmt::join(rows, " "));
+  if (plan.budget.host_bytes > 0) {
+    const BatchMemory& memory = plan.memory.loading;
+    const auto size = [](std::int64_t bytes) { return format_byte_size(bytes); };
+    text += fmt::format(
+        "memory     {} in all: {} for programs, parameters and the largest batch, {} for rows that "
+        "many batches ask for, {} for lists of vertices and edges, {} for what is on its way\n",
+        size(plan.budget.host_bytes), size(plan.memory.fixed_bytes),
+        size(2 * (memory.hot_rows + memory.cold_rows)), size(4 * memory.lists),
+        size(2 * (memory.ranges + memory.edge_slots + memory.writes)));
+  }
+  text += text_of("training", epoch.training);
+  if (epoch.evaluation) text += text_of("evaluation", *epoch.evaluation);
+  if (epoch.exact) {
+    text +=
+        fmt::format("evaluation on the whole graph: reads {}, writes {}\n",
+                    format_byte_size(epoch.exact->read), format_byte_size(epoch.exact->written));
+  }
+  text += fmt::format(
+      "storage    reads {}, writes {}, in {:.3g} s at its measured rates, {:.3g} s if all that is "
+      "made had memory; files of up to {}\n",
+      size(static_cast<double>(epoch.bytes_read)), size(static_cast<double>(epoch.bytes_written)),
+      epoch.seconds, epoch.bound_seconds, size(static_cast<double>(epoch.scratch)));
+  return text;
+}
+
+std::string absent_batch_plan(const RunConfig& config, const AbsentGraph& graph,
+                              const RunBudget& budget, bool json) {
+  const Devices devices("cpu", budget);
+  const BatchPrograms programs(config, graph.facts, DType::kF32);
+  const BatchExecutor training(devices.first(), programs.training.program());
+  const BatchExecutor evaluation(devices.first(), programs.evaluation.program());
+  const BatchPlan plan = plan_batches(config, programs, training, evaluation, sampled_counts(graph),
+                                      budget, config.scratch);
+  const BatchEpochForecast epoch = forecast_epoch(
+      plan, assumed_degrees(plan.counts.vertices(), plan.counts.edges(), plan.counts.train));
+  return json ? plan_to_json(plan, epoch).dump(2) + "\n" : plan_to_text(plan, epoch);
+}
+
+}  // namespace ooc
