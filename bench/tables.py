@@ -252,6 +252,31 @@ def attention_memory():
                   for model, result in results("attention-memory")["results"].items()])
 
 
+def sampling_accuracy():
+    """In %; cells with two seeds or more."""
+    return table([{
+        "graph": cell["graph"],
+        **{name: f"{100 * cell[f'{by}_mean']:.2f} ± {100 * cell[f'{by}_deviation']:.2f}"
+           for by, name in (("ooc", "ooc"), ("pyg", "PyG"))},
+        "difference": f"{100 * cell['difference']:+.2f}",
+        "its deviation": number(cell["difference_deviation"], 2, 0.01),
+        "seeds": str(len(cell["pyg"]["tests"]))}
+        for cell in results("sampling-accuracy")["cells"] if "difference" in cell])
+
+
+def sampling_peers():
+    rows = []
+    for name, case in results("sampling-peers")["cases"].items():
+        for by, result in case["result"]["contenders"].items():
+            budget = f"{result.get('budget_bytes', 0) / MIB:,.0f} MiB"
+            rows.append({"case": name, "by": by, "as": result.get("form", budget),
+                         "epoch, s": number(result.get("seconds"), 1),
+                         "fastest, s": number(result.get("fastest_seconds"), 1),
+                         "peak, GiB": number(result.get("peak_bytes"), 2, GIB),
+                         "best peer / it": number(case["result"]["times"].get(by))})
+    return table(rows)
+
+
 def simulated():
     return table([{"case": name, "run, s": number(result["seconds"]),
                    "busiest link": f"{result['link_busy']:.0%}",
@@ -301,6 +326,8 @@ TABLES = {
     "zero rows": zero_rows,
     "bytes per edge": bytes_per_edge,
     "attention memory": attention_memory,
+    "sampling, accuracy": sampling_accuracy,
+    "sampling, peers": sampling_peers,
     "simulated": simulated,
     "ring scaling": ring_scaling,
 }

@@ -65,9 +65,9 @@ class Contender:
         return Failed(f"exit code {code}: {lines[-1][:300] if lines else ''}")
 
     def cpu_seconds(self):
+        """With its own processes that have ended."""
         text = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
-        user, system = text.rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return sum(map(int, text.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
     def close(self):
         if self.process is not None and self.process.poll() is None:
@@ -150,8 +150,8 @@ class Ours(Contender):
 class Peer(Contender):
     """A worker, which stands still until it is told to step."""
 
-    def __init__(self, options, python, arguments):
-        super().__init__([python, HERE / "worker.py", *arguments, "--threads", options.threads],
+    def __init__(self, options, python, arguments, script="worker.py"):
+        super().__init__([python, HERE / script, *arguments, "--threads", options.threads],
                          options.limit, options.threads)
 
     def start(self):

@@ -1,12 +1,14 @@
 """The peers' virtual environment, and who of them can be had in it."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
+BUILT = HERE / "requirements-sampling.txt"
 PEERS = {"dgl": "DGL", "pyg": "PyG"}
 
 
@@ -20,6 +22,22 @@ def install(venv):
     for line in REQUIREMENTS.read_text().splitlines():
         if line and not line.startswith("#"):
             subprocess.run([*pip, "-c", REQUIREMENTS, line])
+
+
+def install_built(venv):
+    """What NeighborLoader needs, unless it is there: some minutes of a C++ compiler, without
+    CUDA."""
+    python = python_of(venv)
+    if subprocess.run([python, "-c", "import torch_sparse"], capture_output=True).returncode == 0:
+        return
+    print(f"building torch-sparse in {venv}: some minutes", file=sys.stderr, flush=True)
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "setuptools<70", "wheel"], check=True)
+    lines = BUILT.read_text().splitlines()
+    for line in lines:  # in order: torch-sparse imports torch-scatter
+        if line and not line.startswith("#"):
+            subprocess.run([*pip, "--no-build-isolation", line], check=True,
+                           env={**os.environ, "FORCE_ONLY_CPU": "1"})
 
 
 def python_of(venv):

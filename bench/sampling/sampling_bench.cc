@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/sampling_steps.h"
+#include "bench/sampling/steps.h"
 #include "kernels/device/host_buffer.h"
 #include "kernels/sampling/neighbour_draws.h"
 #include "kernels/sampling/neighbour_lists.h"

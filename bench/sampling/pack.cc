@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "bench/sampling_steps.h"
+#include "bench/sampling/steps.h"
 #include "kernels/device/host_buffer.h"
 #include "storage/stores/direct_chunk_reader.h"
 
