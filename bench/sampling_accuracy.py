@@ -44,7 +44,7 @@ COMMON = {"layers": 2, "fanouts": "10,10", "hidden": 64, "dropout": 0.5, "weight
 GRAPHS = {
     "cora": {"input-dropout": 0.5, "lr": 0.01, "batch-size": 64, "epochs": 50},
     "citeseer": {"input-dropout": 0.5, "lr": 0.01, "batch-size": 64, "epochs": 50},
-    "amazon_photo": {"input-dropout": 0, "lr": 0.003, "batch-size": 512, "epochs": 20},
+    "amazon_photo": {"input-dropout": 0, "lr": 0.01, "batch-size": 512, "epochs": 40},
     "facebook_pages": {"input-dropout": 0, "lr": 0.01, "batch-size": 2048, "epochs": 5},
     "coauthor_physics": {"input-dropout": 0, "lr": 0.01, "batch-size": 4096, "epochs": 3},
 }
