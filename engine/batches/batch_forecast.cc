@@ -198,11 +198,7 @@ class SuperbatchForecast {
     return static_cast<double>(file.bytes) * read / spans();
   }
 
-  double cold_bytes() const {
-    const double bytes = hot_.cold_rows * record_;
-    const double aligned = bytes + batches_ * static_cast<double>(kIoAlignment) / 2;
-    return aligned > static_cast<double>(options_.memory.cold_rows) ? bytes : 0;
-  }
+  double cold_bytes() const { return hot_.cold_rows * record_; }
 
   SortedList list(double records, std::size_t data_bytes, double memory_share) const {
     SortedList list;

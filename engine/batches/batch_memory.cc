@@ -105,13 +105,11 @@ class Shares {
     memory.ranges = std::clamp(bytes / 16, 4 * kMiB, 256 * kMiB);
     memory.edge_slots = std::clamp(bytes / 32, 4 * kMiB, 64 * kMiB);
     memory.writes = std::clamp(bytes / 10, 16 * kMiB, 256 * kMiB);
-    memory.lists = std::max(bytes / 12, 8 * kMiB);
+    memory.lists = std::max(bytes / 24, 8 * kMiB);
     memory.run_places = std::clamp<std::int64_t>(bytes / 1024, 1 << 14, 4 << 20);
     memory.input_slots = 6;
     while (memory.input_slots > 2 && working_bytes(memory) > bytes / 3) --memory.input_slots;
-    const std::int64_t rest = std::max<std::int64_t>(bytes - taken(memory), 0) / kAtOnce;
-    memory.hot_rows = rest / 4 * 3;
-    memory.cold_rows = rest / 4;
+    memory.hot_rows = std::max<std::int64_t>(bytes - taken(memory), 0) / kAtOnce;
     return memory;
   }
   // All but rows.
@@ -164,7 +162,7 @@ BatchMemory share_rest(const SampledCounts& counts, const BatchLoaderOptions& lo
 
 BatchMemory unlimited_memory() {
   constexpr std::int64_t kNoLimit = std::int64_t{1} << 50;
-  return {kNoLimit, kNoLimit, 1 << 30, 256 * kMiB, 64 * kMiB, 256 * kMiB};
+  return {kNoLimit, 1 << 30, 256 * kMiB, 64 * kMiB, 256 * kMiB};
 }
 
 BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,

@@ -23,12 +23,11 @@ struct BatchInput {
 
 // Of memory, in bytes.
 struct BatchMemory {
-  std::int64_t hot_rows = 0;    // that stay for a superbatch
-  std::int64_t cold_rows = 0;   // all others, if they fit; else they go to a file
+  std::int64_t hot_rows = 0;    // that stay for a superbatch; others go to a file
   std::int64_t lists = 0;       // of vertices and edges of a superbatch; what is over goes to files
   std::int64_t ranges = 0;      // of who asks, worked on together
   std::int64_t edge_slots = 0;  // edge chunks on their way
-  std::int64_t writes = 0;      // of cold rows on their way to the file
+  std::int64_t writes = 0;      // of rows on their way to that file
   std::int64_t input_slots = 6;       // I/O chunks of every input, on their way
   std::int64_t run_places = 4 << 20;  // words of a run of places
 };

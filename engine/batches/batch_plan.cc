@@ -156,9 +156,11 @@ Json plan_to_json(const BatchPlan& plan, const BatchEpochForecast& epoch) {
   json["host_memory"] = plan.budget.host_bytes;
   json["fixed_bytes"] = plan.memory.fixed_bytes;
   const BatchMemory& memory = plan.memory.loading;
-  json["memory"] = {{"hot_rows", memory.hot_rows},     {"cold_rows", memory.cold_rows},
-                    {"lists", memory.lists},           {"ranges", memory.ranges},
-                    {"edge_slots", memory.edge_slots}, {"writes", memory.writes}};
+  json["memory"] = {{"hot_rows", memory.hot_rows},
+                    {"lists", memory.lists},
+                    {"ranges", memory.ranges},
+                    {"edge_slots", memory.edge_slots},
+                    {"writes", memory.writes}};
   Json& forecast = json["forecast"];
   forecast = {{"bytes_read_per_epoch", epoch.bytes_read},
               {"bytes_written_per_epoch", epoch.bytes_written},
@@ -207,9 +209,8 @@ std::string plan_to_text(const BatchPlan& plan, const BatchEpochForecast& epoch)
     text += fmt::format(
         "memory     {} in all: {} for programs, parameters and the largest batch, {} for rows that "
         "many batches ask for, {} for lists of vertices and edges, {} for what is on its way\n",
-        size(plan.budget.host_bytes), size(plan.memory.fixed_bytes),
-        size(2 * (memory.hot_rows + memory.cold_rows)), size(4 * memory.lists),
-        size(2 * (memory.ranges + memory.edge_slots + memory.writes)));
+        size(plan.budget.host_bytes), size(plan.memory.fixed_bytes), size(2 * memory.hot_rows),
+        size(4 * memory.lists), size(2 * (memory.ranges + memory.edge_slots + memory.writes)));
   }
   text += text_of("training", epoch.training);
   if (epoch.evaluation) text += text_of("evaluation", *epoch.evaluation);

@@ -53,7 +53,6 @@ std::int64_t edge_slot_count(const EdgeLayout& edges, std::int64_t largest_chunk
 PackedRowsOptions packing_options(const BatchMemory& memory) {
   PackedRowsOptions options;
   options.hot_bytes = memory.hot_rows;
-  options.cold_bytes = memory.cold_rows;
   options.places_bytes = memory.lists;
   options.write_bytes = memory.writes;
   options.input_slots = memory.input_slots;

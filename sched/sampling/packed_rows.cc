@@ -80,13 +80,9 @@ bool PackedRows::count(Driver& driver) {
 PackedBytes PackedRows::planned_bytes() const {
   PackedBytes bytes;
   bytes.inputs_read = RowPacker::input_bytes(record_, *counts_);
-  const auto record = static_cast<std::int64_t>(record_.bytes());
-  std::int64_t cold = 0, aligned = 0;
-  for (const std::int64_t rows : counts_->cold_rows) {
-    cold += rows * record;
-    aligned += static_cast<std::int64_t>(io_aligned(static_cast<std::uint64_t>(rows * record)));
-  }
-  if (aligned > options_.cold_bytes) bytes.cold_written = bytes.cold_read = cold;
+  std::int64_t cold = 0;
+  for (const std::int64_t rows : counts_->cold_rows) cold += rows;
+  bytes.cold_written = bytes.cold_read = cold * static_cast<std::int64_t>(record_.bytes());
   return bytes;
 }
 
@@ -124,8 +120,8 @@ bool PackedRows::pack(Driver& driver) {
   hot_.emplace(static_cast<std::size_t>(counts_->hot_rows) * record_.bytes(), "hot rows");
   regions_.emplace(
       io_, counts_->cold_rows, record_.bytes(),
-      RowRegions::Options{options_.cold_bytes, options_.write_bytes,
-                          static_cast<std::int64_t>(counts_->most_words()), options_.scratch});
+      RowRegions::Options{options_.write_bytes, static_cast<std::int64_t>(counts_->most_words()),
+                          options_.scratch});
   places_.emplace(files_, options_.places_path, 0, static_cast<std::size_t>(options_.places_bytes));
   const std::uint64_t most = std::max<std::uint64_t>(1, requests_.words.size());
   RecordBuffers buffers(*places_, driver.workers(),
@@ -164,8 +160,7 @@ void PackedRows::assemble(ComingRows& rows, std::span<const RowOutput> outputs) 
   OOC_CHECK(rows.batch_ >= 0);
   OOC_CHECK(static_cast<std::int64_t>(rows.words_.size()) ==
             batch_rows_[static_cast<std::size_t>(rows.batch_)]);
-  const std::byte* const cold =
-      regions_->in_file() ? rows.cold_->data() : regions_->region(rows.batch_);
+  const std::byte* const cold = rows.cold_ ? rows.cold_->data() : nullptr;
   assemble_rows(record_, {rows.words_.keys, *place_fields_, hot_->data(), cold}, outputs);
 }
 

@@ -1,9 +1,9 @@
 // The inputs' rows of all vertices of a superbatch' batches: read once, in order, and packed, so
 // that each batch's rows are at hand when its turn comes.
 //
-// Rows that many batches ask for are hot: they stay in memory, once. Every batch has a copy of its
-// other rows, which are cold, in a region of its own: in memory if all of them fit, else in one
-// temporary file, that is read sequentially.
+// Rows that many batches ask for are hot: they stay in memory, once; all of them if they fit. Every
+// batch has a copy of its other rows, which are cold, in a region of its own of one temporary file,
+// that is read sequentially.
 //
 //   PackedRows rows(io, files, requests, inputs, options);
 //   if (!rows.count(driver) || !rows.pack(driver)) return;  // stopped
@@ -38,7 +38,6 @@ struct PackedRowsOptions {
   std::string scratch;                   // a directory for temporary files
   std::string places_path;               // of a file that is made there
   std::int64_t hot_bytes = 0;            // of hot rows, at most
-  std::int64_t cold_bytes = 0;           // of cold rows, if all of them fit; else they take none
   std::int64_t places_bytes = 0;         // of a word a row of a batch; more go to the file
   std::int64_t write_bytes = 256 << 20;  // of buffers of cold rows on their way to the file, about
   std::int64_t input_slots = 6;  // I/O chunks of every input: one being copied, others coming
@@ -94,8 +93,8 @@ class PackedRows {
   PackedRows(BlockIo& io, FileSystem& files, const RowRequests& requests,
              std::vector<RowInput> inputs, PackedRowsOptions options);
 
-  // What count() and pack() take of memory beside hot_bytes, cold_bytes and places_bytes, of words
-  // in so many runs, at most. Afterwards only ComingRows are left.
+  // What count() and pack() take of memory beside hot_bytes and places_bytes, of words in so many
+  // runs, at most. Afterwards only ComingRows are left.
   static std::int64_t working_bytes(const RowSizes& sizes, const PackedRowsOptions& options,
                                     std::int64_t batches, std::int64_t runs, std::int64_t workers);
   // What ComingRows take for a batch, about, with the rows of it that lie in a file.
@@ -113,8 +112,8 @@ class PackedRows {
   // Reads and packs the rows, after count(). The result doesn't depend on the driver's workers.
   // BudgetError and IoError where there is no memory or no space.
   bool pack(Driver& driver);
-  PackedBytes moved_bytes() const;                      // so far
-  bool in_file() const { return regions_->in_file(); }  // the cold rows
+  PackedBytes moved_bytes() const;  // so far
+  bool has_cold() const { return regions_->in_file(); }
   std::uint64_t places_file_bytes() const { return places_->file_bytes(); }
   std::uint64_t places_read_bytes() const { return places_->read_bytes(); }  // so far
   // What reading every batch's places takes of the file: at least, and not many more.

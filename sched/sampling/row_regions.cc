@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::int64_t kMostBuffer = 4 << 20;
 constexpr std::size_t kReadBytes = 4 << 20;  // of a request
-constexpr std::string_view kOwner = "cold rows";
 
 }  // namespace
 
@@ -39,11 +38,7 @@ RowRegions::RowRegions(BlockIo& io, std::span<const std::int64_t> rows, std::siz
     const auto bytes = static_cast<std::uint64_t>(region_bytes(static_cast<std::int64_t>(batch)));
     offsets_.push_back(offsets_.back() + static_cast<std::int64_t>(io_aligned(bytes)));
   }
-  if (bytes() > options.memory_bytes) {
-    open_file(rows, options);
-  } else {
-    memory_.emplace(static_cast<std::size_t>(bytes()), kOwner);
-  }
+  if (bytes() > 0) open_file(rows, options);
 }
 
 void RowRegions::open_file(std::span<const std::int64_t> rows, const Options& options) {
@@ -68,7 +63,7 @@ void RowRegions::open_file(std::span<const std::int64_t> rows, const Options& op
   const auto most =
       static_cast<std::size_t>(buffers(batches, at_once, static_cast<std::int64_t>(buffer_bytes_)));
   const std::size_t slots = std::min(count, most);
-  memory_.emplace(slots * buffer_bytes_, kOwner);
+  memory_.emplace(slots * buffer_bytes_, "cold rows");
   for (std::size_t i = slots; i-- > 0;) free_.push_back(memory_->data() + i * buffer_bytes_);
   file_ = io_.create_temporary(options.directory, static_cast<std::uint64_t>(bytes()));
 }
@@ -153,11 +148,6 @@ void RowRegions::finish() {
   free_ = {};
   std::vector<Buffer>().swap(buffers_);
   memory_.reset();
-}
-
-const std::byte* RowRegions::region(std::int64_t batch) const {
-  OOC_CHECK(!in_file());
-  return memory_->data() + offsets_[static_cast<std::size_t>(batch)];
 }
 
 void RowRegions::read(std::int64_t batch, std::byte* data, BlockWait& wait) const {

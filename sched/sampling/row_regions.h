@@ -1,7 +1,7 @@
 // The cold rows of every batch, row records beside each other in the order of their vertices: a
-// region a batch, all in memory, or in one temporary file that is gone with the object.
+// region a batch, in one temporary file that is gone with the object.
 //
-// A file is written in buffers of equal size. A batch has one that is being filled, and those that
+// It is written in buffers of equal size. A batch has one that is being filled, and those that
 // are full and on their way.
 #pragma once
 
@@ -23,8 +23,7 @@ namespace ooc {
 class RowRegions {
  public:
   struct Options {
-    std::int64_t memory_bytes = 0;  // the regions lie in memory if they take no more
-    std::int64_t buffer_bytes = 0;  // about, of all buffers of a file: for two a batch
+    std::int64_t buffer_bytes = 0;  // about, of all buffers: for two a batch
     std::int64_t rows_at_once = 0;  // that are reserved together, at most
     std::string directory;          // of the file
   };
@@ -39,7 +38,7 @@ class RowRegions {
   static std::int64_t buffers(std::int64_t batches, std::int64_t bytes_at_once,
                               std::int64_t buffer_bytes);
 
-  bool in_file() const { return file_ != nullptr; }
+  bool in_file() const { return file_ != nullptr; }  // else there is no row
   // Of the regions, each at a multiple of kIoAlignment.
   std::int64_t bytes() const { return offsets_.back(); }
   std::int64_t region_bytes(std::int64_t batch) const;  // without what aligns them
@@ -54,7 +53,6 @@ class RowRegions {
   std::byte* row(std::int64_t batch, std::uint32_t index) const {
     const std::size_t offset = index * record_bytes_;
     const auto at = static_cast<std::size_t>(batch);
-    if (!in_file()) return memory_->data() + static_cast<std::size_t>(offsets_[at]) + offset;
     const std::size_t inside = offset & (buffer_bytes_ - 1);
     if (inside + record_bytes_ > buffer_bytes_) return nullptr;
     return buffers_[first_buffer_[at] + (offset >> shift_)].data + inside;
@@ -63,12 +61,11 @@ class RowRegions {
   // Any thread: what fills a buffer is submitted.
   void written(Driver& driver, std::int64_t batch, std::uint32_t index, std::uint32_t rows);
 
-  // Once all is written: of a file nothing stays in memory.
+  // Once all is written: nothing stays in memory.
   void finish();
 
-  // A batch's region, after finish(): where it lies in memory, or submits its reads into
-  // `data`, which has room for io_aligned(region_bytes()).
-  const std::byte* region(std::int64_t batch) const;
+  // Of a batch's region, after finish(): submits its reads into `data`, which has room for
+  // io_aligned(region_bytes()).
   void read(std::int64_t batch, std::byte* data, BlockWait& wait) const;
 
  private:
@@ -91,7 +88,7 @@ class RowRegions {
   int shift_ = 0;
   std::vector<std::size_t> first_buffer_;  // by batch
   std::vector<Buffer> buffers_;            // of all regions
-  std::optional<HostBuffer> memory_;       // regions, or buffers
+  std::optional<HostBuffer> memory_;       // of buffers
   std::vector<std::byte*> free_;           // buffers' memory
   std::unique_ptr<BlockFile> file_;
   std::atomic<std::int64_t> bytes_written_{0};

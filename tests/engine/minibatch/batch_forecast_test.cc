@@ -34,7 +34,7 @@ BatchLoaderOptions ten_batches() {
   options.hops = {{.fanout = 2}};
   options.batch_size = 10;
   options.inputs = {{"features", DType::kF32, 1, 16}};
-  options.memory = {kMuch, kMuch, kMuch, kMuch, kMiB, 16 * kMiB};
+  options.memory = {kMuch, kMuch, kMuch, kMiB, 16 * kMiB};
   return options;
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("batch_forecast: a small case by hand") {
   CHECK(ample.bytes_read() == 5000 + 64000);
   CHECK(ample.bytes_written() == 0);
 
-  options.memory.hot_rows = options.memory.cold_rows = 0;
+  options.memory.hot_rows = 0;
   const BatchForecast cold = forecast();
   CHECK(cold.hot_rows == 0);
   CHECK(cold.hot_share == Approx(0).margin(1e-6));
@@ -88,7 +88,6 @@ TEST_CASE("batch_forecast: hot rows are all that so many batches ask for") {
   const std::vector<DegreeClass> seeds{{10, 100, 0, 0, 0}, {990, 0, 0, 0, 0}};
   const auto share = [&](std::int64_t rows) {
     options.memory.hot_rows = 64 * rows;
-    options.memory.cold_rows = 0;
     return forecast_batches(counts_of_thousand(), options, seeds, &DegreeClass::train).hot_share;
   };
   CHECK(share(10) == Approx(1).margin(1e-6));
@@ -109,7 +108,7 @@ TEST_CASE("batch_forecast: more memory never moves more") {
   options.batch_size = 500;
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
   for (std::int64_t memory = kMiB; memory < 4 * kMuch; memory *= 2) {
-    options.memory = {memory, memory, memory / 4, memory / 8, memory / 8, memory / 8};
+    options.memory = {memory, memory / 4, memory / 8, memory / 8, memory / 8};
     const BatchForecast forecast = forecast_batches(counts, options, degrees, &DegreeClass::train);
     const std::int64_t bytes = forecast.bytes_read() + forecast.bytes_written();
     CHECK(bytes <= before);

@@ -23,7 +23,7 @@ using Bits = std::vector<std::byte>;
 
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kMuch = 1 << 30;  // as a limit
-constexpr BatchMemory kAmple{kMuch, kMuch, 8 * kMiB, kMiB, kMiB, kMiB};
+constexpr BatchMemory kAmple{kMuch, 8 * kMiB, kMiB, kMiB, kMiB};
 constexpr std::int64_t kSomeRows = 20'000;  // of 160 bytes and more
 
 struct Memory {
@@ -31,14 +31,12 @@ struct Memory {
   BatchMemory memory;
 };
 const Memory kMemories[] = {
-    {"no row hot", {0, kMuch, 8 * kMiB, kMiB, kMiB, kMiB}},
-    {"some rows hot", {kSomeRows, kMuch, 8 * kMiB, kMiB, kMiB, kMiB}},
-    {"no row hot, cold ones in a file", {0, 0, 8 * kMiB, kMiB, kMiB, kMiB}},
-    {"some rows hot, cold ones in a file", {kSomeRows, 0, 8 * kMiB, kMiB, kMiB, kMiB}},
-    {"lists in files", {kMuch, kMuch, 0, kMiB, kMiB, kMiB}},
-    {"lists in files in part", {kMuch, kMuch, 100'000, kMiB, kMiB, kMiB}},
-    {"small ranges", {kMuch, kMuch, 8 * kMiB, 0, 0, kMiB}},
-    {"nothing", {0, 0, 0, 0, 0, 0}},
+    {"no row hot", {0, 8 * kMiB, kMiB, kMiB, kMiB}},
+    {"some rows hot", {kSomeRows, 8 * kMiB, kMiB, kMiB, kMiB}},
+    {"lists in files", {kMuch, 0, kMiB, kMiB, kMiB}},
+    {"lists in files in part", {kMuch, 100'000, kMiB, kMiB, kMiB}},
+    {"small ranges", {kMuch, 8 * kMiB, 0, 0, kMiB}},
+    {"nothing", {0, 0, 0, 0, 0}},
 };
 
 // A run of a training program over all batches of an epoch, with fresh parameters.
@@ -161,12 +159,12 @@ TEST_CASE("batch_loader: less memory moves more bytes, and takes them where they
   const LoadedBytes ample = bytes_of(kAmple);
   CHECK(ample.read > 0);
   CHECK(ample.written == 0);
-  const LoadedBytes in_file = bytes_of(kMemories[2].memory);
-  const LoadedBytes some_in_file = bytes_of(kMemories[3].memory);
+  const LoadedBytes in_file = bytes_of(kMemories[0].memory);
+  const LoadedBytes some_in_file = bytes_of(kMemories[1].memory);
   CHECK(some_in_file.written > 0);
   CHECK(in_file.written > some_in_file.written);
   CHECK(in_file.read - ample.read >= in_file.written);
-  CHECK(bytes_of(kMemories[4].memory).written > 0);
+  CHECK(bytes_of(kMemories[2].memory).written > 0);
 }
 
 TEST_CASE("batch_loader: one that is begun anew has nothing of what was begun before") {
@@ -196,7 +194,7 @@ TEST_CASE("batch_loader: one that is begun anew has nothing of what was begun be
 TEST_CASE("batch_loader: what was announced is taken where it is begun, and dropped where not") {
   BatchWorld world(test::batch_graph(false));
   const RunConfig config = test::batch_config("gat");
-  for (const Memory& at : {kMemories[0], kMemories[7]}) {
+  for (const Memory& at : {kMemories[0], kMemories[5]}) {
     INFO(at.name);
     Loading plain(world, config, at.memory, 2), loading(world, config, at.memory, 2);
     const std::vector<Bits> first = plain.epoch(1), second = plain.epoch(2);
@@ -225,7 +223,7 @@ TEST_CASE("batch_loader: what was announced is taken where it is begun, and drop
 }
 
 TEST_CASE("batch_loader: stopped at any read, and begun anew, it gives the same batches") {
-  for (const std::size_t at : {3, 7}) {
+  for (const std::size_t at : {1, 5}) {
     BatchWorld world(test::batch_graph(false));
     const RunConfig config = test::batch_config("sage");
     Loading loading(world, config, kMemories[at].memory, 2);
@@ -251,7 +249,7 @@ TEST_CASE("batch_loader: stopped at any read, and begun anew, it gives the same 
 }
 
 TEST_CASE("batch_loader: errors of storage come through, and the next epoch is as it were") {
-  for (const std::size_t at : {3, 7}) {
+  for (const std::size_t at : {1, 5}) {
     BatchWorld world(test::batch_graph(false));
     const RunConfig config = test::batch_config("sage");
     Loading loading(world, config, kMemories[at].memory, 2);

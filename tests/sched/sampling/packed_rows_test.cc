@@ -49,29 +49,27 @@ std::int64_t distinct_vertices(const World& world) {
   return std::count(asked.begin(), asked.end(), true);
 }
 
-TEST_CASE("batches get their rows, whatever is hot and wherever cold rows lie") {
+TEST_CASE("batches get their rows, whatever is hot") {
   const World world;
   const auto record = static_cast<std::int64_t>(world.record_bytes());
   const std::int64_t all = distinct_vertices(world) * record;
   for (const std::int64_t hot : {std::int64_t{0}, all / 3, all}) {
-    for (const std::int64_t cold : {std::int64_t{0}, kPlenty}) {
-      World own;
-      Driver driver(2);
-      PackedRows rows(own.io, own.files, own.requests(), own.inputs, own.options(hot, cold));
-      REQUIRE(rows.count(driver));
-      REQUIRE(rows.counts().hot_rows * record <= hot);
-      REQUIRE((rows.counts().hot_rows > 0) == (hot > 0));
-      REQUIRE((rows.counts().least == 1) == (hot == all));
-      const PackedBytes planned = rows.planned_bytes();
-      REQUIRE(rows.pack(driver));
-      REQUIRE(rows.in_file() == (cold == 0 && hot < all));
-      REQUIRE((planned.cold_written > 0) == rows.in_file());
-      own.check_all(rows);
-      const PackedBytes moved = rows.moved_bytes();
-      REQUIRE(moved.inputs_read == planned.inputs_read);
-      REQUIRE(moved.cold_written == planned.cold_written);
-      REQUIRE(moved.cold_read == planned.cold_read);
-    }
+    World own;
+    Driver driver(2);
+    PackedRows rows(own.io, own.files, own.requests(), own.inputs, own.options(hot));
+    REQUIRE(rows.count(driver));
+    REQUIRE(rows.counts().hot_rows * record <= hot);
+    REQUIRE((rows.counts().hot_rows > 0) == (hot > 0));
+    REQUIRE((rows.counts().least == 1) == (hot == all));
+    const PackedBytes planned = rows.planned_bytes();
+    REQUIRE(rows.pack(driver));
+    REQUIRE(rows.has_cold() == (hot < all));
+    REQUIRE((planned.cold_written > 0) == rows.has_cold());
+    own.check_all(rows);
+    const PackedBytes moved = rows.moved_bytes();
+    REQUIRE(moved.inputs_read == planned.inputs_read);
+    REQUIRE(moved.cold_written == planned.cold_written);
+    REQUIRE(moved.cold_read == planned.cold_read);
   }
 }
 
@@ -89,7 +87,7 @@ TEST_CASE("hot are those whom most batches ask for, as many as fit") {
     World own(batches);
     Driver driver(3);
     PackedRows rows(own.io, own.files, own.requests(), own.inputs,
-                    own.options(room * record + record - 1, 0));
+                    own.options(room * record + record - 1));
     REQUIRE(rows.count(driver));
     const RowCounts& counts = rows.counts();
     std::int64_t hot = 0;
@@ -133,7 +131,7 @@ TEST_CASE("what nobody asks for isn't read") {
     }
   }
   Driver driver(2);
-  PackedRows rows(world.memory, world.files, world.requests(), {input}, world.options(0, kPlenty));
+  PackedRows rows(world.memory, world.files, world.requests(), {input}, world.options(kPlenty));
   REQUIRE(rows.count(driver));
   world.io.reads = 0;
   REQUIRE(rows.pack(driver));
@@ -149,7 +147,7 @@ TEST_CASE("packed rows don't depend on the workers") {
     world.io.faults.write_takes = std::chrono::microseconds(workers == 3 ? 300 : 0);
     WritesKept io(world.io);
     Driver driver(workers);
-    PackedRows rows(io, world.files, world.requests(), world.inputs, world.options(50000, 0));
+    PackedRows rows(io, world.files, world.requests(), world.inputs, world.options(50000));
     REQUIRE(rows.count(driver));
     REQUIRE(rows.pack(driver));
     world.check_all(rows);
@@ -167,8 +165,7 @@ TEST_CASE("rows of a mapping are used where they lie") {
     input.store = mapped.back().get();
   }
   Driver driver(2);
-  PackedRows rows(world.io, world.files, world.requests(), world.inputs,
-                  world.options(20000, kPlenty));
+  PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(20000));
   REQUIRE((rows.count(driver) && rows.pack(driver)));
   world.check_all(rows);
   for (const auto& tensor : mapped) CHECK(tensor->released > 0);
@@ -192,7 +189,7 @@ TEST_CASE("rows of a dataset are verified once") {
     const DatasetTensor store(world.io, *opened.tensor("features"));
     Driver driver(2);
     PackedRows rows(world.io, world.files, world.requests(), {{"features", &store, DType::kF32}},
-                    world.options(0, kPlenty));
+                    world.options(kPlenty));
     REQUIRE(rows.count(driver));
     if (corrupt) {
       CHECK_THROWS_AS(rows.pack(driver), DataError);
@@ -212,7 +209,7 @@ TEST_CASE("packing stops where it is asked to") {
     std::atomic<bool> stop = false;
     Driver driver(2);
     driver.stop_on(&stop);
-    PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(9000, 0));
+    PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(9000));
     stop = at == 0;
     const bool counted = rows.count(driver);
     CHECK(counted == (at > 0));
@@ -231,7 +228,7 @@ TEST_CASE("errors of storage pass through, and nothing is under way after them")
     world.inputs = {{"features", &world.tensors[0]->store(world.io), DType::kF32}};
     world.expect.resize(1);
     Driver driver(3);
-    PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(9000, 0));
+    PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(9000));
     REQUIRE(rows.count(driver));
     world.io.reads = world.io.writes = 0;
     if (!packs) {

@@ -138,12 +138,11 @@ struct World {
 
   RowRequests requests() const { return {*words, *fields, batch_rows}; }
   std::size_t record_bytes() const { return RowRecord(inputs).bytes(); }
-  PackedRowsOptions options(std::int64_t hot_bytes, std::int64_t cold_bytes) const {
+  PackedRowsOptions options(std::int64_t hot_bytes) const {
     PackedRowsOptions of;
     of.scratch = "/";
     of.places_path = "/places";
     of.hot_bytes = hot_bytes;
-    of.cold_bytes = cold_bytes;
     of.places_bytes = 20000;
     of.write_bytes = 1;
     of.input_slots = 2;
