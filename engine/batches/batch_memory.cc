@@ -110,6 +110,11 @@ class Shares {
     memory.input_slots = 6;
     while (memory.input_slots > 2 && working_bytes(memory) > bytes / 3) --memory.input_slots;
     memory.hot_rows = std::max<std::int64_t>(bytes - taken(memory), 0) / kAtOnce;
+    // More than all rows take is for lists.
+    const std::int64_t all_rows = counts_.vertices() * sizes_.record;
+    const std::int64_t spare = std::max<std::int64_t>(memory.hot_rows - all_rows, 0);
+    memory.hot_rows -= spare;
+    memory.lists += spare / 2;
     return memory;
   }
   // All but rows.
