@@ -10,6 +10,7 @@
 #include "bin/cli/devices.h"
 #include "bin/cli/metric_option.h"
 #include "bin/cli/numbers.h"
+#include "bin/cli/own_scratch.h"
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/cli/threads.h"
@@ -217,6 +218,9 @@ void infer(const Options& options, bool quiet) {
         {"computing", "batches", static_cast<double>(done), static_cast<double>(batches), 0, ""});
   };
   if (!options.scratch.empty()) files.create_directories(options.scratch);
+  // Lists of what is sampled have names there.
+  const cli::OwnScratch own(options.sampled() ? inference.scratch : "", options.output);
+  if (!own.path().empty()) inference.scratch = own.path();
   const auto infer_on = [&](MachineShare on, const std::string& devices) {
     on.devices = devices;
     inference.budget = measured_budget(*io, on, inference.scratch);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bin/cli/batches_facts.h"
+#include "bin/cli/own_scratch.h"
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
 #include "bin/prep_commands.h"
@@ -27,32 +27,6 @@ struct Options {
   SampleOptions sample;
   std::string seeds;  // empty: of all splits that the dataset has
   bool json = false;
-};
-
-// A directory of this command's own in --scratch, removed with what lies in it. What a killed
-// process left there goes as well.
-class ScratchDirectory {
- public:
-  explicit ScratchDirectory(SampleOptions& options) {
-    if (options.scratch.empty()) return;
-    const std::string name = std::filesystem::absolute(options.output).lexically_normal().string();
-    path_ = join_path(options.scratch, fmt::format("ooc-{:016x}", std::hash<std::string>()(name)));
-    posix_file_system().remove_all(path_);
-    posix_file_system().create_directories(path_);
-    options.scratch = path_;
-  }
-  ~ScratchDirectory() {
-    if (path_.empty()) return;
-    try {
-      posix_file_system().remove_all(path_);
-    } catch (const Error&) {  // what failed first is on its way to the user already
-    }
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
- private:
-  std::string path_;
 };
 
 // A list of splits' words; nothing for another text.
@@ -100,8 +74,7 @@ void check_samplers(const SamplingConfig& sampling) {
 }
 
 void add_sampling(cli::Command& command, SamplingConfig& sampling) {
-  command.parsed("--fanouts,--num-neighbors", "N,N,...",
-                 "numbers above 0, or -1 for all in-edges, with commas between",
+  command.parsed("--fanouts,--num-neighbors", "N,N,...", kFanoutsValues,
                  "Of a vertex's in-edges so many at most, hop by hop from the seeds on",
                  [&sampling](const std::string& text) {
                    const std::optional<Fanouts> parsed = parse_fanouts(text);
@@ -139,7 +112,8 @@ void sample(const Options& given, bool quiet) {
   const Dataset dataset = Dataset::open(posix_file_system(), given.dataset, VerifyPolicy::kFirst);
   choose_seeds(given.seeds, dataset, control, options);
   options.disk_bytes = free_bytes(options.output);
-  const ScratchDirectory scratch(options);
+  const cli::OwnScratch scratch(options.scratch, options.output);
+  options.scratch = scratch.path();
   const std::unique_ptr<BlockIo> io = make_block_io();
   const BatchesManifest manifest =
       sample_batches(*io, posix_file_system(), dataset, options, control);

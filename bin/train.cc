@@ -289,6 +289,10 @@ TrainData resumed_data(const RunDirectory& run, const RunConfig& config) {
                                 run.path()));
   }
   TrainData data(config.dataset, config.verify);
+  if (config.sampling.fanouts.empty() && data.dataset() == nullptr) {
+    throw DataError("the run was trained on a dataset, there are batches now", config.dataset,
+                    "bring the dataset back, or name it where it is now");
+  }
   if (moved && data.checksum() != checksum_before(run)) {
     throw UsageError(fmt::format("{} is not the dataset that the run was started with ({})",
                                  config.dataset, run.config().dataset),

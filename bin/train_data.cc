@@ -20,7 +20,7 @@ TrainData::TrainData(const std::string& path, VerifyPolicy verify) {
 void TrainData::set_sampling(RunConfig& config) const {
   if (!batches_) return;
   const SamplingConfig stored = sampling_of(batches_->manifest());
-  if (!config.sampling.fanouts.empty() && config.sampling != stored) {
+  if (config.sampling != SamplingConfig{} && config.sampling != stored) {
     std::string options =
         fmt::format("--fanouts {} --batch-size {}", to_text(stored.fanouts), stored.batch_size);
     if (stored.replace) options += " --replace";

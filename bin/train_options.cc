@@ -304,7 +304,6 @@ RunConfig new_config(const cli::Command& command, const TrainOptions& options) {
   model.heads = options.heads ? *options.heads : default_heads(model.program, model.model);
   check_options(model);
   if (is_program_file(model.model)) model.model = absolute(model.model);
-  check_sampling(options, config);
   return config;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bin/train_sampling_options.h"
 #include "engine/batches/batch_plan.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
@@ -79,6 +80,7 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
         "command line", "a graph that isn't there can only be planned for");
   }
   RunConfig config = new_config(command, options);
+  check_sampling(options, config);
   const AbsentGraph graph = absent_graph(options.graph, options.task);
   set_task(config, options, default_task(graph.labels));
   check_config(config, graph.labels, graph.facts.classes, "--graph");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "engine/batches/batch_loader.h"
@@ -65,7 +66,12 @@ Vertices seeds_of(const Dataset& dataset, Split split, const SampledVertices& ve
     seeds = vertices_of(dataset, split, vertices.names);
   } else if (split == Split::kNone) {
     seeds.resize(static_cast<std::size_t>(dataset.vertices()));
-    for (std::size_t i = 0; i < seeds.size(); ++i) seeds[i] = static_cast<std::uint32_t>(i);
+    std::iota(seeds.begin(), seeds.end(), 0u);
+    if (!vertices.names.empty()) {
+      std::sort(seeds.begin(), seeds.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return vertices.names[a] < vertices.names[b];
+      });
+    }
   }
   if (options.only) {
     std::erase_if(seeds, [&](std::uint32_t vertex) {

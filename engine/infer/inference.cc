@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/batches/batch_programs.h"
 #include "engine/graph/edge_operators.h"
 #include "engine/infer/sampled_inference.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
-#include "engine/batches/batch_programs.h"
 #include "engine/model/build.h"
 #include "engine/train/program_run.h"
 #include "storage/base/errors.h"
@@ -256,6 +256,10 @@ Job make_job(FileSystem& files, const Dataset& dataset, const Checkpoint& checkp
                         ProgramOptions{rewrites_for_one_run(checkpoint.config)});
   } else {
     job.wanted.zero_factors = false;  // counted where it is computed
+    if (options.sampling.weighted && !dataset.manifest().edges.data.weights) {
+      throw DataError("dataset without weights of edges, the model was trained with --weighted",
+                      dataset.path(), "import it with the weights of its edges");
+    }
     job.program.emplace(batch_program(std::move(model), checkpoint.config, job.wanted,
                                       {"evaluation", options.sampling.fanouts, "--fanouts"}));
   }
@@ -332,7 +336,7 @@ class ResultWriter {
 InferenceResult infer_sampled(FileSystem& files, Backend& backend, BlockIo& given_io,
                               const Dataset& dataset, const Checkpoint& checkpoint,
                               const InferenceOptions& options, const std::atomic<bool>* stop) {
-  constexpr std::int64_t kMostResult = 1 << 30;
+  constexpr std::int64_t kMostResult = 1 << 30, kLeastResult = 4 << 20;
   std::unique_ptr<BlockIo> mapped;
   if (options.may_map && mapping_pays(dataset, options.budget)) {
     mapped = make_mapped_block_io(given_io);
@@ -345,19 +349,24 @@ InferenceResult infer_sampled(FileSystem& files, Backend& backend, BlockIo& give
   std::vector<TensorId> collected = job.outputs;
   const TensorId logits = job.program->evaluated().logits;
   if (job.wanted.layers && job.wanted.logits) collected.push_back(logits);
+  const std::int64_t metric_bytes =
+      metric_reserve(*job.program, job.metrics, job.task, counts_of(dataset));
   SampledInference inference(
       backend, io, files, dataset, *job.program, collected, parameters,
       {options.sampling, static_cast<std::uint64_t>(checkpoint.config.seed), options.budget,
-       writer.resident_bytes(), options.scratch, options.on_batch});
+       writer.resident_bytes() + metric_bytes + kLeastResult, options.scratch, options.on_batch});
   if (!inference.run(stop)) interrupted();
   const auto rows = [&](TensorId tensor) {
     const auto found = std::find(collected.begin(), collected.end(), tensor);
     return inference.rows(static_cast<std::size_t>(found - collected.begin()));
   };
-  const std::int64_t quarter = options.budget.host_bytes / 4;
-  return writer.write(
-      io, job, {rows, [&] { return inference.losses(); }, quarter > 0 ? quarter : kMostResult},
-      stop);
+  const std::int64_t left = options.budget.host_bytes - options.budget.resident_bytes -
+                            writer.resident_bytes() - metric_bytes;
+  const std::int64_t half = std::max<std::int64_t>(left / 2, kLeastResult);
+  return writer.write(io, job,
+                      {rows, [&] { return inference.losses(); },
+                       options.budget.host_bytes > 0 ? half : kMostResult},
+                      stop);
 }
 
 }  // namespace

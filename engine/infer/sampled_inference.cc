@@ -3,10 +3,10 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/machine/devices.h"
 #include "engine/batches/batch_memory.h"
 #include "engine/batches/batch_plan.h"
 #include "engine/batches/computed_inputs.h"
+#include "engine/machine/devices.h"
 #include "engine/model/precompute.h"
 #include "engine/train/training_plan.h"
 #include "kernels/spec/random.h"
@@ -75,6 +75,7 @@ bool SampledInference::run(const std::atomic<bool>* stop) {
     run_batch(loader.batch());
     if (options_.on_batch) options_.on_batch(loader.done(), loader.batches());
   }
+  executor_.release();
   return stop == nullptr || !*stop;
 }
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/infer/collected_rows.h"
 #include "engine/batches/batch_loader.h"
+#include "engine/infer/collected_rows.h"
 #include "engine/minibatch/loss_sums.h"
 #include "engine/model/program.h"
 #include "engine/train/parameters.h"

@@ -170,7 +170,7 @@ bool BatchTrainer::evaluate_exactly(EpochRecord& record, const std::atomic<bool>
 }
 
 std::optional<std::vector<Scores>> BatchTrainer::final_scores(const std::atomic<bool>* stop) {
-  if (!scores_anew()) return state_.best.scores;
+  if (!scores_anew() || state_.best.epoch == 0) return state_.best.scores;
   spdlog::info("evaluating the best model, of epoch {}, on the whole graph", state_.best.epoch);
   release();
   auto result = exact_->run(backend_, io_, options_.scratch, state_.best.parameters, stop);

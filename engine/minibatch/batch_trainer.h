@@ -53,6 +53,7 @@ class BatchTrainer final : public EpochTrainer {
   std::string plan_text() const { return source_->plan_text(); }
 
  private:
+  std::int64_t epoch_batches() const override { return source_->batches(); }
   struct Work {
     const char* of;
     LoadedWork loaded;

@@ -87,7 +87,6 @@ StoredBatches::StoredBatches(BlockIo& io, const BatchFile& file, const RunConfig
     : file_(file),
       config_(config),
       budget_(budget),
-      reader_(io, file),
       training_(programs.of.training, file),
       evaluation_(programs.of.evaluation, file) {
   const BatchesManifest& manifest = file.manifest();
@@ -98,7 +97,10 @@ StoredBatches::StoredBatches(BlockIo& io, const BatchFile& file, const RunConfig
     }
   }
   needed_bytes_ = needed_bytes(programs, budget);
-  if (budget.host_bytes == 0 || budget.host_bytes >= needed_bytes_) return;
+  if (budget.host_bytes == 0 || budget.host_bytes >= needed_bytes_) {
+    reader_.emplace(io, file);
+    return;
+  }
   BudgetError error(
       fmt::format("a memory budget of {} MiB is too small: the least that works is {} MiB, for "
                   "batches of up to {} vertices",
@@ -110,9 +112,10 @@ StoredBatches::StoredBatches(BlockIo& io, const BatchFile& file, const RunConfig
 }
 
 std::int64_t StoredBatches::needed_bytes(const Programs& programs, const RunBudget& budget) const {
-  constexpr std::int64_t kCopies = 8;      // in use, of the state, the best, checkpoints
-  constexpr std::int64_t kEdgeBytes = 56;  // and their tiles
+  constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints
   const BatchesManifest& manifest = file_.manifest();
+  // Edges and their tiles, with what they carry.
+  const auto edge_bytes = 56 + 3 * static_cast<std::int64_t>(manifest.dataset.edges.data.bytes());
   const std::int64_t workers = workers_of(1);
   GraphCounts counts;  // of a batch
   counts.edges = manifest.dataset.edges;
@@ -127,14 +130,15 @@ std::int64_t StoredBatches::needed_bytes(const Programs& programs, const RunBudg
              executor->reduction_bytes();
   }
   for (const Kind* kind : {&training_, &evaluation_}) {
-    bytes += kind->stored.widened_bytes(manifest.most_rows) + kEdgeBytes * manifest.most_edges;
+    bytes += kind->stored.widened_bytes(manifest.most_rows) + edge_bytes * manifest.most_edges;
   }
   const ModelProgram& evaluation = programs.of.evaluation;
   const TensorId logits = evaluation.evaluated().logits;
   if (logits < 0 || evaluation.value(logits) < 0) return bytes;
   std::int64_t judged = 0;
   for (const BatchSection& section : manifest.sections) {
-    if (section.split != Split::kTrain) judged += section.seeds;
+    const bool is_judged = section.split == Split::kValid || section.split == Split::kTest;
+    if (is_judged) judged += section.seeds;
   }
   const Manifest& graph = manifest.dataset;
   return bytes + judged * JudgedRows::row_bytes(
@@ -169,30 +173,30 @@ bool StoredBatches::begin_training(std::int64_t epoch, std::int64_t first,
   batches.erase(batches.begin(), batches.begin() + first);
   current_ = &training_;
   left_out_ = first;
-  reader_.begin(std::move(batches));
+  reader_->begin(std::move(batches));
   return stop == nullptr || !*stop;
 }
 
 bool StoredBatches::begin_evaluation(std::int64_t, const std::atomic<bool>* stop) {
   current_ = &evaluation_;
   left_out_ = 0;
-  reader_.begin(judged_);
+  reader_->begin(judged_);
   return stop == nullptr || !*stop;
 }
 
 bool StoredBatches::next(const std::atomic<bool>* stop) {
   if (stop != nullptr && *stop) return false;
   const auto begin = std::chrono::steady_clock::now();
-  if (!reader_.next()) return false;
+  if (!reader_->next()) return false;
   seconds_.waiting += seconds_since(begin);
   const auto arrived = std::chrono::steady_clock::now();
-  current_->loaded.set(current_->stored.open(reader_.batch()));
+  current_->loaded.set(current_->stored.open(reader_->batch()));
   seconds_.assembling += seconds_since(arrived);
   return true;
 }
 
 LoadedWork StoredBatches::take_work() {
-  const std::int64_t read = reader_.bytes_read();
+  const std::int64_t read = reader_->bytes_read();
   return {std::exchange(seconds_, {}), {read - std::exchange(taken_bytes_, read), 0}, {}};
 }
 

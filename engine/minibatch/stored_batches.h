@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ class StoredBatches final : public BatchSource {
   bool begin_evaluation(std::int64_t epoch, const std::atomic<bool>* stop) override;
   bool next(const std::atomic<bool>* stop) override;
   const LoadedBatch& batch() const override { return current_->loaded; }
-  std::int64_t done() const override { return left_out_ + reader_.index() + 1; }
+  std::int64_t done() const override { return left_out_ + reader_->index() + 1; }
   LoadedWork take_work() override;
   void release() override {}  // it is what reads from files
 
@@ -70,7 +71,7 @@ class StoredBatches final : public BatchSource {
   const BatchFile& file_;
   const RunConfig& config_;
   RunBudget budget_;
-  StoredBatchReader reader_;
+  std::optional<StoredBatchReader> reader_;
   Kind training_, evaluation_;
   Kind* current_ = nullptr;
   std::vector<std::int64_t> judged_;  // batches of an evaluation

@@ -84,6 +84,11 @@ void EpochTrainer::restore(Checkpoint checkpoint, const std::string& where) {
         fmt::format("the run was trained on another dataset than {} is now", data_.path), where,
         "bring the dataset back as it was, or train anew");
   }
+  const std::int64_t batches = checkpoint.state.batches;
+  if (batches < 0 || batches > epoch_batches()) {
+    throw DataError(fmt::format("it has {} batches of an epoch of {}", batches, epoch_batches()),
+                    where, "use an earlier checkpoint of the run");
+  }
   parameters_.restore(checkpoint.state.parameters, where);
   state_ = std::move(checkpoint.state);
   on_restored();

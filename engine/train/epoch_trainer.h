@@ -115,6 +115,7 @@ class EpochTrainer {
   std::function<void()> save_;
 
  private:
+  virtual std::int64_t epoch_batches() const { return 0; }  // that state() counts
   virtual void on_restored() {}  // what was run ahead is of another state
 };
 

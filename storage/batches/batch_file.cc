@@ -136,6 +136,10 @@ BatchFile BatchFile::open(FileSystem& files, const std::string& path, VerifyPoli
   if (file->info() != manifest.file || file->shape() != shape_of(manifest)) {
     throw DataError("file does not belong to this manifest", file->path(), kSampleAgain);
   }
+  for (std::uint64_t chunk = 0; chunk < file->shape().chunk_count; ++chunk) {
+    if (file->entry(chunk).bytes > 0) continue;
+    throw DataError(fmt::format("batch {} is empty", chunk), file->path(), kSampleAgain);
+  }
   return {path, std::move(manifest), std::move(file)};
 }
 
@@ -149,7 +153,6 @@ std::int64_t BatchFile::largest_chunk() const {
 
 BatchView BatchFile::view(std::int64_t batch, std::span<const std::byte> chunk) const {
   const auto index = static_cast<std::uint64_t>(batch);
-  const bool checks = file_->needs_verify(index);
   file_->verify(index, chunk);
   const auto refuse = [&](const std::string& what) {
     throw DataError(fmt::format("batch {}: {}", batch, what),
@@ -158,11 +161,9 @@ BatchView BatchFile::view(std::int64_t batch, std::span<const std::byte> chunk) 
   };
   std::optional<BatchView> view = layout_.view(chunk);
   if (!view) refuse("its length is not what its counts say");
-  if (checks) {
-    const std::string wrong =
-        check_batch(*view, manifest_, manifest_.sections[manifest_.section_of(batch)].split);
-    if (!wrong.empty()) refuse(wrong);
-  }
+  const std::string wrong =
+      check_batch(*view, manifest_, manifest_.sections[manifest_.section_of(batch)].split);
+  if (!wrong.empty()) refuse(wrong);
   return *std::move(view);
 }
 

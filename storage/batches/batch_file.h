@@ -60,8 +60,8 @@ class BatchFile {
   const ChunkFileReader& file() const { return *file_; }
   std::int64_t largest_chunk() const;  // bytes
 
-  // The batch in a chunk that was read, into which it points. Where the policy asks for it the
-  // checksum is compared and the batch is checked: DataError, naming chunk and offset.
+  // The batch in a chunk that was read, into which it points. It is checked, and where the policy
+  // asks for it the checksum is compared: DataError, naming chunk and offset.
   BatchView view(std::int64_t batch, std::span<const std::byte> chunk) const;
 
  private:

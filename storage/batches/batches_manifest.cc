@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -59,7 +60,10 @@ Json to_json(const SampledBy& sampled) {
 
 SampledBy sampled_from_json(const Json& json, const std::string& path) {
   SampledBy sampled;
-  sampled.fanouts = json.at("fanouts").get<std::vector<std::int64_t>>();
+  for (const Json& fanout : json.at("fanouts")) {
+    if (!fanout.is_number_integer()) throw DataError("damaged manifest", path, kSampleAgain);
+    sampled.fanouts.push_back(fanout.get<std::int64_t>());
+  }
   sampled.batch_size = count(json.at("batch_size"), path);
   sampled.replace = json.at("replace");
   sampled.sampler = json.at("sampler");
@@ -69,11 +73,19 @@ SampledBy sampled_from_json(const Json& json, const std::string& path) {
   return sampled;
 }
 
+constexpr std::int64_t kMostCols = 1 << 24;
+
 // What the rest is computed with.
 void check(const BatchesManifest& manifest, const std::string& path) {
   const std::vector<std::int64_t>& most = manifest.most_rows;
+  const Manifest& graph = manifest.dataset;
+  const std::int64_t labels = graph.labels == LabelKind::kValues ? 0 : graph.classes;
+  const bool knows_labels =
+      manifest.train_labels.empty() || std::ssize(manifest.train_labels) == labels;
   const bool possible =
-      manifest.hops() > 0 && manifest.hops() <= kMostHops && !manifest.sections.empty() &&
+      knows_labels && graph.feature_cols <= kMostCols && graph.classes <= kMostCols &&
+      manifest.most_edges <= std::numeric_limits<std::uint32_t>::max() && manifest.hops() > 0 &&
+      manifest.hops() <= kMostHops && !manifest.sections.empty() &&
       static_cast<std::int64_t>(most.size()) == manifest.hops() + 1 && most.front() > 0 &&
       std::is_sorted(most.begin(), most.end()) && most.back() <= manifest.dataset.edges.vertices &&
       std::all_of(manifest.sections.begin(), manifest.sections.end(),
@@ -172,7 +184,9 @@ BatchesManifest batches_manifest_from_text(const std::string& text, const std::s
                                    count(section.at("batches"), path),
                                    count(section.at("seeds"), path)});
     }
-    manifest.train_labels = json.at("train_labels").get<std::vector<LabelCounts>>();
+    for (const Json& labels : json.at("train_labels")) {
+      manifest.train_labels.push_back({count(labels.at(0), path), count(labels.at(1), path)});
+    }
     manifest.vertices = count(json.at("vertices"), path);
     manifest.edges = count(json.at("edges"), path);
     manifest.most_rows = counts(json.at("most").at("rows"), path);

@@ -82,13 +82,20 @@ class BatchesTest(ProgramTest):
             (("--fanouts", "5,4"), "sampled with --fanouts 5,3 --batch-size 100, x.batches"),
             ((*HOPS, "--replace"), "sampled with --fanouts 5,3 --batch-size 100, x.batches"),
             ((*HOPS, "--eval-fanouts", "exact"), "sampled with --fanouts 5,3 --batch-size 100"),
+            (("--batch-size", 50), "sampled with --fanouts 5,3 --batch-size 100, x.batches"),
             (("--layers", 3), "--fanouts 5,3 has 2 numbers, and gcn gathers 3 times"),
             (("--devices", "cpu:2"), "--fanouts with --devices cpu:2"),
             (("--simulate",), "--simulate with --fanouts"),
         ):
             with self.subTest(wrong):
                 self.fail_with(2, error, "ooc-train", "x.batches", "--run-dir", "run", *wrong)
-        self.succeed("ooc-train", "x.batches", *HOPS, "--epochs", 1, "--run-dir", "same")
+        self.succeed("ooc-train", "x.batches", *HOPS, "--epochs", 1, "--run-dir", "same",
+                     "--checkpoint-batches", 2)  # fmt: skip
+        self.succeed("ooc-train", "x.ooc", "--epochs", 1, "--run-dir", "full", "--quiet")
+        (self.path / "x.ooc").rename(self.path / "kept.ooc")
+        shutil.copytree(self.path / "x.batches", self.path / "x.ooc")
+        self.fail_with(3, "the run was trained on a dataset, there are batches now",
+                       "ooc-train", "--resume", "full", "--epochs", 2)  # fmt: skip
         self.fail_with(3, "batches without training seeds, valid.batches; sample them with",
                        "ooc-train", "valid.batches", "--run-dir", "run")  # fmt: skip
         self.fail_with(3, "dataset not found", "ooc-train", "none.batches", "--run-dir", "run")

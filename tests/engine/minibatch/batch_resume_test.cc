@@ -144,6 +144,37 @@ TEST_CASE("batch_resume: killed inside an epoch, it goes on from the last checkp
   check_equal(fixture, whole);
 }
 
+TEST_CASE("batch_resume: a checkpoint of more batches than an epoch has is refused") {
+  Fixture fixture;
+  CHECK_THROWS_AS(fixture.run_until_killed(false, 0, 4), Killed);
+  const std::string path = "/run/checkpoint-0-batch-4.h5";
+  Checkpoint checkpoint = read_checkpoint(fixture.files, path, DType::kF32);
+  for (const std::int64_t batches : {std::int64_t{-1}, std::int64_t{1000}}) {
+    checkpoint.state.batches = batches;
+    BatchTrainerOptions options;
+    options.scratch = "/";
+    BatchTrainer trainer(*fixture.backend_, *fixture.io_, fixture.files, *fixture.dataset_,
+                         fixture.config, options);
+    CHECK_THROWS_WITH(
+        trainer.restore(checkpoint, path),
+        Catch::Matchers::Contains(path) && Catch::Matchers::Contains("batches of an"));
+  }
+}
+
+TEST_CASE("batch_resume: a run that was never evaluated ends without scores") {
+  Fixture fixture;
+  fixture.config.sampling.eval_fanouts = {};
+  fixture.config.eval_every = 10;
+  fixture.run(false, 7, 2);
+  RunDirectory directory = RunDirectory::open(fixture.files, kRun);
+  RunConfig shorter = directory.config();
+  shorter.epochs = 7;
+  directory.set_config(shorter);
+  const RunResult result = fixture.run(true);
+  CHECK(result.outcome == RunOutcome::kFinished);
+  CHECK(result.summary.at("test").is_null());
+}
+
 TEST_CASE("batch_resume: a run's configuration says how it samples") {
   Fixture fixture;
   fixture.config.sampling.replace = true;
