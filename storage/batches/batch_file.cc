@@ -29,17 +29,18 @@ ChunkFileShape shape_of(const BatchesManifest& manifest) {
   return shape;
 }
 
+// Those that are labels: whoever reads a batch finds the others.
 void add_labels(const BatchTensor& labels, const std::byte* rows, std::int64_t seeds,
                 LabelKind kind, std::vector<LabelCounts>& counts) {
   if (kind == LabelKind::kMulti) {
     for_each_element<std::uint8_t>(labels, rows, seeds, [&](std::int64_t col, std::uint8_t label) {
-      if (label != kUnlabelled) ++counts[static_cast<std::size_t>(col)][label];
+      if (label <= 1) ++counts[static_cast<std::size_t>(col)][label];
     });
     return;
   }
   std::int64_t labelled = 0;
   for_each_element<std::int32_t>(labels, rows, seeds, [&](std::int64_t, std::int32_t label) {
-    if (label < 0) return;
+    if (label < 0 || label >= std::ssize(counts)) return;
     LabelCounts& of_class = counts[static_cast<std::size_t>(label)];
     ++of_class[1];
     --of_class[0];
