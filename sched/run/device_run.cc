@@ -156,15 +156,17 @@ bool DeviceRun::run_pass(int section, std::size_t pass, const StepSeed& state) {
   return done;
 }
 
-// What a device was asked for and nobody waits for any more is done, too; errors are forgotten, as
-// the driver's are: whoever gave up has them.
+// What a device was asked for and nobody waits for any more is done, too: kernels, and copies whose
+// tickets could not be had. Errors are forgotten, as the driver's are: whoever gave up has them.
 void DeviceRun::drain() {
   driver_.drain();
   if (compute_ == nullptr) return;
-  Queue& queue = backend_.queue(QueueKind::kCompute);
-  try {
-    queue.wait(queue.record());
-  } catch (...) {
+  for (int kind = 0; kind < kQueueKinds; ++kind) {
+    Queue& queue = backend_.queue(static_cast<QueueKind>(kind));
+    try {
+      queue.wait(queue.record());
+    } catch (...) {
+    }
   }
 }
 

@@ -65,7 +65,7 @@ bool SelfLoops::read(const std::atomic<bool>* stop) {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     bits_[i] = devices_[i]->host_accessible() ? words_.data() : copy_to(*devices_[i]);
   }
-  if (!buffers_.empty()) words_ = {};
+  if (!buffers_.empty()) words_ = std::vector<std::uint64_t>();
   return true;
 }
 

@@ -3,7 +3,9 @@
 #include "tests/support/cuda/runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
 #include "tests/support/cuda/cuda_emulation.h"
@@ -46,6 +48,22 @@ void enqueue(cudaStream_t stream, std::function<void()> work) {
 }  // namespace cuda_emulation
 
 using namespace cuda_emulation;
+
+namespace {
+
+// What a thread waits for comes late, while other threads go on.
+void be_late() {
+  constexpr std::chrono::microseconds kLate(100);
+  bool late = false;
+  {
+    const std::lock_guard<std::recursive_mutex> lock(state.mutex);
+    late = state.order == Order::kLazy ||
+           (state.order == Order::kShuffled && next_random(state.random) % 4 == 0);
+  }
+  if (late) std::this_thread::sleep_for(kLate);
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -203,6 +221,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  be_late();
   CALL();
   NEEDS(state.events.count(event) != 0, cudaErrorInvalidResourceHandle);
   run_until([&] { return event->reached >= event->recorded; });
