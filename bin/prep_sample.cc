@@ -11,9 +11,9 @@
 #include "bin/cli/own_scratch.h"
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
+#include "bin/cli/sampler_options.h"
 #include "bin/prep_commands.h"
 #include "engine/batches/sample_batches.h"
-#include "engine/train/config_words.h"
 #include "storage/base/errors.h"
 #include "storage/import/import_memory.h"
 #include "storage/import/listed_vertices.h"
@@ -60,19 +60,6 @@ void choose_seeds(const std::string& seeds, const Dataset& dataset, const Contro
   }
 }
 
-void check_samplers(const SamplingConfig& sampling) {
-  const auto refuse = [](const char* both) {
-    throw UsageError(both, "command line", "leave one of them out");
-  };
-  const bool labor = sampling.sampler == Sampler::kLabor;
-  if (labor && sampling.replace) refuse("--sampler labor with --replace");
-  if (labor && sampling.weighted) refuse("--sampler labor with --weighted");
-  if (sampling.weighted && sampling.replace) refuse("--weighted with --replace");
-  if (labor || sampling.batch_dependency == 1) return;
-  throw UsageError("--batch-dependency without --sampler labor", "command line",
-                   "give that, too, or leave it out");
-}
-
 void add_sampling(cli::Command& command, SamplingConfig& sampling) {
   command.parsed("--fanouts,--num-neighbors", "N,N,...", kFanoutsValues,
                  "Of a vertex's in-edges so many at most, hop by hop from the seeds on",
@@ -82,17 +69,7 @@ void add_sampling(cli::Command& command, SamplingConfig& sampling) {
                    return parsed.has_value();
                  });
   command.required();
-  constexpr std::int64_t kMostSeeds = std::int64_t{1} << 31;
-  command.integer("--batch-size", sampling.batch_size, 1, "Seeds of a batch", kMostSeeds);
-  command.flag("--replace", sampling.replace,
-               "Draw each in-edge from all of them, so that some come twice");
-  command.choice("--sampler", sampling.sampler,
-                 std::vector<std::pair<std::string, Sampler>>(kSamplers.begin(), kSamplers.end()),
-                 "neighbor: each vertex chooses by itself; labor: vertices of a batch prefer the "
-                 "same sources, so that it has fewer vertices");
-  command.integer("--batch-dependency", sampling.batch_dependency, 1,
-                  "With --sampler labor: so many batches in turn prefer the same sources", 1 << 20);
-  command.flag("--weighted", sampling.weighted, "An in-edge's chance goes by its weight");
+  cli::add_sampler_options(command, "", sampling);
 }
 
 // What is free where the output goes; without limit where that can't be said.
@@ -108,7 +85,7 @@ void sample(const Options& given, bool quiet) {
   cli::Progress progress(cli::Progress::standard_output(quiet));
   const Control control{progress.callback(), &cli::stop_flag()};
   SampleOptions options = given.sample;
-  check_samplers(options.sampling);
+  cli::check_samplers(options.sampling);
   const Dataset dataset = Dataset::open(posix_file_system(), given.dataset, VerifyPolicy::kFirst);
   choose_seeds(given.seeds, dataset, control, options);
   options.disk_bytes = free_bytes(options.output);

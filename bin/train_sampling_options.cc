@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/train/config_words.h"
+#include "bin/cli/sampler_options.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
@@ -25,19 +25,7 @@ void add_sampling_options(cli::Command& command, SamplingConfig& sampling) {
                  "Train on sampled batches: of a vertex's in-edges so many at most, hop by hop "
                  "from the seeds on. If absent an epoch is one step of the whole graph",
                  parsed_into(sampling.fanouts, parse_fanouts));
-  constexpr std::int64_t kMostSeeds = std::int64_t{1} << 31;
-  command.integer("--batch-size", sampling.batch_size, 1, "With --fanouts: seeds of a batch",
-                  kMostSeeds);
-  command.flag("--replace", sampling.replace,
-               "With --fanouts: draw each in-edge from all of them, so that some come twice");
-  command.choice("--sampler", sampling.sampler,
-                 std::vector<std::pair<std::string, Sampler>>(kSamplers.begin(), kSamplers.end()),
-                 "With --fanouts. neighbor: each vertex chooses by itself; labor: vertices of a "
-                 "batch prefer the same sources, so that it has fewer vertices");
-  command.integer("--batch-dependency", sampling.batch_dependency, 1,
-                  "With --sampler labor: so many batches in turn prefer the same sources", 1 << 20);
-  command.flag("--weighted", sampling.weighted,
-               "With --fanouts: an in-edge's chance goes by its weight");
+  cli::add_sampler_options(command, "With --fanouts. ", sampling);
   command.parsed("--eval-fanouts", "N,N,...|exact", std::string(kFanoutsValues) + "; or exact",
                  "With --fanouts: those of evaluations; exact: the whole graph. If absent as "
                  "--fanouts, and the best model is evaluated on the whole graph in the end",
@@ -68,24 +56,11 @@ void check_without_fanouts(const RunConfig& config) {
   }
 }
 
-void check_samplers(const SamplingConfig& sampling) {
-  const auto refuse = [](const char* both) {
-    throw UsageError(both, "command line", "leave one of them out");
-  };
-  const bool labor = sampling.sampler == Sampler::kLabor;
-  if (labor && sampling.replace) refuse("--sampler labor with --replace");
-  if (labor && sampling.weighted) refuse("--sampler labor with --weighted");
-  if (sampling.weighted && sampling.replace) refuse("--weighted with --replace");
-  if (labor || sampling.batch_dependency == 1) return;
-  throw UsageError("--batch-dependency without --sampler labor", "command line",
-                   "give that, too, or leave it out");
-}
-
 }  // namespace
 
 void check_sampling(const TrainOptions& options, const RunConfig& config) {
   if (config.sampling.fanouts.empty()) return check_without_fanouts(config);
-  check_samplers(config.sampling);
+  cli::check_samplers(config.sampling);
   const MachineShare &on = config.on, defaults;
   if (on.devices != "auto" && on.devices != "cpu") {
     throw UsageError(fmt::format("--fanouts with --devices {}", on.devices), "command line",
