@@ -102,19 +102,8 @@ class Training {
  private:
   Bits bits_of(const LoadedBatch& batch) {
     executor_.run(batch.graph(), batch.inputs(), {1, 1}, count_labels(config_, batch, parameters_));
-    const ModelProgram& program = programs_.training;
     Bits bits;
-    const TensorShape& loss = program.model().graph.shape(program.evaluated().loss);
-    test::add_bits(bits, executor_.reduction(program.value(program.evaluated().loss)),
-                   static_cast<std::size_t>(loss.rows * loss.cols) * sizeof(double));
-    for (const ModelParameter& parameter : program.model().parameters) {
-      if (!parameter.trainable) continue;
-      for (const ValueId part : program.gradient_parts(parameter)) {
-        test::add_bits(
-            bits, executor_.reduction(part),
-            static_cast<std::size_t>(parameter.rows * parameter.cols) * dtype_bytes(options_.real));
-      }
-    }
+    test::add_bits(bits, executor_, programs_.training);
     return bits;
   }
 

@@ -82,20 +82,10 @@ class Loading {
     const auto step = static_cast<std::uint64_t>(loader_->index() + 1);
     executor_.run(batch.graph(), batch.inputs(), {1, step},
                   count_labels(config_, batch, parameters_));
-    const ModelProgram& program = programs_.training;
     Bits bits;
     test::add_bits(bits, batch.level_rows().data(),
                    batch.level_rows().size() * sizeof batch.level_rows()[0]);
-    const TensorShape& loss = program.model().graph.shape(program.evaluated().loss);
-    test::add_bits(bits, executor_.reduction(program.value(program.evaluated().loss)),
-                   static_cast<std::size_t>(loss.rows * loss.cols) * sizeof(double));
-    for (const ModelParameter& parameter : program.model().parameters) {
-      if (!parameter.trainable) continue;
-      for (const ValueId part : program.gradient_parts(parameter)) {
-        test::add_bits(bits, executor_.reduction(part),
-                       static_cast<std::size_t>(parameter.rows * parameter.cols) * sizeof(float));
-      }
-    }
+    test::add_bits(bits, executor_, programs_.training);
     return bits;
   }
 

@@ -88,6 +88,22 @@ inline void add_bits(std::vector<std::byte>& bits, const void* data, std::size_t
 }
 
 // All that an epoch says but times and bytes.
+// Of a training program's last run: the loss and the gradients.
+inline void add_bits(std::vector<std::byte>& bits, const BatchExecutor& executor,
+                     const ModelProgram& program) {
+  const TensorId of = program.evaluated().loss;
+  const TensorShape& loss = program.model().graph.shape(of);
+  add_bits(bits, executor.reduction(program.value(of)),
+           static_cast<std::size_t>(loss.rows * loss.cols) * sizeof(double));
+  for (const ModelParameter& parameter : program.model().parameters) {
+    if (!parameter.trainable) continue;
+    const auto elements = static_cast<std::size_t>(parameter.rows * parameter.cols);
+    for (const ValueId part : program.gradient_parts(parameter)) {
+      add_bits(bits, executor.reduction(part), elements * dtype_bytes(program.real()));
+    }
+  }
+}
+
 inline std::vector<std::byte> bits_of(const EpochRecord& record) {
   std::vector<double> numbers{static_cast<double>(record.epoch), record.loss, record.lr,
                               record.valid_loss};
