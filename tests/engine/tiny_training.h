@@ -54,9 +54,7 @@ class TinyTraining {
   // As a process of its own would train, on the CPU or the virtual devices that the plan asks for.
   // One at a time.
   Trainer& start(const RunConfig& config, const TrainerOptions& options = {}) {
-    trainer_.reset();
-    others_.clear();
-    backend_.reset();
+    stop();
     if (!options.budget.plan.device) {
       backend_ = make_cpu_backend();
     } else {
@@ -74,6 +72,12 @@ class TinyTraining {
     TrainerOptions options;
     options.budget.plan = plan;
     return start(config, options);
+  }
+  // Ends what was started last: before its device is taken away.
+  void stop() {
+    trainer_.reset();
+    others_.clear();
+    backend_.reset();
   }
 
  private:

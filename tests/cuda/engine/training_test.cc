@@ -172,6 +172,7 @@ TEST_CASE("cuda training: epochs that are stopped anywhere are dropped whole") {
   config.cache_policy = Strategy::kNone;
   on_machine(training, Order::kEager, 1);
   const Run expected = run(training, config, on_gpu(kMiB));
+  training.stop();
   for (const Order order : {Order::kLazy, Order::kShuffled}) {
     cuda_emulation::reset({}, order, 9);
     const auto backend = make_cuda_backend(0, 0);
