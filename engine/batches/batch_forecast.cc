@@ -69,40 +69,41 @@ ReachedBatch sample_batch(const BatchLoaderOptions& options,
   return batch;
 }
 
-// Which rows of a superbatch are hot, and how many batches ask for the others.
-struct HotRows {
-  double least = 0;  // a vertex is hot that so many batches ask for
-  double hot_rows = 0, cold_rows = 0;
-  double vertices = 0;  // that any batch asks for
-};
-
-// How many of `batches` ask for a vertex is binomial. As count_rows() does: hot are all that at
-// least as many batches ask for as lets all of those have room.
-HotRows choose_hot(const ReachedBatch& batch, const std::vector<DegreeClass>& degrees,
-                   double batches, double room) {
+// How many of `batches` ask for a vertex is binomial. As choose_hot() does (row_counts.h).
+HotChoice choose_hot(const ReachedBatch& batch, const std::vector<DegreeClass>& degrees,
+                     double batches, double room) {
   constexpr double kMost = 1 - 1e-12;
-  std::vector<double> logs, odds;  // by class: of those that k batches ask for, k going up
-  HotRows rows;
-  for (const double share : batch.reached) {
-    const double reached = std::clamp(share, 1e-300, kMost);
+  std::vector<double> logs, odds, with;  // by class: of those that k batches ask for, k going up
+  HotChoice choice;
+  double hot = 0, of_fewest = 0;
+  for (std::size_t i = 0; i < degrees.size(); ++i) {
+    const double reached = std::clamp(batch.reached[i], 1e-300, kMost);
     logs.push_back(batches * std::log1p(-reached));
     odds.push_back(std::log(reached) - std::log1p(-reached));
+    with.push_back(std::exp(logs[i]));
+    hot += degrees[i].vertices * (1 - with[i]);
+    of_fewest += degrees[i].vertices * with[i];
+    choice.shares.push_back(1 - with[i]);
+    choice.cold.push_back(0);
   }
-  for (std::size_t i = 0; i < degrees.size(); ++i) {
-    rows.vertices += degrees[i].vertices * -std::expm1(logs[i]);
-  }
-  rows.hot_rows = rows.vertices;
-  for (rows.least = 1; rows.hot_rows > room && rows.least <= batches; ++rows.least) {
-    double with = 0;  // vertices that `least` batches ask for
+  double askers = 0;  // of the most asked that are cold
+  for (; hot > room && askers < batches; hot -= of_fewest) {
+    of_fewest = 0;
+    ++askers;
     for (std::size_t i = 0; i < degrees.size(); ++i) {
-      logs[i] += odds[i] + std::log((batches - rows.least + 1) / rows.least);
-      with += degrees[i].vertices * std::exp(logs[i]);
+      logs[i] += odds[i] + std::log((batches - askers + 1) / askers);
+      with[i] = std::exp(logs[i]);
+      of_fewest += degrees[i].vertices * with[i];
+      choice.shares[i] -= with[i];
+      choice.cold[i] += askers * with[i];
     }
-    rows.hot_rows -= with;
-    rows.cold_rows += rows.least * with;
   }
-  rows.hot_rows = std::max(0.0, rows.hot_rows);
-  return rows;
+  const double filled = of_fewest > 0 ? std::clamp((room - hot) / of_fewest, 0.0, 1.0) : 0;
+  for (std::size_t i = 0; i < degrees.size(); ++i) {
+    choice.shares[i] = std::clamp(choice.shares[i] + filled * with[i], 0.0, 1.0);
+    choice.cold[i] = std::max(choice.cold[i] - filled * askers * with[i], 0.0);
+  }
+  return choice;
 }
 
 // Records sorted in runs, as SortedRuns and RecordBuffers have them.
@@ -138,18 +139,26 @@ double places_hit(double places, double found) { return places * -std::expm1(-fo
 
 class SuperbatchForecast {
  public:
+  // `chooses`: who is hot, and their rows come with it.
   SuperbatchForecast(const SampledCounts& counts, const BatchLoaderOptions& options,
                      const std::vector<DegreeClass>& degrees, const ReachedBatch& batch,
-                     double batches)
+                     double batches, const HotChoice& hot, bool chooses)
       : counts_(counts),
         options_(options),
         batch_(batch),
         batches_(batches),
+        chooses_(chooses),
         limits_(superbatch_limits(options.memory, counts.graph.edges.data, options.workers)),
         inputs_(stored_inputs(counts, options)),
-        record_(static_cast<double>(row_sizes(inputs_).record)),
-        hot_(choose_hot(batch, degrees, batches,
-                        std::floor(static_cast<double>(options.memory.hot_rows) / record_))) {}
+        record_(static_cast<double>(row_sizes(inputs_).record)) {
+    for (std::size_t i = 0; i < degrees.size(); ++i) {
+      const double vertices = degrees[i].vertices, reached = std::min(batch.reached[i], 1.0);
+      const double asked = vertices * -std::expm1(batches * std::log1p(-reached));
+      vertices_ += asked;
+      hot_rows_ += asked * hot.shares[i];
+      cold_rows_ += vertices * (chooses ? hot.cold[i] : (1 - hot.shares[i]) * batches * reached);
+    }
+  }
 
   // Adds what this one moves.
   void add_to(BatchForecast& all) const {
@@ -161,18 +170,18 @@ class SuperbatchForecast {
       files += list.bytes_written();
     }
     for (std::size_t hop = 0; hop < options_.hops.size(); ++hop) all.edge_bytes += edge_bytes(hop);
+    const double read = chooses_ ? vertices_ : vertices_ - hot_rows_;
     for (const InputRows& input : inputs_) {
       const auto chunks = static_cast<double>(input.chunks());
-      all.input_bytes +=
-          static_cast<double>(input.bytes()) * places_hit(chunks, hot_.vertices) / chunks;
+      all.input_bytes += static_cast<double>(input.bytes()) * places_hit(chunks, read) / chunks;
     }
     all.cold_bytes += cold_bytes();
     all.scratch = std::max(all.scratch, files + cold_bytes());
     all.superbatches += 1;
     all.edge_readings += std::ssize(options_.hops);
     if (all.superbatches > 1) return;
-    all.hot_rows = hot_.hot_rows;
-    all.hot_share = 1 - hot_.cold_rows / (batches_ * batch_.vertices);
+    all.hot_rows = hot_rows_;
+    all.hot_share = 1 - cold_rows_ / (batches_ * batch_.vertices);
   }
 
  private:
@@ -198,7 +207,7 @@ class SuperbatchForecast {
     return static_cast<double>(file.bytes) * read / spans();
   }
 
-  double cold_bytes() const { return hot_.cold_rows * record_; }
+  double cold_bytes() const { return cold_rows_ * record_; }
 
   SortedList list(double records, std::size_t data_bytes, double memory_share) const {
     SortedList list;
@@ -238,17 +247,15 @@ class SuperbatchForecast {
     return all;
   }
 
-  // Read to count who asks, perhaps to count cold rows, and to pack.
+  // Read to choose who is hot, to count cold rows, and to pack.
   SortedList vertices() const {
     SortedList vertices = list(batch_.vertices, 0, Superbatch::kVertices);
     const auto blocks = static_cast<double>(counts_.graph.edges.block_count());
     const double at_once = static_cast<double>(
         stretch_words(PackedRowsOptions{}.words_at_once, std::llround(vertices.runs())));
     const double stretches =
-        std::max(places_hit(blocks, hot_.vertices), vertices.records / (kRangeFill * at_once));
-    const bool counts_again =
-        hot_.hot_rows >= 1 && hot_.least > static_cast<double>(few_askers(std::llround(batches_)));
-    for (int i = 0; i < (counts_again ? 3 : 2); ++i) vertices.read_in(stretches);
+        std::max(places_hit(blocks, vertices_), vertices.records / (kRangeFill * at_once));
+    for (int i = 0; i < (chooses_ ? 5 : 2); ++i) vertices.read_in(stretches);
     return vertices;
   }
 
@@ -265,21 +272,38 @@ class SuperbatchForecast {
   const BatchLoaderOptions& options_;
   const ReachedBatch& batch_;
   double batches_;
+  bool chooses_;
   SuperbatchOptions limits_;
   std::vector<InputRows> inputs_;
   double record_;
-  HotRows hot_;
+  double vertices_ = 0;                  // that any batch asks for
+  double hot_rows_ = 0, cold_rows_ = 0;  // of these, and of all batches
 };
+
+std::int64_t batches_of(const BatchLoaderOptions& options, const std::vector<DegreeClass>& degrees,
+                        double DegreeClass::*seeds) {
+  double all = 0;
+  for (const DegreeClass& of : degrees) all += of.*seeds;
+  return ceil_div(std::llround(all), options.batch_size);
+}
 
 }  // namespace
 
+HotChoice forecast_hot(const SampledCounts& counts, const BatchLoaderOptions& options,
+                       const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds) {
+  const double record = static_cast<double>(row_sizes(stored_inputs(counts, options)).record);
+  const std::int64_t batches =
+      std::min(batches_of(options, degrees, seeds),
+               batches_together(options, counts.vertices(), counts.edges(), counts.name));
+  return choose_hot(sample_batch(options, degrees, seeds), degrees, static_cast<double>(batches),
+                    std::floor(static_cast<double>(options.memory.hot_rows) / record));
+}
+
 BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
-                               const std::vector<DegreeClass>& degrees,
-                               double DegreeClass::*seeds) {
+                               const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds,
+                               const HotChoice& hot, bool chooses) {
   BatchForecast forecast;
-  double all = 0;
-  for (const DegreeClass& of : degrees) all += of.*seeds;
-  forecast.batches = ceil_div(std::llround(all), options.batch_size);
+  forecast.batches = batches_of(options, degrees, seeds);
   if (forecast.batches == 0) return forecast;
   const ReachedBatch batch = sample_batch(options, degrees, seeds);
   forecast.batch_vertices = batch.vertices;
@@ -288,7 +312,8 @@ BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOpt
       batches_together(options, counts.vertices(), counts.edges(), counts.name);
   for (std::int64_t first = 0; first < forecast.batches; first += together) {
     const auto batches = static_cast<double>(std::min(together, forecast.batches - first));
-    SuperbatchForecast(counts, options, degrees, batch, batches).add_to(forecast);
+    SuperbatchForecast(counts, options, degrees, batch, batches, hot, chooses && first == 0)
+        .add_to(forecast);
   }
   return forecast;
 }

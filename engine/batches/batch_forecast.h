@@ -15,7 +15,7 @@ namespace ooc {
 struct BatchForecast {
   std::int64_t batches = 0, superbatches = 0;
   double batch_vertices = 0, batch_edges = 0;  // of one, expected
-  double hot_rows = 0;                         // in memory, of the first superbatch
+  double hot_rows = 0;                         // that the first superbatch' batches ask for
   double hot_share = 0;                        // of rows that its batches ask for, those
   std::int64_t edge_readings = 0;              // of the file of edges
   double edge_bytes = 0;
@@ -32,9 +32,20 @@ struct BatchForecast {
   }
 };
 
+// Whose rows stay in memory, by class.
+struct HotChoice {
+  std::vector<double> shares;  // of its vertices
+  std::vector<double> cold;    // how many of the batches that choose ask for a vertex and find none
+};
+
 // `options`: with memory. `seeds`: which are those. What samplers other than the uniform one choose
-// counts as that one's would: labor reaches fewer vertices.
+// counts as that one's would: labor reaches fewer vertices. The first superbatch chooses.
+HotChoice forecast_hot(const SampledCounts& counts, const BatchLoaderOptions& options,
+                       const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds);
+
+// Where hot rows are chosen and here, or the first superbatch of these chooses.
 BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
-                               const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds);
+                               const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds,
+                               const HotChoice& hot, bool chooses);
 
 }  // namespace ooc

@@ -48,6 +48,8 @@ class BatchLoader {
   // Whether all batches that are left are made: others may be, beside these.
   bool has_all() const { return current_ && current_->end == seeds_.count(); }
   const LoadedBatch& batch() const { return batch_; }
+  // For others who pack the same.
+  const std::shared_ptr<HotRows>& hot_rows() const { return maker_.hot_rows(); }
 
   // Since the last time, of what was begun.
   LoadedBytes take_bytes();

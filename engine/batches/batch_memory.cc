@@ -93,8 +93,8 @@ std::int64_t batch_bytes(const SampledCounts& counts, const BatchWork& work) {
   return bytes + largest;
 }
 
-// Of what a budget leaves: while one superbatch is trained on the next one is made. Rates hardly
-// depend on what is on its way once it is as much.
+// Of what a budget leaves: while one superbatch is trained on the next one is made, with lists of
+// its own. Rates hardly depend on what is on its way once it is as much.
 class Shares {
  public:
   Shares(const SampledCounts& counts, const BatchLoaderOptions& loading)
@@ -109,12 +109,12 @@ class Shares {
     memory.run_places = std::clamp<std::int64_t>(bytes / 1024, 1 << 14, 4 << 20);
     memory.input_slots = 6;
     while (memory.input_slots > 2 && working_bytes(memory) > bytes / 3) --memory.input_slots;
-    memory.hot_rows = std::max<std::int64_t>(bytes - taken(memory), 0) / kAtOnce;
+    memory.hot_rows = std::max<std::int64_t>(bytes - taken(memory), 0);
     // More than all rows take is for lists.
     const std::int64_t all_rows = counts_.vertices() * sizes_.record;
     const std::int64_t spare = std::max<std::int64_t>(memory.hot_rows - all_rows, 0);
     memory.hot_rows -= spare;
-    memory.lists += spare / 2;
+    memory.lists += spare / (2 * kAtOnce);
     return memory;
   }
   // All but rows.
@@ -127,7 +127,7 @@ class Shares {
     const std::int64_t lists =
         loading_.workers * ExpandPass::worker_bytes(layout.data, counts_.is_named);
     return kLoaders * edges + lists + memory.ranges + working_bytes(memory) +
-           kAtOnce * 2 * memory.lists;
+           HotRows::table_bytes(counts_.vertices()) + kAtOnce * 2 * memory.lists;
   }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "engine/batches/seeds.h"
 #include "sched/sampling/expand_pass.h"
+#include "sched/sampling/hot_rows.h"
 #include "storage/base/types.h"
 
 namespace ooc {
@@ -23,7 +24,7 @@ struct BatchInput {
 
 // Of memory, in bytes.
 struct BatchMemory {
-  std::int64_t hot_rows = 0;    // that stay for a superbatch; others go to a file
+  std::int64_t hot_rows = 0;    // that stay; others go to a file
   std::int64_t lists = 0;       // of vertices and edges of a superbatch; what is over goes to files
   std::int64_t ranges = 0;      // of who asks, worked on together
   std::int64_t edge_slots = 0;  // edge chunks on their way
@@ -37,6 +38,9 @@ struct BatchLoaderOptions {
   std::int64_t batch_size = 0;
   std::int64_t batch_dependency = 1;  // batches in turn whose choices follow from one key
   std::vector<BatchInput> inputs;
+  // What is packed of every vertex where batches of other programs have the same hot rows: what any
+  // of them wants. Empty: what these want (wanted_inputs() in loaded_batch.h).
+  std::vector<BatchInput> packed = {};
   // Whether a program reads the in-edges of vertices by those sampled (kSampleScaleInput), and of
   // which level; and whether it adds loops where the data has none.
   std::optional<int> sample_scale;
@@ -48,6 +52,7 @@ struct BatchLoaderOptions {
   std::int64_t workers = 1;
   DType real = DType::kF32;                              // of kSampleScaleInput
   std::shared_ptr<const SampledVertices> vertices = {};  // null: of its own
+  std::shared_ptr<HotRows> hot = {};                     // likewise
 };
 
 // Of a batch, at most: rows of each level.

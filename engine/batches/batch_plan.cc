@@ -106,6 +106,7 @@ BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
       loader_options(programs.training, training_hops(config.sampling), config.sampling, scratch);
   plan.evaluation = loader_options(programs.evaluation, evaluation_hops(config.sampling),
                                    config.sampling, scratch);
+  pack_alike(plan.training, plan.evaluation);
   const BatchWork work{{{plan.training, training}, {plan.evaluation, evaluation}},
                        parameter_bytes(programs.training, Mode::kTrain),
                        judged_bytes(programs.evaluation, plan.counts)};
@@ -118,29 +119,33 @@ BatchEpochForecast forecast_epoch(const BatchPlan& plan, const std::vector<Degre
                                   const Plan* exact) {
   BatchEpochForecast epoch;
   const MachineRates& rates = plan.budget.plan.rates;
-  const auto forecast = [&](BatchLoaderOptions options, const BatchMemory& memory,
-                            double DegreeClass::*seeds) {
-    options.memory = memory;
-    return forecast_batches(plan.counts, options, degrees, seeds);
+  // An evaluation on the whole graph takes all memory in between.
+  const bool chooses = exact != nullptr;
+  const auto forecast = [&](const BatchMemory& memory, bool trains) {
+    BatchLoaderOptions training = plan.training, options = trains ? training : plan.evaluation;
+    training.memory = options.memory = memory;
+    return forecast_batches(
+        plan.counts, options, degrees, trains ? &DegreeClass::train : &DegreeClass::judged,
+        forecast_hot(plan.counts, training, degrees, &DegreeClass::train), trains && chooses);
   };
   const auto add = [&](std::int64_t read, std::int64_t written) {
     epoch.bytes_read += read;
     epoch.bytes_written += written;
   };
   double least_read = 0;
-  const auto add_batches = [&](const BatchLoaderOptions& options, double DegreeClass::*seeds) {
-    const BatchForecast of = forecast(options, options.memory, seeds);
+  const auto add_batches = [&](bool trains) {
+    const BatchForecast of = forecast(plan.memory.loading, trains);
     add(of.bytes_read(), of.bytes_written());
-    const BatchForecast least = forecast(options, unlimited_memory(), seeds);
+    const BatchForecast least = forecast(unlimited_memory(), trains);
     least_read += least.edge_bytes + least.input_bytes;
     return of;
   };
-  epoch.training = add_batches(plan.training, &DegreeClass::train);
+  epoch.training = add_batches(true);
   if (exact != nullptr) {
     epoch.exact = {exact->bytes_read, exact->bytes_written};
     add(exact->bytes_read, exact->bytes_written);
   } else if (plan.counts.judged > 0) {
-    epoch.evaluation = add_batches(plan.evaluation, &DegreeClass::judged);
+    epoch.evaluation = add_batches(false);
   }
   epoch.scratch = scratch_of(plan, epoch);
   epoch.seconds = seconds_of(epoch.bytes_read, epoch.bytes_written, rates);
@@ -209,7 +214,7 @@ std::string plan_to_text(const BatchPlan& plan, const BatchEpochForecast& epoch)
     text += fmt::format(
         "memory     {} in all: {} for programs, parameters and the largest batch, {} for rows that "
         "many batches ask for, {} for lists of vertices and edges, {} for what is on its way\n",
-        size(plan.budget.host_bytes), size(plan.memory.fixed_bytes), size(2 * memory.hot_rows),
+        size(plan.budget.host_bytes), size(plan.memory.fixed_bytes), size(memory.hot_rows),
         size(4 * memory.lists), size(2 * (memory.ranges + memory.edge_slots + memory.writes)));
   }
   text += text_of("training", epoch.training);

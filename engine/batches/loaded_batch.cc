@@ -42,17 +42,36 @@ std::vector<BatchInput> wanted_inputs(const BatchLoaderOptions& options) {
   return wanted;
 }
 
+std::vector<BatchInput> packed_inputs(const BatchLoaderOptions& options) {
+  return options.packed.empty() ? wanted_inputs(options) : options.packed;
+}
+
+void pack_alike(BatchLoaderOptions& one, BatchLoaderOptions& other) {
+  std::map<std::string, BatchInput> all;
+  for (const BatchLoaderOptions* const of : {&one, &other}) {
+    for (const BatchInput& input : wanted_inputs(*of)) all.emplace(input.name, input);
+  }
+  for (BatchLoaderOptions* const of : {&one, &other}) {
+    of->packed.clear();
+    for (const auto& [name, input] : all) of->packed.push_back(input);
+  }
+}
+
 SampledBatch::SampledBatch(const BatchLoaderOptions& options, const GraphInputs& inputs) {
-  for (const BatchInput& input : wanted_inputs(options)) {
+  const std::vector<BatchInput> wanted = wanted_inputs(options);
+  for (const BatchInput& input : packed_inputs(options)) {
     packed_.push_back({input.name, &inputs.store(input.name), input.dtype});
-    levels_.push_back(input.level);
+    const auto found = std::find_if(wanted.begin(), wanted.end(),
+                                    [&](const BatchInput& of) { return of.name == input.name; });
+    levels_.push_back(found == wanted.end() ? kUnwanted : found->level);
   }
 }
 
 // Memory for as many rows of every input as are asked for.
 std::vector<RowOutput> SampledBatch::place_rows() {
   const auto rows_of = [&](std::size_t input) {
-    return level_rows_[static_cast<std::size_t>(levels_[input])];
+    const int level = levels_[input];
+    return level == kUnwanted ? 0 : level_rows_[static_cast<std::size_t>(level)];
   };
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < packed_.size(); ++i) {
@@ -79,6 +98,7 @@ const BatchContent& SampledBatch::assemble(const Superbatch& superbatch, const P
   superbatch.read_edges(batch, edges_, records_);
   content_ = {level_rows_, edges_, records_, {}};
   for (std::size_t i = 0; i < packed_.size(); ++i) {
+    if (levels_[i] == kUnwanted) continue;
     content_.rows[packed_[i].name] = view_of(packed_[i], outputs[i]);
   }
   return content_;

@@ -21,6 +21,10 @@ namespace ooc {
 // What batches have to have rows of: what programs read, and degrees where they are needed to find
 // scales and loops. Each name once, with the last level that asks for it.
 std::vector<BatchInput> wanted_inputs(const BatchLoaderOptions& options);
+// What is packed of every vertex.
+std::vector<BatchInput> packed_inputs(const BatchLoaderOptions& options);
+// What either of two wants, in one order for both.
+void pack_alike(BatchLoaderOptions& one, BatchLoaderOptions& other);
 
 // A batch's vertices, edges and rows. It owns nothing.
 struct BatchContent {
@@ -44,10 +48,11 @@ class SampledBatch {
                                ComingRows& coming, std::int64_t batch);
 
  private:
+  static constexpr int kUnwanted = -1;
   std::vector<RowOutput> place_rows();
 
   std::vector<RowInput> packed_;
-  std::vector<int> levels_;  // of what is packed
+  std::vector<int> levels_;  // of what is packed; kUnwanted: only others want it
   std::vector<std::int64_t> level_rows_;
   std::vector<BatchEdge> edges_;
   AlignedVector<std::byte> records_;  // of the edges

@@ -52,7 +52,6 @@ std::int64_t edge_slot_count(const EdgeLayout& edges, std::int64_t largest_chunk
 
 PackedRowsOptions packing_options(const BatchMemory& memory) {
   PackedRowsOptions options;
-  options.hot_bytes = memory.hot_rows;
   options.places_bytes = memory.lists;
   options.write_bytes = memory.writes;
   options.input_slots = memory.input_slots;
@@ -141,6 +140,9 @@ SuperbatchMaker::SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& 
       packed_(packed),
       vertices_(options.vertices ? options.vertices
                                  : std::make_shared<const SampledVertices>(dataset)),
+      hot_(options.hot ? options.hot
+                       : std::make_shared<HotRows>(dataset.vertices(), RowRecord(packed).bytes(),
+                                                   options.memory.hot_rows)),
       edges_(io, dataset.edge_file(Direction::kOut), Direction::kOut, nullptr, nullptr, {},
              nullptr),
       slot_count_(edge_slot_count(edges_.file().layout(), largest_edge_chunk(edges_.file()),
@@ -220,7 +222,8 @@ bool SuperbatchMaker::pack(PreparedBatches& batches) {
   options.places_path = scratch_path("places");
   PackedRows& rows = batches.rows.emplace(
       io_, files_, RowRequests{sampled.vertices(), sampled.fields(), batches.batch_rows}, packed_,
-      std::move(options));
+      *hot_, std::move(options));
+  const auto lock = hot_->lock();
   return rows.count(driver_) && rows.pack(driver_);
 }
 

@@ -72,7 +72,8 @@ SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& d
 // One thread at a time.
 class SuperbatchMaker {
  public:
-  // `packed`: what is packed of every vertex. All of it outlives this, and this what it made.
+  // `packed`: what is packed of every vertex; hot rows of the options are of its records. All of it
+  // outlives this, and this what it made.
   SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& dataset,
                   const BatchLoaderOptions& options, const std::vector<RowInput>& packed);
 
@@ -80,6 +81,7 @@ class SuperbatchMaker {
   // and BudgetError pass through, and nothing is under way afterwards.
   std::unique_ptr<PreparedBatches> make(const SeedBatches& seeds, std::int64_t first,
                                         const std::atomic<bool>& stop);
+  const std::shared_ptr<HotRows>& hot_rows() const { return hot_; }
 
  private:
   SuperbatchShape shape(std::int64_t batches) const;
@@ -94,6 +96,7 @@ class SuperbatchMaker {
   const BatchLoaderOptions& options_;
   const std::vector<RowInput>& packed_;
   std::shared_ptr<const SampledVertices> vertices_;
+  std::shared_ptr<HotRows> hot_;
   EdgeStore edges_;
   std::int64_t slot_count_;  // for edge chunks
   HostBuffer edge_slots_;

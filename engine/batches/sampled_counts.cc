@@ -81,7 +81,7 @@ SampledCounts sampled_counts(const AbsentGraph& graph) {
 std::vector<InputRows> stored_inputs(const SampledCounts& counts,
                                      const BatchLoaderOptions& options) {
   std::vector<InputRows> inputs;
-  for (const BatchInput& input : wanted_inputs(options)) {
+  for (const BatchInput& input : packed_inputs(options)) {
     const auto found = counts.tensors.find(input.name);
     if (found != counts.tensors.end()) {
       inputs.push_back(found->second);

@@ -18,12 +18,14 @@ SampledBatches::SampledBatches(const On& on, const BatchPrograms& programs, Batc
 bool SampledBatches::prepare(const std::atomic<bool>* stop) {
   if (training_) return true;
   if (!vertices_ && !keep_of_graph(stop)) return false;
-  const auto open = [&](std::optional<BatchLoader>& loader, BatchLoaderOptions options) {
+  const auto open = [&](std::optional<BatchLoader>& loader, BatchLoaderOptions options,
+                        std::shared_ptr<HotRows> hot) {
     options.vertices = vertices_;
+    options.hot = std::move(hot);
     loader.emplace(on_.io, on_.files, on_.dataset, inputs_, std::move(options));
   };
-  open(training_, plan_.training);
-  open(evaluation_, plan_.evaluation);
+  open(training_, plan_.training, nullptr);
+  open(evaluation_, plan_.evaluation, training_->hot_rows());
   return true;
 }
 

@@ -35,14 +35,16 @@ void ComingRows::forsake() {
 }
 
 PackedRows::PackedRows(BlockIo& io, FileSystem& files, const RowRequests& requests,
-                       std::vector<RowInput> inputs, PackedRowsOptions options)
+                       std::vector<RowInput> inputs, HotRows& hot, PackedRowsOptions options)
     : io_(io),
       files_(files),
       requests_(requests),
       record_(std::move(inputs)),
+      hot_(hot),
       options_(std::move(options)),
       batch_rows_(requests.batch_rows.begin(), requests.batch_rows.end()) {
   requests_.batch_rows = batch_rows_;
+  OOC_CHECK(hot.record_bytes() == record_.bytes());
 }
 
 std::int64_t PackedRows::working_bytes(const RowSizes& sizes, const PackedRowsOptions& options,
@@ -68,12 +70,8 @@ std::int64_t PackedRows::coming_bytes(const RowRecord& record, std::int64_t rows
 }
 
 bool PackedRows::count(Driver& driver) {
-  const auto record = static_cast<std::int64_t>(record_.bytes());
   counts_ = count_rows(driver, requests_,
-                       {.vertices = record_.vertices(),
-                        .block_rows = record_.block_rows(),
-                        .hot_rows = options_.hot_bytes / record,
-                        .words_at_once = options_.words_at_once});
+                       {record_.vertices(), record_.block_rows(), options_.words_at_once}, hot_);
   return counts_.has_value();
 }
 
@@ -107,7 +105,7 @@ KeyFields PackedRows::make_place_fields() const {
   const auto most = [](const std::vector<std::int64_t>& of) {
     return of.empty() ? 0 : *std::max_element(of.begin(), of.end());
   };
-  const std::int64_t indices = std::max(counts_->hot_rows, most(counts_->cold_rows));
+  const std::int64_t indices = std::max(hot_.most_rows(), most(counts_->cold_rows));
   const auto at_least_1 = [](std::int64_t count) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(1, count));
   };
@@ -117,7 +115,6 @@ KeyFields PackedRows::make_place_fields() const {
 bool PackedRows::pack(Driver& driver) {
   OOC_CHECK(counts_.has_value() && !regions_);
   place_fields_ = make_place_fields();
-  hot_.emplace(static_cast<std::size_t>(counts_->hot_rows) * record_.bytes(), "hot rows");
   regions_.emplace(
       io_, counts_->cold_rows, record_.bytes(),
       RowRegions::Options{options_.write_bytes, static_cast<std::int64_t>(counts_->most_words()),
@@ -128,7 +125,7 @@ bool PackedRows::pack(Driver& driver) {
                         std::min(static_cast<std::uint64_t>(options_.run_places), most));
   {
     RowPacker packer(driver, requests_, record_, *counts_,
-                     {hot_->data(), *regions_, buffers, *place_fields_}, options_.input_slots,
+                     {hot_, *regions_, buffers, *place_fields_}, options_.input_slots,
                      inputs_read_);
     if (!packer.run()) return false;
   }
@@ -161,7 +158,7 @@ void PackedRows::assemble(ComingRows& rows, std::span<const RowOutput> outputs) 
   OOC_CHECK(static_cast<std::int64_t>(rows.words_.size()) ==
             batch_rows_[static_cast<std::size_t>(rows.batch_)]);
   const std::byte* const cold = rows.cold_ ? rows.cold_->data() : nullptr;
-  assemble_rows(record_, {rows.words_.keys, *place_fields_, hot_->data(), cold}, outputs);
+  assemble_rows(record_, {rows.words_.keys, *place_fields_, hot_.data(), cold}, outputs);
 }
 
 }  // namespace ooc

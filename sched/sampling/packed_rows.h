@@ -1,11 +1,12 @@
 // The inputs' rows of all vertices of a superbatch' batches: read once, in order, and packed, so
 // that each batch's rows are at hand when its turn comes.
 //
-// Rows that many batches ask for are hot: they stay in memory, once; all of them if they fit. Every
-// batch has a copy of its other rows, which are cold, in a region of its own of one temporary file,
-// that is read sequentially.
+// Rows that many batches ask for are hot: they stay in memory, once, for one superbatch after the
+// other. Every batch has a copy of its other rows, which are cold, in a region of its own of one
+// temporary file, that is read sequentially.
 //
-//   PackedRows rows(io, files, requests, inputs, options);
+//   const auto lock = hot.lock();
+//   PackedRows rows(io, files, requests, inputs, hot, options);
 //   if (!rows.count(driver) || !rows.pack(driver)) return;  // stopped
 //   ComingRows now, next;
 //   rows.read(0, now);
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "kernels/device/host_buffer.h"
+#include "sched/sampling/hot_rows.h"
 #include "sched/sampling/row_assembly.h"
 #include "sched/sampling/row_counts.h"
 #include "sched/sampling/row_record.h"
@@ -37,7 +39,6 @@ namespace ooc {
 struct PackedRowsOptions {
   std::string scratch;                   // a directory for temporary files
   std::string places_path;               // of a file that is made there
-  std::int64_t hot_bytes = 0;            // of hot rows, at most
   std::int64_t places_bytes = 0;         // of a word a row of a batch; more go to the file
   std::int64_t write_bytes = 256 << 20;  // of buffers of cold rows on their way to the file, about
   std::int64_t input_slots = 6;  // I/O chunks of every input: one being copied, others coming
@@ -88,12 +89,12 @@ class ComingRows {
 // After an error, or where it was stopped, it is good for nothing more.
 class PackedRows {
  public:
-  // `io`, `files`, the stores and the requests' words outlive it; the words only until pack() has
-  // returned.
+  // `io`, `files`, the stores, the hot rows, of these inputs' records, and the requests' words
+  // outlive it; the words only until pack() has returned.
   PackedRows(BlockIo& io, FileSystem& files, const RowRequests& requests,
-             std::vector<RowInput> inputs, PackedRowsOptions options);
+             std::vector<RowInput> inputs, HotRows& hot, PackedRowsOptions options);
 
-  // What count() and pack() take of memory beside hot_bytes and places_bytes, of words in so many
+  // What count() and pack() take of memory beside hot rows and places_bytes, of words in so many
   // runs, at most. Afterwards only ComingRows are left.
   static std::int64_t working_bytes(const RowSizes& sizes, const PackedRowsOptions& options,
                                     std::int64_t batches, std::int64_t runs, std::int64_t workers);
@@ -101,9 +102,9 @@ class PackedRows {
   static std::int64_t coming_bytes(const RowRecord& record, std::int64_t rows,
                                    std::int64_t file_rows);
 
-  // Chooses the hot rows: those asked for by counts().least batches or more, as many as fit. The
-  // driver, here and below, has no other work. False: stopped. Errors of storage pass through, and
-  // nothing is under way afterwards.
+  // Chooses the hot rows unless that is done, and counts what is left. The driver, here and below,
+  // has no other work, and until pack() returns the caller has the hot rows' lock. False: stopped.
+  // Errors of storage pass through, and nothing is under way afterwards.
   bool count(Driver& driver);
   const RowCounts& counts() const { return *counts_; }
   // What pack() and the batches will move.
@@ -133,11 +134,11 @@ class PackedRows {
   FileSystem& files_;
   RowRequests requests_;
   RowRecord record_;
+  HotRows& hot_;
   PackedRowsOptions options_;
   std::vector<std::int64_t> batch_rows_;
   std::optional<RowCounts> counts_;
   std::optional<KeyFields> place_fields_;
-  std::optional<HostBuffer> hot_;
   std::optional<RowRegions> regions_;
   std::optional<SortedRuns> places_;
   std::atomic<std::int64_t> inputs_read_{0};

@@ -40,7 +40,7 @@ class StretchCutter {
   void cut_rows(std::int64_t first, std::int64_t end) {
     const std::uint64_t words = bound(first, end);
     if (words == 0) return;
-    if (words <= most_ || end - first == 1) return stretches_.push_back({first, end, 0});
+    if (words <= most_ || end - first == 1) return stretches_.push_back({first, end});
     const std::int64_t middle = first + (end - first) / 2;
     cut_rows(first, middle);
     cut_rows(middle, end);
@@ -98,59 +98,83 @@ std::optional<std::vector<std::int64_t>> scan(Driver& driver, const RowRequests&
   return sums;
 }
 
-// What one reading counts: by number of askers the vertices, and of each batch the rows of those
-// with fewer askers than `few`, as far as there is memory for them.
-struct Askers {
-  std::size_t batches = 0, few = 0;
-
-  explicit Askers(std::size_t of) : batches(of), few(few_askers(of)) {}
-  std::size_t size() const { return batches + 1 + batches * few; }
-  std::size_t rows(std::size_t batch, std::size_t askers) const {
-    return batches + 1 + batch * few + askers;
-  }
-};
-
+// Vertices by the number of their askers.
 std::optional<std::vector<std::int64_t>> count_askers(Driver& driver, const RowRequests& requests,
-                                                      const Askers& askers,
                                                       std::vector<RowStretch>& stretches) {
-  return scan(driver, requests, stretches, askers.size(),
-              [&](RowStretch& stretch, std::span<const std::uint64_t> keys,
-                  std::vector<std::int64_t>& counts) {
-                stretch.words = keys.size();
-                requests.for_each_vertex(keys, [&](std::int64_t, auto words) {
-                  ++counts[words.size()];
-                  if (words.size() >= askers.few) return;
-                  for (const std::uint64_t word : words) {
-                    ++counts[askers.rows(requests.fields.second(word), words.size())];
-                  }
-                });
-              });
+  const auto most = static_cast<std::size_t>(requests.batches());
+  return scan(
+      driver, requests, stretches, most + 1,
+      [&](RowStretch&, std::span<const std::uint64_t> keys, std::vector<std::int64_t>& counts) {
+        requests.for_each_vertex(keys, [&](std::int64_t, auto words) { ++counts[words.size()]; });
+      });
 }
 
-// By batch; by another reading where the first one didn't count them.
-std::optional<std::vector<std::int64_t>> count_cold(Driver& driver, const RowRequests& requests,
-                                                    const Askers& askers,
-                                                    const std::vector<std::int64_t>& counted,
-                                                    RowCounts& counts) {
-  const auto least = static_cast<std::size_t>(counts.least);
-  if (counts.hot_rows == 0) {
-    return std::vector<std::int64_t>(requests.batch_rows.begin(), requests.batch_rows.end());
-  }
-  if (least <= std::max<std::size_t>(1, askers.few)) {
-    std::vector<std::int64_t> rows(askers.batches);
-    for (std::size_t batch = 0; batch < askers.batches; ++batch) {
-      for (std::size_t i = 1; i < least; ++i) rows[batch] += counted[askers.rows(batch, i)];
+// Makes those with so many askers hot, and counts those with one fewer, by stretch.
+std::optional<std::vector<std::int64_t>> choose_most_asked(Driver& driver,
+                                                           const RowRequests& requests,
+                                                           std::vector<RowStretch>& stretches,
+                                                           std::size_t least, HotRows& hot) {
+  std::vector<std::int64_t> fewer(stretches.size());
+  const auto done = scan(driver, requests, stretches, 0,
+                         [&](RowStretch& stretch, std::span<const std::uint64_t> keys, auto&) {
+                           std::int64_t& of_stretch =
+                               fewer[static_cast<std::size_t>(&stretch - stretches.data())];
+                           requests.for_each_vertex(keys, [&](std::int64_t vertex, auto words) {
+                             if (words.size() >= least) hot.choose(vertex);
+                             of_stretch += words.size() + 1 == least ? 1 : 0;
+                           });
+                         });
+  if (!done) return std::nullopt;
+  return fewer;
+}
+
+bool choose_hot(Driver& driver, const RowRequests& requests, std::vector<RowStretch>& stretches,
+                HotRows& hot) {
+  const auto counted = count_askers(driver, requests, stretches);
+  if (!counted) return false;
+  std::size_t least = counted->size();
+  std::int64_t room = hot.most_rows();
+  while (least > 1 && (*counted)[least - 1] <= room) room -= (*counted)[--least];
+  const auto fewer = choose_most_asked(driver, requests, stretches, least, hot);
+  if (!fewer) return false;
+  if (least > 1 && room > 0) {
+    std::vector<RowStretch> chosen;
+    for (std::size_t i = 0; i < stretches.size() && (*fewer)[i] <= room; ++i) {
+      if ((*fewer)[i] == 0) continue;
+      chosen.push_back(stretches[i]);
+      room -= (*fewer)[i];
     }
-    return rows;
+    const auto done = scan(driver, requests, chosen, 0,
+                           [&](RowStretch&, std::span<const std::uint64_t> keys, auto&) {
+                             requests.for_each_vertex(keys, [&](std::int64_t vertex, auto words) {
+                               if (words.size() + 1 == least) hot.choose(vertex);
+                             });
+                           });
+    if (!done) return false;
   }
-  return scan(
-      driver, requests, counts.stretches, askers.batches,
-      [&](RowStretch&, std::span<const std::uint64_t> keys, std::vector<std::int64_t>& rows) {
-        requests.for_each_vertex(keys, [&](std::int64_t, auto words) {
-          if (words.size() >= least) return;
-          for (const std::uint64_t word : words) ++rows[requests.fields.second(word)];
-        });
-      });
+  hot.finish_choice(least == 1);
+  return true;
+}
+
+// By batch, and hot rows in the end.
+std::optional<std::vector<std::int64_t>> count_cold(Driver& driver, const RowRequests& requests,
+                                                    std::vector<RowStretch>& stretches,
+                                                    const HotRows& hot) {
+  const auto batches = static_cast<std::size_t>(requests.batches());
+  return scan(driver, requests, stretches, batches + 1,
+              [&](RowStretch& stretch, std::span<const std::uint64_t> keys,
+                  std::vector<std::int64_t>& rows) {
+                stretch.words = keys.size();
+                requests.for_each_vertex(keys, [&](std::int64_t vertex, auto words) {
+                  if (hot.is_hot(vertex)) {
+                    ++rows[batches];
+                    stretch.is_read |= !hot.is_here(hot.index(vertex));
+                    return;
+                  }
+                  stretch.is_read = true;
+                  for (const std::uint64_t word : words) ++rows[requests.fields.second(word)];
+                });
+              });
 }
 
 }  // namespace
@@ -161,33 +185,24 @@ std::uint64_t RowCounts::most_words() const {
   return most;
 }
 
-std::size_t few_askers(std::size_t batches) {
-  constexpr std::size_t kMost = 64, kMemory = 1 << 17;
-  return std::min(kMost, kMemory / std::max<std::size_t>(1, batches));
-}
-
 std::int64_t stretch_words(std::int64_t words_at_once, std::int64_t runs) {
   return words_at_once + kInexactOfRun * runs;
 }
 
 std::optional<RowCounts> count_rows(Driver& driver, const RowRequests& requests,
-                                    const RowCountOptions& options) {
+                                    const RowCountOptions& options, HotRows& hot) {
   RowCounts counts;
   counts.stretches = StretchCutter(requests, options).cut();
-  const Askers askers(requests.batch_rows.size());
-  const auto counted = count_askers(driver, requests, askers, counts.stretches);
-  if (!counted) return std::nullopt;
-  std::erase_if(counts.stretches, [](const RowStretch& stretch) { return stretch.words == 0; });
-  counts.least = requests.batches() + 1;
-  while (counts.least > 1) {
-    const std::int64_t rows = (*counted)[static_cast<std::size_t>(counts.least - 1)];
-    if (counts.hot_rows + rows > options.hot_rows) break;
-    counts.hot_rows += rows;
-    --counts.least;
+  if (!hot.is_chosen()) {
+    hot.forget_choice();  // what a stopped one left
+    if (!choose_hot(driver, requests, counts.stretches, hot)) return std::nullopt;
   }
-  auto cold = count_cold(driver, requests, askers, *counted, counts);
-  if (!cold) return std::nullopt;
-  counts.cold_rows = std::move(*cold);
+  auto rows = count_cold(driver, requests, counts.stretches, hot);
+  if (!rows) return std::nullopt;
+  counts.hot_rows = rows->back();
+  rows->pop_back();
+  counts.cold_rows = std::move(*rows);
+  std::erase_if(counts.stretches, [](const RowStretch& stretch) { return stretch.words == 0; });
   return counts;
 }
 

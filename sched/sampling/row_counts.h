@@ -1,4 +1,5 @@
-// Who of the vertices that batches ask for is hot: one reading of the requests, in order.
+// Who of the vertices that batches ask for is hot, and whose rows are read: readings of the
+// requests, in order.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "sched/sampling/hot_rows.h"
 #include "sched/sampling/key_fields.h"
 #include "sched/workers/driver.h"
 #include "storage/edges/sorted_runs.h"
@@ -44,12 +46,12 @@ struct RowRequests {
 struct RowStretch {
   std::int64_t first = 0, end = 0;
   std::uint64_t words = 0;
+  bool is_read = false;  // rows of it: cold ones, or hot ones that aren't here
 };
 
 struct RowCounts {
-  std::vector<RowStretch> stretches;  // that have words, in order
-  std::int64_t least = 0;             // a vertex is hot that so many batches ask for
-  std::int64_t hot_rows = 0;
+  std::vector<RowStretch> stretches;    // that have words, in order
+  std::int64_t hot_rows = 0;            // that batches ask for
   std::vector<std::int64_t> cold_rows;  // by batch
 
   std::uint64_t most_words() const;  // of a stretch
@@ -58,20 +60,20 @@ struct RowCounts {
 struct RowCountOptions {
   std::int64_t vertices = 0;
   std::int64_t block_rows = 0;
-  std::int64_t hot_rows = 0;       // there is room for
   std::int64_t words_at_once = 0;  // of a stretch, about
 };
 
 // The words that reading a stretch has memory for: the runs are cut every 256 of them.
 std::int64_t stretch_words(std::int64_t words_at_once, std::int64_t runs);
 
-// One reading of the words does, unless a vertex must have more askers than this to be hot.
-std::size_t few_askers(std::size_t batches);
-
-// Hot is who is asked for by at least as many batches as let all of those have room. Nothing
-// depends on the workers, of which each has stretch_words() and 1 MiB of counts, or a few for every
-// batch. The driver has no other work. None: stopped. Errors of storage pass through.
+// Chooses who is hot unless that is done, by two or three readings more: those asked for by as many
+// batches as let all of them have room, then of those with one asker fewer the first stretches,
+// and anyone where all who are asked for have room.
+//
+// Nothing depends on the workers, of which each has stretch_words() and a count or two for every
+// batch. The driver has no other work, and the caller has the hot rows' lock. None: stopped. Errors
+// of storage pass through.
 std::optional<RowCounts> count_rows(Driver& driver, const RowRequests& requests,
-                                    const RowCountOptions& options);
+                                    const RowCountOptions& options, HotRows& hot);
 
 }  // namespace ooc

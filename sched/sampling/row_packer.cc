@@ -14,14 +14,14 @@ constexpr std::ptrdiff_t kWordsAhead = 4;  // of a row that is copied
 template <class Visit>
 void for_each_chunk(const TensorStore& store, const RowCounts& counts, Visit&& visit) {
   const std::int64_t rows = RowChunkLoader::chunk_rows(store);
-  const std::vector<RowStretch>& all = counts.stretches;
-  for (std::size_t i = 0; i < all.size();) {
-    const std::int64_t chunk = all[i].first / rows;
-    std::size_t end = i + 1;
-    while (end < all.size() && all[end].first / rows == chunk) ++end;
-    visit(chunk, static_cast<std::int64_t>(end - i));
-    i = end;
+  std::int64_t chunk = -1, uses = 0;
+  for (const RowStretch& stretch : counts.stretches) {
+    if (!stretch.is_read) continue;
+    if (uses > 0 && stretch.first / rows != chunk) visit(chunk, std::exchange(uses, 0));
+    chunk = stretch.first / rows;
+    ++uses;
   }
+  if (uses > 0) visit(chunk, uses);
 }
 
 }  // namespace
@@ -113,6 +113,7 @@ void RowPacker::begin() {
 }
 
 void RowPacker::hold_items(const RowStretch& range) {
+  if (!range.is_read) return;
   for (Input& input : inputs_) {
     const std::int64_t chunk = range.first / input.chunk_rows;
     if (chunk == input.chunk) continue;
@@ -126,9 +127,10 @@ bool RowPacker::may_commit() const {
   if (committed_ == begun_) return false;
   const Stretch& stretch = stretches_[committed_ % stretches_.size()];
   if (!stretch.counted) return false;
-  const bool there = std::all_of(inputs_.begin(), inputs_.end(), [](const Input& input) {
-    return input.stream->ready(input.item);
-  });
+  const bool there = !stretch.range->is_read ||
+                     std::all_of(inputs_.begin(), inputs_.end(), [](const Input& input) {
+                       return input.stream->ready(input.item);
+                     });
   return there && targets_.regions.has_room(stretch.rows);
 }
 
@@ -140,11 +142,14 @@ void RowPacker::commit() {
         targets_.regions.reserve(static_cast<std::int64_t>(batch), stretch.rows[batch]);
   }
   stretch.next = stretch.first;
-  stretch.next_hot = hot_rows_;
-  hot_rows_ += stretch.hot_rows;
   stretch.items.clear();
-  for (const Input& input : inputs_) stretch.items.push_back(input.item);
   stretch.sources.clear();
+  if (stretch.range->is_read) point_to_rows(stretch);
+  driver_.run([this, &stretch] { copy(stretch); }, [this, &stretch] { done(stretch); });
+}
+
+void RowPacker::point_to_rows(Stretch& stretch) {
+  for (const Input& input : inputs_) stretch.items.push_back(input.item);
   for (const RowStrip& strip : record_.strips()) {
     const Input& input = inputs_[strip.input];
     const std::byte* const chunk =
@@ -153,20 +158,14 @@ void RowPacker::commit() {
     stretch.sources.push_back(
         {chunk + row * strip.stride, strip.stride, strip.bytes, strip.offset, strip.padding});
   }
-  driver_.run([this, &stretch] { copy(stretch); }, [this, &stretch] { done(stretch); });
 }
 
 void RowPacker::count(Stretch& stretch) const {
-  const auto least = static_cast<std::size_t>(counts_.least);
   requests_.read(stretch.range->first, stretch.range->end, stretch.words);
   stretch.rows.assign(requests_.batch_rows.size(), 0);
   stretch.first.assign(requests_.batch_rows.size(), 0);
-  stretch.hot_rows = 0;
-  requests_.for_each_vertex(stretch.words.keys, [&](std::int64_t, auto words) {
-    if (words.size() >= least) {
-      ++stretch.hot_rows;
-      return;
-    }
+  requests_.for_each_vertex(stretch.words.keys, [&](std::int64_t vertex, auto words) {
+    if (targets_.hot.is_hot(vertex)) return;
     for (const std::uint64_t word : words) ++stretch.rows[requests_.fields.second(word)];
   });
 }
@@ -174,9 +173,15 @@ void RowPacker::count(Stretch& stretch) const {
 void RowPacker::copy(Stretch& stretch) const {
   const std::size_t worker = driver_.worker();
   stretch.record.resize(record_.bytes());
+  const std::int64_t first = stretch.range->first;
+  if (stretch.range->is_read) {
+    targets_.hot.bring(first, stretch.range->end, [&](std::int64_t vertex, std::byte* to) {
+      gather(stretch, vertex - first, to);
+    });
+  }
   requests_.for_each_vertex(stretch.words.keys, [&](std::int64_t vertex, auto words) {
     prefetch_row(stretch, words.data());
-    copy_vertex(stretch, worker, vertex - stretch.range->first, words);
+    copy_vertex(stretch, worker, vertex, words);
   });
   for (std::size_t batch = 0; batch < stretch.first.size(); ++batch) {
     const std::uint32_t rows = stretch.next[batch] - stretch.first[batch];
@@ -199,17 +204,17 @@ void RowPacker::prefetch_row(const Stretch& stretch, const std::uint64_t* copied
   }
 }
 
-void RowPacker::copy_vertex(Stretch& stretch, std::size_t worker, std::int64_t row,
+void RowPacker::copy_vertex(Stretch& stretch, std::size_t worker, std::int64_t vertex,
                             std::span<const std::uint64_t> words) const {
+  const std::int64_t row = vertex - stretch.range->first;
   const KeyFields& from = requests_.fields;
   const auto add = [&](std::uint64_t word, std::uint64_t place) {
     targets_.places.add(
         worker, targets_.place_fields.key(from.second(word), from.third(word), place), &kNoData);
   };
-  if (static_cast<std::int64_t>(words.size()) >= counts_.least) {
-    const auto index = static_cast<std::uint64_t>(stretch.next_hot++);
-    gather(stretch, row, targets_.hot + index * record_.bytes());
-    for (const std::uint64_t word : words) add(word, 2 * index + 1);
+  if (targets_.hot.is_hot(vertex)) {
+    const std::int64_t index = targets_.hot.index(vertex);
+    for (const std::uint64_t word : words) add(word, 2 * static_cast<std::uint64_t>(index) + 1);
     return;
   }
   RowRegions& regions = targets_.regions;
@@ -243,7 +248,9 @@ void RowPacker::gather(const Stretch& stretch, std::int64_t row, std::byte* to) 
 }
 
 void RowPacker::done(Stretch& stretch) {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].stream->release(stretch.items[i]);
+  for (std::size_t i = 0; i < stretch.items.size(); ++i) {
+    inputs_[i].stream->release(stretch.items[i]);
+  }
   stretch.counted = false;
   stretch.range = nullptr;
 }

@@ -1,5 +1,6 @@
-// The last pass over a superbatch: reads all inputs' rows in the order of the vertices and gives
-// the row records that batches ask for to the hot rows and to the batches' regions.
+// The last pass over a superbatch: reads inputs' rows in the order of the vertices and gives the
+// row records that batches ask for to the hot rows, unless they are there, and to the batches'
+// regions.
 //
 // A stretch of vertices after the other is begun: a worker reads its words and counts the rows of
 // each batch. Stretches are committed in order: that gives rows their places, which therefore don't
@@ -28,7 +29,7 @@ namespace ooc {
 
 // Whose rows go where. All of it outlives the packer.
 struct RowTargets {
-  std::byte* hot = nullptr;  // row records
+  HotRows& hot;
   RowRegions& regions;
   RecordBuffers& places;  // of words (batch, number, place), a buffer a worker of the driver
   const KeyFields& place_fields;
@@ -70,8 +71,7 @@ class RowPacker {
     Records words;
     std::vector<std::uint32_t> rows;         // cold, by batch, that aren't copied
     std::vector<std::uint32_t> first, next;  // index of the first of all, and of those
-    std::int64_t hot_rows = 0, next_hot = 0;
-    std::vector<std::int64_t> items;  // by input
+    std::vector<std::int64_t> items;         // by input, where rows are read
     std::vector<Source> sources;
     std::vector<std::byte> record;  // room for one
   };
@@ -82,12 +82,13 @@ class RowPacker {
   bool may_begin() const;
   void begin();
   void hold_items(const RowStretch& range);
+  void point_to_rows(Stretch& stretch);
   bool may_commit() const;
   void commit();
   // By workers.
   void count(Stretch& stretch) const;
   void copy(Stretch& stretch) const;
-  void copy_vertex(Stretch& stretch, std::size_t worker, std::int64_t row,
+  void copy_vertex(Stretch& stretch, std::size_t worker, std::int64_t vertex,
                    std::span<const std::uint64_t> words) const;
   void prefetch_row(const Stretch& stretch, const std::uint64_t* copied) const;
   void gather(const Stretch& stretch, std::int64_t row, std::byte* to) const;
@@ -103,7 +104,6 @@ class RowPacker {
   // Under the driver's lock, but for what tasks work on.
   std::vector<Stretch> stretches_;  // places for those at once
   std::size_t begun_ = 0, committed_ = 0;
-  std::int64_t hot_rows_ = 0;
 };
 
 }  // namespace ooc

@@ -49,61 +49,72 @@ std::int64_t distinct_vertices(const World& world) {
   return std::count(asked.begin(), asked.end(), true);
 }
 
-TEST_CASE("batches get their rows, whatever is hot") {
-  const World world;
-  const auto record = static_cast<std::int64_t>(world.record_bytes());
-  const std::int64_t all = distinct_vertices(world) * record;
-  for (const std::int64_t hot : {std::int64_t{0}, all / 3, all}) {
+TEST_CASE("batches get their rows, whatever is hot, one superbatch after the other") {
+  const World first;
+  const auto record = static_cast<std::int64_t>(first.record_bytes());
+  const std::int64_t asked = distinct_vertices(first) * record;
+  for (const std::int64_t bytes : {std::int64_t{0}, asked / 3, asked, kVertices * record}) {
     World own;
-    Driver driver(2);
-    PackedRows rows(own.io, own.files, own.requests(), own.inputs, own.options(hot));
-    REQUIRE(rows.count(driver));
-    REQUIRE(rows.counts().hot_rows * record <= hot);
-    REQUIRE((rows.counts().hot_rows > 0) == (hot > 0));
-    REQUIRE((rows.counts().least == 1) == (hot == all));
-    const PackedBytes planned = rows.planned_bytes();
-    REQUIRE(rows.pack(driver));
-    REQUIRE(rows.has_cold() == (hot < all));
-    REQUIRE((planned.cold_written > 0) == rows.has_cold());
-    own.check_all(rows);
-    const PackedBytes moved = rows.moved_bytes();
-    REQUIRE(moved.inputs_read == planned.inputs_read);
-    REQUIRE(moved.cold_written == planned.cold_written);
-    REQUIRE(moved.cold_read == planned.cold_read);
+    World later(17, 9, own);  // asks for other vertices of the same rows
+    HotRows& hot = own.hot(bytes);
+    std::int64_t read = 0;
+    for (const World* const world : {&own, &later, &own}) {
+      Driver driver(2);
+      PackedRows rows(own.io, own.files, world->requests(), own.inputs, hot, own.options());
+      REQUIRE(rows.count(driver));
+      REQUIRE(rows.counts().hot_rows * record <= bytes);
+      REQUIRE((rows.counts().hot_rows > 0) == (bytes > 0));
+      const PackedBytes planned = rows.planned_bytes();
+      REQUIRE(rows.pack(driver));
+      if (world == &own) REQUIRE(rows.has_cold() == (bytes < asked));
+      REQUIRE((planned.cold_written > 0) == rows.has_cold());
+      world->check_all(rows);
+      const PackedBytes moved = rows.moved_bytes();
+      REQUIRE(moved.inputs_read == planned.inputs_read);
+      REQUIRE(moved.cold_written == planned.cold_written);
+      REQUIRE(moved.cold_read == planned.cold_read);
+      read = moved.inputs_read;
+    }
+    // Of who was asked for before: whoever has room is here.
+    CHECK((read == 0) == (bytes >= asked));
   }
 }
 
 TEST_CASE("hot are those whom most batches ask for, as many as fit") {
-  // Of more batches some counts take a second reading.
-  const std::int64_t batches = GENERATE(12, 100);
-  const World world(batches);
-  std::vector<std::int64_t> askers(kVertices), histogram(world.batch_rows.size() + 2);
+  const World world;
+  std::vector<std::int64_t> askers(kVertices), histogram(world.batch_rows.size() + 1);
   for (const auto& batch : world.vertices) {
     for (const std::int64_t vertex : batch) ++askers[static_cast<std::size_t>(vertex)];
   }
   for (const std::int64_t count : askers) ++histogram[static_cast<std::size_t>(count)];
   const auto record = static_cast<std::int64_t>(world.record_bytes());
-  for (const std::int64_t room : {0, 1, 20, 100, 300, 700, 5000}) {
-    World own(batches);
+  for (const std::int64_t room : {0, 1, 20, 100, 300, 700, 1400, 5000}) {
+    World own;
+    HotRows& hot = own.hot(room * record + record - 1);
     Driver driver(3);
-    PackedRows rows(own.io, own.files, own.requests(), own.inputs,
-                    own.options(room * record + record - 1));
+    PackedRows rows(own.io, own.files, own.requests(), own.inputs, hot, own.options());
     REQUIRE(rows.count(driver));
-    const RowCounts& counts = rows.counts();
-    std::int64_t hot = 0;
-    for (std::size_t i = static_cast<std::size_t>(counts.least); i < histogram.size(); ++i) {
-      hot += histogram[i];
+    // Whoever has more askers than some hot one is hot.
+    std::int64_t chosen = 0, least = std::ssize(histogram), most_cold = -1;
+    for (std::int64_t vertex = 0; vertex < kVertices; ++vertex) {
+      const std::int64_t count = askers[static_cast<std::size_t>(vertex)];
+      if (hot.is_hot(vertex)) {
+        CHECK(hot.index(vertex) == chosen++);
+        least = std::min(least, count);
+      } else {
+        most_cold = std::max(most_cold, count);
+      }
     }
-    CHECK(hot == counts.hot_rows);
-    CHECK(hot <= room);
-    const auto less = static_cast<std::size_t>(counts.least - 1);
-    CHECK((counts.least == 1 || hot + histogram[less] > room));
+    CHECK(most_cold <= std::max<std::int64_t>(least, 0));
+    CHECK(chosen <= std::min(room, kVertices));
+    // A stretch of those at the limit may be left out, and what comes after it.
+    if (most_cold > 0 && room > 0)
+      CHECK(chosen + histogram[static_cast<std::size_t>(most_cold)] > room);
+    if (most_cold <= 0) CHECK(chosen == std::min(room, kVertices));
     for (std::size_t batch = 0; batch < own.vertices.size(); ++batch) {
-      const auto cold = std::count_if(
-          own.vertices[batch].begin(), own.vertices[batch].end(), [&](std::int64_t vertex) {
-            return askers[static_cast<std::size_t>(vertex)] < counts.least;
-          });
-      CHECK(counts.cold_rows[batch] == cold);
+      const auto cold = std::count_if(own.vertices[batch].begin(), own.vertices[batch].end(),
+                                      [&](std::int64_t vertex) { return !hot.is_hot(vertex); });
+      CHECK(rows.counts().cold_rows[batch] == cold);
     }
   }
 }
@@ -131,7 +142,8 @@ TEST_CASE("what nobody asks for isn't read") {
     }
   }
   Driver driver(2);
-  PackedRows rows(world.memory, world.files, world.requests(), {input}, world.options(kPlenty));
+  PackedRows rows(world.memory, world.files, world.requests(), {input},
+                  world.hot(kPlenty, RowRecord({input}).bytes()), world.options());
   REQUIRE(rows.count(driver));
   world.io.reads = 0;
   REQUIRE(rows.pack(driver));
@@ -147,7 +159,8 @@ TEST_CASE("packed rows don't depend on the workers") {
     world.io.faults.write_takes = std::chrono::microseconds(workers == 3 ? 300 : 0);
     WritesKept io(world.io);
     Driver driver(workers);
-    PackedRows rows(io, world.files, world.requests(), world.inputs, world.options(50000));
+    PackedRows rows(io, world.files, world.requests(), world.inputs, world.hot(50000),
+                    world.options());
     REQUIRE(rows.count(driver));
     REQUIRE(rows.pack(driver));
     world.check_all(rows);
@@ -165,7 +178,8 @@ TEST_CASE("rows of a mapping are used where they lie") {
     input.store = mapped.back().get();
   }
   Driver driver(2);
-  PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(20000));
+  PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.hot(20000),
+                  world.options());
   REQUIRE((rows.count(driver) && rows.pack(driver)));
   world.check_all(rows);
   for (const auto& tensor : mapped) CHECK(tensor->released > 0);
@@ -188,8 +202,9 @@ TEST_CASE("rows of a dataset are verified once") {
     const Dataset opened = Dataset::open(world.files, "/tiny.ooc", VerifyPolicy::kFirst);
     const DatasetTensor store(world.io, *opened.tensor("features"));
     Driver driver(2);
-    PackedRows rows(world.io, world.files, world.requests(), {{"features", &store, DType::kF32}},
-                    world.options(kPlenty));
+    const RowInput input{"features", &store, DType::kF32};
+    PackedRows rows(world.io, world.files, world.requests(), {input},
+                    world.hot(kPlenty, RowRecord({input}).bytes()), world.options());
     REQUIRE(rows.count(driver));
     if (corrupt) {
       CHECK_THROWS_AS(rows.pack(driver), DataError);
@@ -202,23 +217,35 @@ TEST_CASE("rows of a dataset are verified once") {
   }
 }
 
-TEST_CASE("packing stops where it is asked to") {
+TEST_CASE("packing stops where it is asked to, and hot rows are good for the next") {
   for (const std::int64_t at : {0, 1, 9}) {
     World world(6);
     world.inputs = {{"features", &world.tensors[0]->store(world.io), DType::kF32}};
+    world.expect.resize(1);
     std::atomic<bool> stop = false;
     Driver driver(2);
     driver.stop_on(&stop);
-    PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(9000));
+    HotRows& hot = world.hot(90000);
+    const auto make_rows = [&] {
+      return std::make_unique<PackedRows>(world.io, world.files, world.requests(), world.inputs,
+                                          hot, world.options());
+    };
+    auto rows = make_rows();
     stop = at == 0;
-    const bool counted = rows.count(driver);
+    const bool counted = rows->count(driver);
     CHECK(counted == (at > 0));
-    if (!counted) continue;
-    world.io.reads = 0;
-    world.io.stop = &stop;
-    world.io.stop_at_read = at;
-    CHECK_FALSE(rows.pack(driver));
-    CHECK((driver.tasks() == 0 && driver.transfers() == 0));
+    if (counted) {
+      world.io.reads = 0;
+      world.io.stop = &stop;
+      world.io.stop_at_read = at;
+      CHECK_FALSE(rows->pack(driver));
+      CHECK((driver.tasks() == 0 && driver.transfers() == 0));
+      world.io.stop = nullptr;
+    }
+    stop = false;
+    rows = make_rows();
+    REQUIRE((rows->count(driver) && rows->pack(driver)));
+    world.check_all(*rows);
   }
 }
 
@@ -228,7 +255,8 @@ TEST_CASE("errors of storage pass through, and nothing is under way after them")
     world.inputs = {{"features", &world.tensors[0]->store(world.io), DType::kF32}};
     world.expect.resize(1);
     Driver driver(3);
-    PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.options(9000));
+    PackedRows rows(world.io, world.files, world.requests(), world.inputs, world.hot(9000),
+                    world.options());
     REQUIRE(rows.count(driver));
     world.io.reads = world.io.writes = 0;
     if (!packs) {

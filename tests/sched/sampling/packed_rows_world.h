@@ -80,6 +80,12 @@ struct World {
     draw(batches);
   }
 
+  // Other batches, of the rows of another one, which outlives it.
+  World(std::int64_t batches, std::uint64_t seed, const World& rows)
+      : random(seed), inputs(rows.inputs), expect(rows.expect) {
+    draw(batches);
+  }
+
   template <class T>
   static T narrowed(float x) {
     T out;
@@ -138,11 +144,14 @@ struct World {
 
   RowRequests requests() const { return {*words, *fields, batch_rows}; }
   std::size_t record_bytes() const { return RowRecord(inputs).bytes(); }
-  PackedRowsOptions options(std::int64_t hot_bytes) const {
+  HotRows& hot(std::int64_t bytes) { return hot(bytes, record_bytes()); }
+  HotRows& hot(std::int64_t bytes, std::size_t record) {
+    return *hot_rows.emplace_back(std::make_unique<HotRows>(kVertices, record, bytes));
+  }
+  PackedRowsOptions options() const {
     PackedRowsOptions of;
     of.scratch = "/";
     of.places_path = "/places";
-    of.hot_bytes = hot_bytes;
     of.places_bytes = 20000;
     of.write_bytes = 1;
     of.input_slots = 2;
@@ -215,6 +224,7 @@ struct World {
   std::vector<std::int64_t> batch_rows;
   std::optional<KeyFields> fields;
   std::unique_ptr<SortedRuns> words;
+  std::vector<std::unique_ptr<HotRows>> hot_rows;
 };
 
 }  // namespace ooc::test
