@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/batches/prepared_batches.h"
+#include "engine/sampling/reached_batch.h"
 
 namespace ooc {
 namespace {
@@ -11,63 +12,6 @@ namespace {
 constexpr double kWordBytes = 8;
 // Of the records that a range may have, those that it has: ranges are halved until they fit.
 constexpr double kRangeFill = 0.7;
-
-// What a batch reaches.
-struct ReachedBatch {
-  std::vector<double> asks, edges;  // by hop
-  double vertices = 0;
-  std::vector<double> reached;  // by class: the share of its vertices
-};
-
-double edges_taken(const HopSampling& hop, double in) {
-  if (hop.fanout == HopSampling::kAll) return in;
-  const auto fanout = static_cast<double>(hop.fanout);
-  return hop.replace && in > 0 ? fanout : std::min(fanout, in);
-}
-
-// Different ones among these.
-double sources_taken(const HopSampling& hop, double in) {
-  if (!hop.replace || hop.fanout == HopSampling::kAll || in <= 1) {
-    return std::min(in, edges_taken(hop, in));
-  }
-  return in * -std::expm1(static_cast<double>(hop.fanout) * std::log1p(-1 / in));
-}
-
-ReachedBatch sample_batch(const BatchLoaderOptions& options,
-                          const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds) {
-  double all_seeds = 0, all_out = 0;
-  for (const DegreeClass& of : degrees) {
-    all_seeds += of.*seeds;
-    all_out += of.vertices * of.out;
-  }
-  const double begun = std::min(all_seeds, static_cast<double>(options.batch_size));
-  ReachedBatch batch;
-  std::vector<double> fresh;  // by class: vertices that ask in the hop at hand
-  for (const DegreeClass& of : degrees) {
-    fresh.push_back(begun * (of.*seeds) / all_seeds);
-    batch.reached.push_back(fresh.back() / of.vertices);
-  }
-  for (const HopSampling& hop : options.hops) {
-    double asks = 0, edges = 0, sources = 0;
-    for (std::size_t i = 0; i < degrees.size(); ++i) {
-      asks += fresh[i];
-      edges += fresh[i] * edges_taken(hop, degrees[i].in);
-      sources += fresh[i] * sources_taken(hop, degrees[i].in);
-    }
-    batch.asks.push_back(asks);
-    batch.edges.push_back(edges);
-    for (std::size_t i = 0; i < degrees.size(); ++i) {
-      const double hit = all_out > 0 ? -std::expm1(-sources * degrees[i].out / all_out) : 0;
-      const double found = (1 - batch.reached[i]) * hit;
-      fresh[i] = degrees[i].vertices * found;
-      batch.reached[i] += found;
-    }
-  }
-  for (std::size_t i = 0; i < degrees.size(); ++i) {
-    batch.vertices += degrees[i].vertices * batch.reached[i];
-  }
-  return batch;
-}
 
 // How many of `batches` ask for a vertex is binomial. As choose_hot() does (row_counts.h).
 HotChoice choose_hot(const ReachedBatch& batch, const std::vector<DegreeClass>& degrees,
@@ -141,8 +85,7 @@ class SuperbatchForecast {
  public:
   // `chooses`: who is hot, and their rows come with it.
   SuperbatchForecast(const SampledCounts& counts, const BatchLoaderOptions& options,
-                     const std::vector<DegreeClass>& degrees, const ReachedBatch& batch,
-                     double batches, const HotChoice& hot, bool chooses)
+                     const ReachedBatch& batch, double batches, const HotChoice& hot, bool chooses)
       : counts_(counts),
         options_(options),
         batch_(batch),
@@ -151,8 +94,8 @@ class SuperbatchForecast {
         limits_(superbatch_limits(options.memory, counts.graph.edges.data, options.workers)),
         inputs_(stored_inputs(counts, options)),
         record_(static_cast<double>(row_sizes(inputs_).record)) {
-    for (std::size_t i = 0; i < degrees.size(); ++i) {
-      const double vertices = degrees[i].vertices, reached = std::min(batch.reached[i], 1.0);
+    for (std::size_t i = 0; i < counts.degrees.size(); ++i) {
+      const double vertices = counts.degrees[i].vertices, reached = std::min(batch.reached[i], 1.0);
       const double asked = vertices * -std::expm1(batches * std::log1p(-reached));
       vertices_ += asked;
       hot_rows_ += asked * hot.shares[i];
@@ -181,7 +124,7 @@ class SuperbatchForecast {
     all.edge_readings += std::ssize(options_.hops);
     if (all.superbatches > 1) return;
     all.hot_rows = hot_rows_;
-    all.hot_share = 1 - cold_rows_ / (batches_ * batch_.vertices);
+    all.hot_share = 1 - cold_rows_ / (batches_ * batch_.level_rows.back());
   }
 
  private:
@@ -249,10 +192,11 @@ class SuperbatchForecast {
 
   // Read to choose who is hot, to count cold rows, and to pack.
   SortedList vertices() const {
-    SortedList vertices = list(batch_.vertices, 0, Superbatch::kVertices);
+    SortedList vertices = list(batch_.level_rows.back(), 0, Superbatch::kVertices);
     const auto blocks = static_cast<double>(counts_.graph.edges.block_count());
-    const double at_once = static_cast<double>(
-        stretch_words(PackedRowsOptions{}.words_at_once, std::llround(vertices.runs())));
+    const std::int64_t words =
+        PackedRows::words_at_once(packing_options(options_.memory), std::llround(record_));
+    const auto at_once = static_cast<double>(stretch_words(words, std::llround(vertices.runs())));
     const double stretches =
         std::max(places_hit(blocks, vertices_), vertices.records / (kRangeFill * at_once));
     for (int i = 0; i < (chooses_ ? 5 : 2); ++i) vertices.read_in(stretches);
@@ -260,7 +204,7 @@ class SuperbatchForecast {
   }
 
   SortedList places() const {
-    SortedList places = list(batch_.vertices, 0, 0);
+    SortedList places = list(batch_.level_rows.back(), 0, 0);
     places.memory = static_cast<double>(options_.memory.lists);
     places.run_records =
         std::min(static_cast<double>(options_.memory.run_places), std::max(1.0, places.records));
@@ -280,39 +224,43 @@ class SuperbatchForecast {
   double hot_rows_ = 0, cold_rows_ = 0;  // of these, and of all batches
 };
 
-std::int64_t batches_of(const BatchLoaderOptions& options, const std::vector<DegreeClass>& degrees,
+std::int64_t batches_of(const SampledCounts& counts, const BatchLoaderOptions& options,
                         double DegreeClass::*seeds) {
   double all = 0;
-  for (const DegreeClass& of : degrees) all += of.*seeds;
+  for (const DegreeClass& of : counts.degrees) all += of.*seeds;
   return ceil_div(std::llround(all), options.batch_size);
+}
+
+ReachedBatch reach(const SampledCounts& counts, const BatchLoaderOptions& options,
+                   double DegreeClass::*seeds) {
+  return reach_batch(options.hops, options.batch_size, counts.degrees, seeds);
 }
 
 }  // namespace
 
 HotChoice forecast_hot(const SampledCounts& counts, const BatchLoaderOptions& options,
-                       const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds) {
+                       double DegreeClass::*seeds) {
   const double record = static_cast<double>(row_sizes(stored_inputs(counts, options)).record);
   const std::int64_t batches =
-      std::min(batches_of(options, degrees, seeds),
+      std::min(batches_of(counts, options, seeds),
                batches_together(options, counts.vertices(), counts.edges(), counts.name));
-  return choose_hot(sample_batch(options, degrees, seeds), degrees, static_cast<double>(batches),
+  return choose_hot(reach(counts, options, seeds), counts.degrees, static_cast<double>(batches),
                     std::floor(static_cast<double>(options.memory.hot_rows) / record));
 }
 
 BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
-                               const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds,
-                               const HotChoice& hot, bool chooses) {
+                               double DegreeClass::*seeds, const HotChoice& hot, bool chooses) {
   BatchForecast forecast;
-  forecast.batches = batches_of(options, degrees, seeds);
+  forecast.batches = batches_of(counts, options, seeds);
   if (forecast.batches == 0) return forecast;
-  const ReachedBatch batch = sample_batch(options, degrees, seeds);
-  forecast.batch_vertices = batch.vertices;
+  const ReachedBatch batch = reach(counts, options, seeds);
+  forecast.batch_vertices = batch.level_rows.back();
   for (const double edges : batch.edges) forecast.batch_edges += edges;
   const std::int64_t together =
       batches_together(options, counts.vertices(), counts.edges(), counts.name);
   for (std::int64_t first = 0; first < forecast.batches; first += together) {
     const auto batches = static_cast<double>(std::min(together, forecast.batches - first));
-    SuperbatchForecast(counts, options, degrees, batch, batches, hot, chooses && first == 0)
+    SuperbatchForecast(counts, options, batch, batches, hot, chooses && first == 0)
         .add_to(forecast);
   }
   return forecast;

@@ -7,7 +7,6 @@
 
 #include "engine/batches/batch_options.h"
 #include "engine/batches/sampled_counts.h"
-#include "engine/sampling/degree_classes.h"
 
 namespace ooc {
 
@@ -41,11 +40,10 @@ struct HotChoice {
 // `options`: with memory. `seeds`: which are those. What samplers other than the uniform one choose
 // counts as that one's would: labor reaches fewer vertices. The first superbatch chooses.
 HotChoice forecast_hot(const SampledCounts& counts, const BatchLoaderOptions& options,
-                       const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds);
+                       double DegreeClass::*seeds);
 
 // Where hot rows are chosen and here, or the first superbatch of these chooses.
 BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
-                               const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds,
-                               const HotChoice& hot, bool chooses);
+                               double DegreeClass::*seeds, const HotChoice& hot, bool chooses);
 
 }  // namespace ooc

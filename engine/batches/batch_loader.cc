@@ -52,7 +52,7 @@ void BatchLoader::give_up() {
 }
 
 void BatchLoader::release() {
-  for (std::optional<ComingRows>& coming : coming_) coming.reset();
+  coming_.reset();
   if (!current_) return;
   const LoadedBytes bytes = current_->bytes();
   released_.read += bytes.read;
@@ -71,10 +71,10 @@ bool BatchLoader::next(const std::atomic<bool>* stop) {
   if (stop != nullptr && *stop) return false;
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t batch = next_++ - current_->first;
-  if (batch + 1 < current_->count()) {
-    current_->rows->read(batch + 1, *coming_[(batch + 1) % 2]);
-  }
-  batch_.set(sampled_.assemble(*current_->sampled, *current_->rows, *coming_[batch % 2], batch));
+  const BatchContent& content =
+      sampled_.assemble(*current_->sampled, *current_->rows, *coming_, batch);
+  if (batch + 1 < current_->count()) current_->rows->read(batch + 1, *coming_);
+  batch_.set(content);
   seconds_.assembling += seconds_since(begin);
   return true;
 }
@@ -98,8 +98,8 @@ bool BatchLoader::take(const std::atomic<bool>* stop) {
   seconds_.sampling += current_->sampling_seconds;
   seconds_.packing += current_->packing_seconds;
   figures_ = current_->figures();
-  for (std::optional<ComingRows>& coming : coming_) coming.emplace();
-  current_->rows->read(0, *coming_[0]);
+  coming_.emplace();
+  current_->rows->read(0, *coming_);
   make_ahead();
   return true;
 }

@@ -77,7 +77,7 @@ class BatchLoader {
   std::optional<SeedBatches> announced_;
   std::int64_t next_ = 0;  // batch
   std::unique_ptr<PreparedBatches> current_;
-  std::optional<ComingRows> coming_[2];
+  std::optional<ComingRows> coming_;  // of the next batch
   std::atomic<bool> gives_up_{false};
   std::optional<Making> making_;
   LoadedBytes released_, taken_;

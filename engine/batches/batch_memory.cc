@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "engine/batches/loaded_batch.h"
 #include "engine/batches/prepared_batches.h"
+#include "engine/sampling/reached_batch.h"
 #include "engine/train/training_plan.h"
 #include "storage/base/byte_size.h"
 #include "storage/base/errors.h"
@@ -26,14 +29,14 @@ struct LargestBatch {
   std::int64_t record_bytes = 0;  // of a row, as it comes
 };
 
-LargestBatch largest_batch(const SampledCounts& counts, const BatchLoaderOptions& options) {
-  const std::vector<std::int64_t> rows =
-      most_level_rows(options, counts.vertices(), counts.edges());
+LargestBatch largest_batch(const SampledCounts& counts, const BatchLoaderOptions& options,
+                           const std::vector<std::int64_t>& rows) {
   LargestBatch largest;
   largest.rows = rows.back();
   for (const BatchInput& input : options.inputs) {
-    const std::int64_t level_rows = rows[static_cast<std::size_t>(input.level)];
-    largest.input_bytes += bytes_of(input, level_rows);
+    largest.input_bytes += bytes_of(input, rows[static_cast<std::size_t>(input.level)]);
+  }
+  for (const BatchInput& input : packed_inputs(options)) {
     largest.record_bytes += bytes_of(input, 64) / 64;
   }
   for (std::size_t hop = 0; hop < options.hops.size(); ++hop) {
@@ -51,46 +54,98 @@ LargestBatch largest_batch(const SampledCounts& counts, const BatchLoaderOptions
 }
 
 // A batch's rows as they come, and as programs read them; its edges and their tiles.
-std::int64_t batch_bytes(const SampledCounts& counts, const BatchLoaderOptions& options) {
-  constexpr std::int64_t kComing = 2, kWordBytes = 8, kEdgeBytes = 56;
-  const LargestBatch largest = largest_batch(counts, options);
+std::int64_t batch_bytes(const SampledCounts& counts, const BatchLoaderOptions& options,
+                         const std::vector<std::int64_t>& rows) {
+  constexpr std::int64_t kWordBytes = 8, kEdgeBytes = 56;
+  const LargestBatch largest = largest_batch(counts, options, rows);
   const auto edge_bytes =
       kEdgeBytes + 3 * static_cast<std::int64_t>(counts.graph.edges.data.bytes());
-  return largest.input_bytes + kComing * largest.rows * (kWordBytes + largest.record_bytes) +
+  return largest.input_bytes + largest.rows * (kWordBytes + largest.record_bytes) +
          largest.edges * edge_bytes;
 }
 
 // As it lies in a file.
-std::int64_t stored_bytes(const SampledCounts& counts, const BatchLoaderOptions& options) {
-  const LargestBatch largest = largest_batch(counts, options);
+std::int64_t stored_bytes(const SampledCounts& counts, const BatchLoaderOptions& options,
+                          const std::vector<std::int64_t>& rows) {
+  const LargestBatch largest = largest_batch(counts, options, rows);
   const auto edge_bytes =
       static_cast<std::int64_t>(sizeof(BatchEdge) + counts.graph.edges.data.bytes());
   return largest.input_bytes + largest.edges * edge_bytes;
+}
+
+std::vector<std::int64_t> any_rows(const SampledCounts& counts, const BatchLoaderOptions& options) {
+  return most_level_rows(options, counts.vertices(), counts.edges());
+}
+
+// What batches of such seeds reach on average, an eighth more, and 4 times by how much that varies
+// at most: a batch's seeds are independent, and what each reaches, of at most `most`, varies most
+// if it is all or none. No more than `any`.
+std::vector<std::int64_t> likely_rows(const SampledCounts& counts,
+                                      const BatchLoaderOptions& options, double DegreeClass::*seeds,
+                                      const std::vector<std::int64_t>& any) {
+  constexpr double kMore = 1.125, kDeviations = 4;
+  const ReachedBatch reached = reach_batch(options.hops, options.batch_size, counts.degrees, seeds);
+  const double batch = std::max(reached.level_rows.front(), 1.0);
+  double most = 1;
+  std::vector<std::int64_t> rows = any;
+  for (std::size_t level = 1; level < rows.size(); ++level) {
+    most += static_cast<double>(any[level] - any[level - 1]) / batch;
+    const double mean = reached.level_rows[level] / batch;
+    const double deviation = std::sqrt(batch * mean * std::max(most - mean, 0.0));
+    const double likely = kMore * reached.level_rows[level] + kDeviations * deviation;
+    rows[level] = std::min(rows[level], static_cast<std::int64_t>(likely));
+  }
+  return rows;
+}
+
+// By level, the largest likely batch of a kind; any one where degrees don't say what is likely.
+std::vector<std::int64_t> likely_rows(const SampledCounts& counts, const SampledRun& run) {
+  constexpr double kLeastSeen = 1000;  // seeds, where not all vertices were looked at
+  const BatchLoaderOptions& options = run.loading;
+  const std::vector<std::int64_t> any = any_rows(counts, options);
+  const bool are_uniform =
+      std::all_of(options.hops.begin(), options.hops.end(), [](const HopSampling& hop) {
+        return hop.fanout != HopSampling::kAll && hop.choice != HopSampling::Choice::kWeighted;
+      });
+  if (!are_uniform || run.seeds.empty()) return any;
+  const double seen = static_cast<double>(kMostClassified) / static_cast<double>(counts.vertices());
+  std::vector<std::int64_t> rows(any.size());
+  for (double DegreeClass::*const seeds : run.seeds) {
+    double count = 0;
+    for (const DegreeClass& of : counts.degrees) count += of.*seeds;
+    if (seen < 1 && seen * count < kLeastSeen) return any;
+    const std::vector<std::int64_t> likely = likely_rows(counts, options, seeds, any);
+    for (std::size_t level = 0; level < rows.size(); ++level) {
+      rows[level] = std::max(rows[level], likely[level]);
+    }
+  }
+  return rows;
 }
 
 // What stays when no batch is at hand: programs and parameters, what is kept of every vertex and
 // seed.
 std::int64_t kept_bytes(const SampledCounts& counts, std::int64_t parameter_bytes,
                         std::int64_t workers, const RunBudget& budget) {
-  constexpr std::int64_t kCopies = 8;       // in use, of the state, the best, checkpoints
-  constexpr std::int64_t kVertexBytes = 9;  // a name, a degree, a split
+  constexpr std::int64_t kCopies = 8;  // in use, of the state, the best, checkpoints
   // Seeds in their order, those of the batches at hand and to come, and 16 bytes to shuffle by.
   constexpr std::int64_t kSeedBytes = 4 * 4 + 16 + 16;
-  return budget.resident_bytes + kVertexBytes * counts.vertices() +
+  const std::int64_t vertex_bytes = 4 + (counts.is_named ? 4 : 0);  // a degree, a name
+  return budget.resident_bytes + vertex_bytes * counts.vertices() +
          kSeedBytes * (counts.train + counts.judged) +
          process_reserve(workers, kCopies * parameter_bytes, counts.graph);
 }
 
-// Of the largest batch of any kind, and of what computes.
-std::int64_t batch_bytes(const SampledCounts& counts, const BatchWork& work) {
-  std::int64_t bytes = 0, largest = 0;
-  for (const SampledRun& run : work.runs) {
-    const BatchLoaderOptions& options = run.loading;
-    bytes += run.executor.arena_bytes(most_level_rows(options, counts.vertices(), counts.edges())) +
-             options.workers * run.executor.scratch_bytes() + run.executor.reduction_bytes();
-    largest = std::max(largest, batch_bytes(counts, options));
+// Of one batch of any kind, and of what computes.
+std::int64_t batch_bytes(const SampledCounts& counts, const BatchWork& work,
+                         const std::vector<BatchLimits>& limits) {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < work.runs.size(); ++i) {
+    const auto& [options, executor, seeds] = work.runs[i];
+    const std::vector<std::int64_t>& rows = limits[i].level_rows;
+    most = std::max(most, executor.arena_bytes(rows) + options.workers * executor.scratch_bytes() +
+                              executor.reduction_bytes() + batch_bytes(counts, options, rows));
   }
-  return bytes + largest;
+  return most;
 }
 
 // Of what a budget leaves: while one superbatch is trained on the next one is made, with lists of
@@ -117,6 +172,11 @@ class Shares {
     memory.lists += spare / (2 * kAtOnce);
     return memory;
   }
+  std::int64_t least() const { return taken(of(0)); }
+
+ private:
+  static constexpr std::int64_t kAtOnce = 2;
+
   // All but rows.
   std::int64_t taken(const BatchMemory& memory) const {
     constexpr std::int64_t kLoaders = 2;
@@ -129,9 +189,6 @@ class Shares {
     return kLoaders * edges + lists + memory.ranges + working_bytes(memory) +
            HotRows::table_bytes(counts_.vertices()) + kAtOnce * 2 * memory.lists;
   }
-
- private:
-  static constexpr std::int64_t kAtOnce = 2;
 
   std::int64_t working_bytes(const BatchMemory& memory) const {
     constexpr std::int64_t kRuns = 16;  // of a list of vertices, about
@@ -146,18 +203,19 @@ class Shares {
   RowSizes sizes_;
 };
 
-// Of what is left beside `fixed` bytes. BudgetError naming `option`, where that is too little.
+// Of what is left beside `fixed` bytes. BudgetError naming `option`, where that is too little for
+// batches of so many vertices.
 BatchMemory share_rest(const SampledCounts& counts, const BatchLoaderOptions& loading,
-                       std::int64_t fixed, std::int64_t host_bytes, const char* option) {
+                       std::int64_t fixed, std::int64_t host_bytes, std::int64_t rows,
+                       const char* option) {
   if (host_bytes == 0) return unlimited_memory();
   const Shares shares(counts, loading);
-  const std::int64_t least = fixed + shares.taken(shares.of(0));
+  const std::int64_t least = fixed + shares.least();
   if (host_bytes >= least) return shares.of(host_bytes - fixed);
   BudgetError error(
       fmt::format("a memory budget of {} MiB is too small: the least that works is {} MiB, for "
                   "batches of up to {} vertices",
-                  host_bytes / kMiB, ceil_div(least, kMiB),
-                  most_level_rows(loading, counts.vertices(), counts.edges()).back()),
+                  host_bytes / kMiB, ceil_div(least, kMiB), rows),
       option, "give more, or a smaller --batch-size or smaller --fanouts");
   error.least_bytes = least;
   throw error;
@@ -172,17 +230,35 @@ BatchMemory unlimited_memory() {
 
 BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
                          const RunBudget& budget) {
+  constexpr std::int64_t kAmple = 3;  // times what any batch takes, beside that
   const BatchLoaderOptions& loading = work.runs.front().loading;
-  const std::int64_t kept = kept_bytes(counts, work.parameter_bytes, loading.workers, budget);
-  const std::int64_t fixed = kept + batch_bytes(counts, work) + work.own_bytes;
-  return {kept, fixed, share_rest(counts, loading, fixed, budget.host_bytes, "--host-memory")};
+  BatchBudget shares;
+  shares.kept_bytes = kept_bytes(counts, work.parameter_bytes, loading.workers, budget);
+  for (const SampledRun& run : work.runs) shares.limits.push_back({any_rows(counts, run.loading)});
+  const std::int64_t any = batch_bytes(counts, work, shares.limits);
+  const std::int64_t beside = std::max(kAmple * any, Shares(counts, loading).least());
+  const std::int64_t ample = shares.kept_bytes + work.own_bytes + any + beside;
+  if (budget.host_bytes > 0 && budget.host_bytes < ample) {
+    for (std::size_t i = 0; i < work.runs.size(); ++i) {
+      shares.limits[i] = {likely_rows(counts, work.runs[i]), ample};
+    }
+  }
+  std::int64_t rows = 0;
+  for (const BatchLimits& limits : shares.limits) rows = std::max(rows, limits.level_rows.back());
+  shares.fixed_bytes =
+      shares.kept_bytes + batch_bytes(counts, work, shares.limits) + work.own_bytes;
+  shares.loading =
+      share_rest(counts, loading, shares.fixed_bytes, budget.host_bytes, rows, "--host-memory");
+  return shares;
 }
 
 BatchMemory share_sampling_memory(const SampledCounts& counts, const BatchLoaderOptions& loading,
                                   const RunBudget& budget) {
+  const std::vector<std::int64_t> rows = any_rows(counts, loading);
   const std::int64_t fixed = kept_bytes(counts, 0, loading.workers, budget) +
-                             batch_bytes(counts, loading) + stored_bytes(counts, loading);
-  return share_rest(counts, loading, fixed, budget.host_bytes, "--memory");
+                             batch_bytes(counts, loading, rows) +
+                             stored_bytes(counts, loading, rows);
+  return share_rest(counts, loading, fixed, budget.host_bytes, rows.back(), "--memory");
 }
 
 }  // namespace ooc

@@ -33,6 +33,12 @@ struct BatchMemory {
   std::int64_t run_places = 4 << 20;  // words of a run of places
 };
 
+// What memory is planned for. Batches that reach more, against all likelihood, are refused.
+struct BatchLimits {
+  std::vector<std::int64_t> level_rows;  // of a batch, at most; empty: any
+  std::int64_t any_host_bytes = 0;       // a budget from which on any batch has memory
+};
+
 struct BatchLoaderOptions {
   std::vector<HopSampling> hops;
   std::int64_t batch_size = 0;
@@ -49,6 +55,7 @@ struct BatchLoaderOptions {
   std::string name = "batches";  // what files there begin with
   std::string scratch;           // a directory
   BatchMemory memory;
+  BatchLimits limits = {};
   std::int64_t workers = 1;
   DType real = DType::kF32;                              // of kSampleScaleInput
   std::shared_ptr<const SampledVertices> vertices = {};  // null: of its own

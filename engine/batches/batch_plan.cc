@@ -107,16 +107,20 @@ BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
   plan.evaluation = loader_options(programs.evaluation, evaluation_hops(config.sampling),
                                    config.sampling, scratch);
   pack_alike(plan.training, plan.evaluation);
-  const BatchWork work{{{plan.training, training}, {plan.evaluation, evaluation}},
-                       parameter_bytes(programs.training, Mode::kTrain),
-                       judged_bytes(programs.evaluation, plan.counts)};
+  BatchWork work{{{plan.training, training, {&DegreeClass::train}}},
+                 parameter_bytes(programs.training, Mode::kTrain),
+                 judged_bytes(programs.evaluation, plan.counts)};
+  if (plan.counts.judged > 0) {
+    work.runs.push_back({plan.evaluation, evaluation, {&DegreeClass::valid, &DegreeClass::test}});
+  }
   plan.memory = share_memory(plan.counts, work, budget);
   plan.training.memory = plan.evaluation.memory = plan.memory.loading;
+  plan.training.limits = plan.memory.limits.front();
+  plan.evaluation.limits = plan.memory.limits.back();
   return plan;
 }
 
-BatchEpochForecast forecast_epoch(const BatchPlan& plan, const std::vector<DegreeClass>& degrees,
-                                  const Plan* exact) {
+BatchEpochForecast forecast_epoch(const BatchPlan& plan, const Plan* exact) {
   BatchEpochForecast epoch;
   const MachineRates& rates = plan.budget.plan.rates;
   // An evaluation on the whole graph takes all memory in between.
@@ -125,8 +129,8 @@ BatchEpochForecast forecast_epoch(const BatchPlan& plan, const std::vector<Degre
     BatchLoaderOptions training = plan.training, options = trains ? training : plan.evaluation;
     training.memory = options.memory = memory;
     return forecast_batches(
-        plan.counts, options, degrees, trains ? &DegreeClass::train : &DegreeClass::judged,
-        forecast_hot(plan.counts, training, degrees, &DegreeClass::train), trains && chooses);
+        plan.counts, options, trains ? &DegreeClass::train : &DegreeClass::judged,
+        forecast_hot(plan.counts, training, &DegreeClass::train), trains && chooses);
   };
   const auto add = [&](std::int64_t read, std::int64_t written) {
     epoch.bytes_read += read;
@@ -240,8 +244,7 @@ std::string absent_batch_plan(const RunConfig& config, const AbsentGraph& graph,
   const BatchExecutor evaluation(devices.first(), programs.evaluation.program());
   const BatchPlan plan = plan_batches(config, programs, training, evaluation, sampled_counts(graph),
                                       budget, config.scratch);
-  const BatchEpochForecast epoch = forecast_epoch(
-      plan, assumed_degrees(plan.counts.vertices(), plan.counts.edges(), plan.counts.train));
+  const BatchEpochForecast epoch = forecast_epoch(plan);
   return json ? plan_to_json(plan, epoch).dump(2) + "\n" : plan_to_text(plan, epoch);
 }
 

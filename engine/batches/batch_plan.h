@@ -47,8 +47,7 @@ struct BatchEpochForecast {
   double bound_seconds = 0;  // with memory for all that is made
 };
 // `exact`: of evaluations on the whole graph; null: they sample.
-BatchEpochForecast forecast_epoch(const BatchPlan& plan, const std::vector<DegreeClass>& degrees,
-                                  const Plan* exact = nullptr);
+BatchEpochForecast forecast_epoch(const BatchPlan& plan, const Plan* exact = nullptr);
 
 nlohmann::ordered_json plan_to_json(const BatchPlan& plan, const BatchEpochForecast& epoch);
 nlohmann::ordered_json figures_to_json(const SuperbatchFigures& of);

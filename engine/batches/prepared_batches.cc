@@ -188,6 +188,23 @@ SuperbatchOptions SuperbatchMaker::superbatch_options(const SuperbatchShape& sha
   return options;
 }
 
+// `batch`: of the seeds'.
+void SuperbatchMaker::check_limits(const std::vector<std::int64_t>& level_rows,
+                                   std::int64_t batch) const {
+  constexpr std::int64_t kMiB = 1 << 20;
+  const BatchLimits& limits = options_.limits;
+  for (std::size_t level = 0; level < limits.level_rows.size(); ++level) {
+    if (level_rows[level] <= limits.level_rows[level]) continue;
+    throw BudgetError(fmt::format("batch {} reaches {} vertices, far more than the degrees of the "
+                                  "graph's vertices let expect: there is memory for {}",
+                                  batch + 1, level_rows[level], limits.level_rows[level]),
+                      "--host-memory",
+                      fmt::format("give {} MiB, in which any batch has room, or a smaller "
+                                  "--batch-size or smaller --fanouts",
+                                  ceil_div(limits.any_host_bytes, kMiB)));
+  }
+}
+
 bool SuperbatchMaker::sample(const SeedBatches& seeds, PreparedBatches& batches) {
   const SuperbatchShape shape = this->shape(seeds.count());
   batches.end = std::min(batches.first + static_cast<std::int64_t>(shape.batches), seeds.count());
@@ -210,7 +227,9 @@ bool SuperbatchMaker::sample(const SeedBatches& seeds, PreparedBatches& batches)
   list.finish();
   if (!sampled.sample(list, keys)) return false;
   for (std::int64_t batch = 0; batch < sampled.batches(); ++batch) {
-    batches.batch_rows.push_back(sampled.level_rows(batch).back());
+    const std::vector<std::int64_t> rows = sampled.level_rows(batch);
+    check_limits(rows, batches.first + batch);
+    batches.batch_rows.push_back(rows.back());
   }
   return true;
 }

@@ -87,6 +87,7 @@ class SuperbatchMaker {
   SuperbatchShape shape(std::int64_t batches) const;
   SuperbatchOptions superbatch_options(const SuperbatchShape& shape) const;
   bool sample(const SeedBatches& seeds, PreparedBatches& batches);
+  void check_limits(const std::vector<std::int64_t>& level_rows, std::int64_t batch) const;
   bool pack(PreparedBatches& batches);
   std::string scratch_path(const char* name) const;
 

@@ -98,7 +98,11 @@ SeedBatches batches_of(const SplitSeeds& seeds, std::int64_t epoch, const Sample
                        std::span<const std::uint32_t> names) {
   const std::int64_t batch_size = options.sampling.batch_size;
   const auto batches = [&](SeedStream stream) {
-    return SeedBatches(seeds.vertices, batch_size, seed_key(stream, options.seed, epoch));
+    std::vector<std::uint32_t> vertices = seeds.vertices;
+    if (stream != SeedStream::kOther) {
+      shuffle_judged(vertices, seeds.split, options.seed, names);
+    }
+    return SeedBatches(std::move(vertices), batch_size, seed_key(stream, options.seed, epoch));
   };
   switch (seeds.split) {
     case Split::kTrain:

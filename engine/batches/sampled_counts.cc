@@ -52,6 +52,7 @@ SampledCounts sampled_counts(const Dataset& dataset) {
     if (file == nullptr || file->layout().rows != dataset.vertices()) continue;
     counts.tensors[spec.name] = input_rows(file->dtype(), file->layout());
   }
+  counts.degrees = degree_classes(dataset);
   return counts;
 }
 
@@ -75,6 +76,7 @@ SampledCounts sampled_counts(const AbsentGraph& graph) {
   add("splits", DType::kU8, 1);
   add("ids", DType::kI64, 1);
   add("degrees", DType::kI32, kDegreeColumns);
+  counts.degrees = assumed_degrees(counts.vertices(), counts.edges(), counts.train);
   return counts;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/batches/batch_options.h"
+#include "engine/sampling/degree_classes.h"
 #include "engine/train/absent_graph.h"
 #include "sched/plan/options.h"
 #include "sched/sampling/packed_rows.h"
@@ -36,11 +37,13 @@ struct SampledCounts {
   LabelKind labels = LabelKind::kSingle;
   std::int64_t classes = 0;
   std::map<std::string, InputRows> tensors = {};  // by name, of the dataset
+  std::vector<DegreeClass> degrees = {};
 
   std::int64_t vertices() const { return graph.edges.vertices; }
   std::int64_t edges() const { return graph.edges.edges; }
 };
 
+// Reads degrees and splits: degree_classes().
 SampledCounts sampled_counts(const Dataset& dataset);
 SampledCounts sampled_counts(const AbsentGraph& graph);
 

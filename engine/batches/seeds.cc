@@ -30,16 +30,14 @@ void for_each_rows(const VertexTensorFile& file, std::int64_t cols, Visit&& visi
 
 std::vector<std::uint32_t> vertex_names(const Dataset& dataset) {
   std::vector<std::uint32_t> names;
-  bool is_named = false;
+  if (dataset.manifest().order == "natural") return names;
   names.reserve(static_cast<std::size_t>(dataset.vertices()));
   for_each_rows<std::int64_t>(*dataset.tensor("ids"), 1,
                               [&](std::int64_t, const std::vector<std::int64_t>& ids) {
                                 for (const std::int64_t id : ids) {
-                                  is_named |= id != std::ssize(names);
                                   names.push_back(static_cast<std::uint32_t>(id));
                                 }
                               });
-  if (!is_named) return {};
   return names;
 }
 
@@ -89,6 +87,12 @@ void shuffle_seeds(std::span<std::uint32_t> seeds, std::uint64_t key,
   }
   tbb::parallel_sort(order);
   for (std::size_t i = 0; i < seeds.size(); ++i) seeds[i] = order[i].second;
+}
+
+void shuffle_judged(std::span<std::uint32_t> seeds, Split split, std::int64_t seed,
+                    std::span<const std::uint32_t> names) {
+  const SeedStream stream = split == Split::kValid ? SeedStream::kEvaluate : SeedStream::kTest;
+  shuffle_seeds(seeds, seed_key(stream, seed, 0), names);
 }
 
 SeedBatches::SeedBatches(std::vector<std::uint32_t> seeds, std::int64_t batch_size,

@@ -34,6 +34,11 @@ std::uint64_t seed_key(SeedStream stream, std::int64_t seed, std::int64_t epoch)
 void shuffle_seeds(std::span<std::uint32_t> seeds, std::uint64_t key,
                    std::span<const std::uint32_t> names);
 
+// Those of a split that is judged, the same in every epoch: as seeds of the training they are
+// independent, so that what batches reach is alike.
+void shuffle_judged(std::span<std::uint32_t> seeds, Split split, std::int64_t seed,
+                    std::span<const std::uint32_t> names);
+
 // Seeds cut into batches, in their order. A batch's are in the order of the graph.
 class SeedBatches {
  public:

@@ -48,11 +48,11 @@ SampledInference::SampledInference(Backend& backend, BlockIo& io, FileSystem& fi
     own += CollectedRows::memory_bytes(program.real(), dataset.vertices(),
                                        program.model().graph.shape(output).cols);
   }
-  loading_.memory =
-      share_memory(counts,
-                   {{{loading_, executor_}}, parameter_bytes(program, Mode::kEvaluate), own},
-                   options_.budget)
-          .loading;
+  BatchBudget memory = share_memory(
+      counts, {{{loading_, executor_, {}}}, parameter_bytes(program, Mode::kEvaluate), own},
+      options_.budget);
+  loading_.memory = memory.loading;
+  loading_.limits = std::move(memory.limits.front());
   for (const ModelParameter& parameter : program.model().parameters) {
     const ValueId value = program.value(parameter.tensor);
     if (value >= 0) executor_.bind_parameter(value, parameters.data(parameter.name));

@@ -109,6 +109,7 @@ std::optional<EpochRecord> BatchTrainer::run_epoch(const std::atomic<bool>* stop
 
 bool BatchTrainer::train(EpochRecord& record, const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
+  evaluation_.release();
   if (!source_->begin_training(record.epoch, state_.batches, stop)) return false;
   parameters_.restore(state_.parameters, "memory");  // what an error left half done is undone
   LossSums sums;
@@ -183,6 +184,7 @@ bool BatchTrainer::evaluate(EpochRecord& record, const std::atomic<bool>* stop) 
   const Task task = config_.model.task;
   const bool keeps_logits = need_logits(config_.metrics, task);
   const ModelProgram& program = programs_.evaluation;
+  training_.release();
   if (!source_->begin_evaluation(record.epoch, stop)) return false;
   LossSums sums;
   double computing = 0;

@@ -34,9 +34,12 @@ bool SampledBatches::keep_of_graph(const std::atomic<bool>* stop) {
   if (!compute_inputs(programs_.precompute, with, inputs_, stop)) return false;
   vertices_ = std::make_shared<const SampledVertices>(on_.dataset);
   train_ = vertices_of(on_.dataset, Split::kTrain, vertices_->names);
-  judged_ = vertices_of(on_.dataset, Split::kValid, vertices_->names);
-  const std::vector<std::uint32_t> test = vertices_of(on_.dataset, Split::kTest, vertices_->names);
-  judged_.insert(judged_.end(), test.begin(), test.end());
+  judged_.clear();
+  for (const Split split : {Split::kValid, Split::kTest}) {
+    std::vector<std::uint32_t> seeds = vertices_of(on_.dataset, split, vertices_->names);
+    shuffle_judged(seeds, split, config().seed, vertices_->names);
+    judged_.insert(judged_.end(), seeds.begin(), seeds.end());
+  }
   return true;
 }
 
@@ -97,7 +100,7 @@ void SampledBatches::release() {
 }
 
 const BatchEpochForecast& SampledBatches::epoch_forecast() const {
-  if (!forecast_) forecast_ = forecast_epoch(plan_, degree_classes(on_.dataset), exact_);
+  if (!forecast_) forecast_ = forecast_epoch(plan_, exact_);
   return *forecast_;
 }
 

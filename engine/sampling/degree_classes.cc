@@ -10,8 +10,6 @@ namespace {
 
 // Degrees up to this one make a class each; above, four do from one power of two to the next.
 constexpr std::int64_t kFewEdges = 16;
-// Of a dataset, vertices that are looked at, about.
-constexpr std::int64_t kMostVertices = 16 << 20;
 
 int class_of(std::int64_t degree) {
   if (degree <= kFewEdges) return static_cast<int>(degree);
@@ -24,9 +22,11 @@ using Classes = std::map<std::pair<int, int>, DegreeClass>;
 // Adds the vertices of a block: sums of degrees.
 void add_block(const Dataset& dataset, std::int64_t first, std::int64_t rows, Classes& classes) {
   std::vector<std::int32_t> degrees(static_cast<std::size_t>(rows * kDegreeColumns));
-  std::vector<std::uint8_t> splits(static_cast<std::size_t>(rows));
+  std::vector<std::uint8_t> splits(static_cast<std::size_t>(rows));  // none
   dataset.tensor("degrees")->read_rows(first, rows, degrees.data());
-  dataset.tensor("splits")->read_rows(first, rows, splits.data());
+  if (const VertexTensorFile* const file = dataset.tensor("splits")) {
+    file->read_rows(first, rows, splits.data());
+  }
   for (std::size_t row = 0; row < splits.size(); ++row) {
     const std::int32_t* const of = degrees.data() + row * kDegreeColumns;
     const std::int64_t in = of[kInDegree] + of[kSelfLoops], out = of[kOutDegree] + of[kSelfLoops];
@@ -34,7 +34,8 @@ void add_block(const Dataset& dataset, std::int64_t first, std::int64_t rows, Cl
     const auto split = static_cast<Split>(splits[row]);
     found.vertices += 1;
     found.train += split == Split::kTrain ? 1 : 0;
-    found.judged += split == Split::kValid || split == Split::kTest ? 1 : 0;
+    found.valid += split == Split::kValid ? 1 : 0;
+    found.test += split == Split::kTest ? 1 : 0;
     found.in += static_cast<double>(in);
     found.out += static_cast<double>(out);
   }
@@ -44,7 +45,7 @@ void add_block(const Dataset& dataset, std::int64_t first, std::int64_t rows, Cl
 
 std::vector<DegreeClass> degree_classes(const Dataset& dataset) {
   const EdgeLayout& layout = dataset.manifest().edges;
-  const std::int64_t stride = ceil_div(layout.vertices, kMostVertices);
+  const std::int64_t stride = ceil_div(layout.vertices, kMostClassified);
   Classes classes;
   double seen = 0;
   for (std::int64_t block = 0; block < layout.block_count(); block += stride) {
@@ -56,8 +57,9 @@ std::vector<DegreeClass> degree_classes(const Dataset& dataset) {
   const double share = seen / static_cast<double>(layout.vertices);
   std::vector<DegreeClass> all;
   for (const auto& [key, found] : classes) {
-    all.push_back({found.vertices / share, found.train / share, found.judged / share,
-                   found.in / found.vertices, found.out / found.vertices});
+    all.push_back({found.vertices / share, found.train / share, (found.valid + found.test) / share,
+                   found.in / found.vertices, found.out / found.vertices, found.valid / share,
+                   found.test / share});
   }
   return all;
 }

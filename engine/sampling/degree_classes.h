@@ -14,7 +14,11 @@ struct DegreeClass {
   double vertices = 0;
   double train = 0, judged = 0;  // of these: seeds of the training, and of evaluations
   double in = 0, out = 0;        // edges of each, loops among them
+  double valid = 0, test = 0;    // of those judged
 };
+
+// Vertices of a dataset that are looked at, about.
+inline constexpr std::int64_t kMostClassified = 16 << 20;
 
 // Of a dataset, as its degrees and splits say; of a large one some blocks stand for the others.
 // Errors of storage pass through.

@@ -51,7 +51,7 @@ std::int64_t PackedRows::working_bytes(const RowSizes& sizes, const PackedRowsOp
                                        std::int64_t batches, std::int64_t runs,
                                        std::int64_t workers) {
   const std::int64_t row = sizes.record;
-  const std::int64_t words = stretch_words(std::max(options.words_at_once, batches), runs);
+  const std::int64_t words = stretch_words(std::max(words_at_once(options, row), batches), runs);
   constexpr std::int64_t kWord = sizeof(std::uint64_t), kCount = sizeof(std::uint32_t);
   const std::int64_t stretches =
       RowPacker::stretches_at_once(workers) * (words * kWord + 3 * batches * kCount + row);
@@ -60,6 +60,13 @@ std::int64_t PackedRows::working_bytes(const RowSizes& sizes, const PackedRowsOp
   const std::int64_t places =
       RecordBuffers::bytes(0, workers, static_cast<std::size_t>(options.run_places));
   return options.input_slots * sizes.slots + stretches + writes + places;
+}
+
+std::int64_t PackedRows::words_at_once(const PackedRowsOptions& options,
+                                       std::int64_t record_bytes) {
+  constexpr std::int64_t kLeast = 64;
+  return std::clamp(options.write_bytes / (2 * record_bytes),
+                    std::min(kLeast, options.words_at_once), options.words_at_once);
 }
 
 std::int64_t PackedRows::coming_bytes(const RowRecord& record, std::int64_t rows,
@@ -71,7 +78,9 @@ std::int64_t PackedRows::coming_bytes(const RowRecord& record, std::int64_t rows
 
 bool PackedRows::count(Driver& driver) {
   counts_ = count_rows(driver, requests_,
-                       {record_.vertices(), record_.block_rows(), options_.words_at_once}, hot_);
+                       {record_.vertices(), record_.block_rows(),
+                        words_at_once(options_, static_cast<std::int64_t>(record_.bytes()))},
+                       hot_);
   return counts_.has_value();
 }
 

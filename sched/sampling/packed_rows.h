@@ -42,7 +42,7 @@ struct PackedRowsOptions {
   std::int64_t places_bytes = 0;         // of a word a row of a batch; more go to the file
   std::int64_t write_bytes = 256 << 20;  // of buffers of cold rows on their way to the file, about
   std::int64_t input_slots = 6;  // I/O chunks of every input: one being copied, others coming
-  std::int64_t words_at_once = 64 << 10;  // of a stretch of vertices, about
+  std::int64_t words_at_once = 64 << 10;  // of a stretch of vertices, about, if write_bytes allow
   std::int64_t run_places = 4 << 20;      // words of a run of places
 };
 
@@ -98,6 +98,8 @@ class PackedRows {
   // runs, at most. Afterwards only ComingRows are left.
   static std::int64_t working_bytes(const RowSizes& sizes, const PackedRowsOptions& options,
                                     std::int64_t batches, std::int64_t runs, std::int64_t workers);
+  // Of a stretch: its cold rows have half of the memory for writes.
+  static std::int64_t words_at_once(const PackedRowsOptions& options, std::int64_t record_bytes);
   // What ComingRows take for a batch, about, with the rows of it that lie in a file.
   static std::int64_t coming_bytes(const RowRecord& record, std::int64_t rows,
                                    std::int64_t file_rows);

@@ -115,6 +115,7 @@ inline void write_tiny_edges(FileSystem& files, const TinyDataset& spec,
   constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
   writer.write_edges(sorter, {.layout = layout, .transforms = {}, .memory_bytes = kPlenty}, {});
   writer.manifest().edge_types = spec.edge_types;
+  if (spec.permute) writer.manifest().order = "random";
 }
 
 // Every vertex has a label; 40 % train, 20 % valid, 20 % test, 20 % in no split. One thread writes

@@ -148,8 +148,8 @@ class SamplingTest(ProgramTest):
 
         def plan(counts, memory):
             command = ("ooc-train", "--plan", "--json", "--graph", counts, *options)
-            printed = self.succeed(*command, "--host-memory", memory).stdout
-            return json.loads(printed)["forecast"]
+            printed = json.loads(self.succeed(*command, "--host-memory", memory).stdout)
+            return {"fixed_bytes": printed["fixed_bytes"], **printed["forecast"]}
 
         forecast = plan(graph, "16GiB")
         training = forecast["training"]
@@ -161,6 +161,9 @@ class SamplingTest(ProgramTest):
         less = plan(graph, "8GiB")
         self.assertGreater(less["training"]["cold_bytes"], training["cold_bytes"])
         self.assertGreater(less["seconds"], forecast["seconds"])
+        # In little there is no memory for any batch that fan-outs allow.
+        self.assertLess(plan(graph, "1200MiB")["fixed_bytes"], less["fixed_bytes"] - (50 << 20))
+        self.assertEqual(less["fixed_bytes"], forecast["fixed_bytes"])
         half = plan(f"{graph},feature-bytes=2", "16GiB")["training"]
         self.assertLess(half["input_bytes"], 0.6 * training["input_bytes"])
         self.assertGreater(half["hot_share"], training["hot_share"])
@@ -169,7 +172,7 @@ class SamplingTest(ProgramTest):
         self.fail_with(2, "feature-bytes=3.*feature-bytes=4.2", "ooc-train", "--plan", "--graph",
                        f"{graph},feature-bytes=3", *options)  # fmt: skip
         self.fail_with(4, "the least that works is", "ooc-train", "--plan", "--graph", graph,
-                       *options, "--host-memory", "1GiB")  # fmt: skip
+                       *options, "--host-memory", "600MiB")  # fmt: skip
         self.assertEqual(os.listdir(self.path), ["x.ooc"])
 
     def test_inference_scores_as_the_run_does(self):

@@ -26,6 +26,7 @@ SampledCounts counts_of_thousand() {
   counts.largest_chunk = 8192;
   counts.train = 100;
   counts.tensors["features"] = {DType::kF32, {1000, 16, 1024}, 1};
+  counts.degrees = {{1000, 100, 0, 4, 4}};
   return counts;
 }
 
@@ -38,17 +39,15 @@ BatchLoaderOptions ten_batches() {
   return options;
 }
 
-const std::vector<DegreeClass> kAlike{{1000, 100, 0, 4, 4}};
-
 BatchForecast forecast_first(const SampledCounts& counts, const BatchLoaderOptions& options,
-                             const std::vector<DegreeClass>& degrees, bool chooses = true) {
-  return forecast_batches(counts, options, degrees, &DegreeClass::train,
-                          forecast_hot(counts, options, degrees, &DegreeClass::train), chooses);
+                             bool chooses = true) {
+  return forecast_batches(counts, options, &DegreeClass::train,
+                          forecast_hot(counts, options, &DegreeClass::train), chooses);
 }
 
 TEST_CASE("batch_forecast: a small case by hand") {
   BatchLoaderOptions options = ten_batches();
-  const auto forecast = [&] { return forecast_first(counts_of_thousand(), options, kAlike); };
+  const auto forecast = [&] { return forecast_first(counts_of_thousand(), options); };
   const BatchForecast ample = forecast();
   // 20 edges of 4,000 come from a vertex with 4 of them, if it isn't one of the 10 seeds.
   const double vertices = 10 + 990 * (1 - std::exp(-0.02));
@@ -61,7 +60,7 @@ TEST_CASE("batch_forecast: a small case by hand") {
   CHECK(ample.hot_share == Approx(1));
   CHECK(ample.bytes_read() == 5000 + 64000);
   CHECK(ample.bytes_written() == 0);
-  CHECK(forecast_first(counts_of_thousand(), options, kAlike, false).bytes_read() == 5000);
+  CHECK(forecast_first(counts_of_thousand(), options, false).bytes_read() == 5000);
 
   options.memory.hot_rows = 0;
   const BatchForecast cold = forecast();
@@ -90,10 +89,11 @@ TEST_CASE("batch_forecast: a small case by hand") {
 TEST_CASE("batch_forecast: hot rows fill their memory") {
   BatchLoaderOptions options = ten_batches();
   options.hops.clear();
-  const std::vector<DegreeClass> seeds{{10, 100, 0, 0, 0}, {990, 0, 0, 0, 0}};
+  SampledCounts counts = counts_of_thousand();
+  counts.degrees = {{10, 100, 0, 0, 0}, {990, 0, 0, 0, 0}};
   const auto share = [&](std::int64_t rows) {
     options.memory.hot_rows = 64 * rows;
-    return forecast_first(counts_of_thousand(), options, seeds).hot_share;
+    return forecast_first(counts, options).hot_share;
   };
   CHECK(share(10) == Approx(1).margin(1e-6));
   CHECK(share(9) == Approx(0.9).margin(1e-6));
@@ -107,8 +107,7 @@ TEST_CASE("batch_forecast: more memory never moves more") {
   counts.largest_chunk = kMiB;
   counts.train = 100'000;
   counts.tensors["features"].layout = {10'000'000, 16, 16384};
-  const std::vector<DegreeClass> degrees =
-      assumed_degrees(counts.vertices(), counts.edges(), counts.train);
+  counts.degrees = assumed_degrees(counts.vertices(), counts.edges(), counts.train);
   BatchLoaderOptions options = ten_batches();
   options.hops = {{.fanout = 10}, {.fanout = 5}};
   options.batch_size = 500;
@@ -116,7 +115,7 @@ TEST_CASE("batch_forecast: more memory never moves more") {
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
   for (std::int64_t memory = kMiB; memory < 4 * kMuch; memory *= 2) {
     options.memory = {memory, memory / 4, memory / 8, memory / 8, memory / 8};
-    const BatchForecast forecast = forecast_first(counts, options, degrees, chooses);
+    const BatchForecast forecast = forecast_first(counts, options, chooses);
     const std::int64_t bytes = forecast.bytes_read() + forecast.bytes_written();
     CHECK(bytes <= before);
     before = bytes;

@@ -2,6 +2,7 @@
 // to the last bit.
 #include "engine/batches/batch_loader.h"
 
+#include <fmt/format.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
@@ -43,7 +44,7 @@ const Memory kMemories[] = {
 class Loading {
  public:
   Loading(BatchWorld& world, const RunConfig& config, const BatchMemory& memory,
-          std::int64_t workers)
+          std::int64_t workers, const BatchLimits& limits = {})
       : world_(world),
         config_(config),
         programs_(config, facts_of(world_.dataset), DType::kF32),
@@ -62,6 +63,7 @@ class Loading {
     options.scratch = "/";
     options.workers = workers;
     options.memory = memory;
+    options.limits = limits;
     describe_inputs(programs_.training, options);
     loader_.emplace(world_.io, world_.files, world_.dataset, inputs_, std::move(options));
   }
@@ -155,6 +157,34 @@ TEST_CASE("batch_loader: less memory moves more bytes, and takes them where they
   CHECK(in_file.written > some_in_file.written);
   CHECK(in_file.read - ample.read >= in_file.written);
   CHECK(bytes_of(kMemories[2].memory).written > 0);
+}
+
+TEST_CASE("batch_loader: a batch for which no memory was planned is refused, and nothing else") {
+  BatchWorld world(test::batch_graph(false, 900));
+  const RunConfig config = test::batch_config("gcn", {4, 3}, 60);
+  std::vector<std::int64_t> most(3);
+  Loading any(world, config, kAmple, 2);
+  any.begin(7);
+  while (any.loader().next(nullptr)) {
+    const auto rows = any.loader().batch().level_rows();
+    for (std::size_t i = 0; i < rows.size(); ++i) most[i] = std::max(most[i], rows[i]);
+  }
+  CHECK(Loading(world, config, kAmple, 2, {most, kMuch}).epoch(7).size() == 6);
+  for (const std::size_t level : {1, 2}) {
+    BatchLimits limits{most, 3 * kMiB};
+    --limits.level_rows[level];
+    Loading loading(world, config, kAmple, 2, limits);
+    loading.begin(7);
+    try {
+      loading.loader().next(nullptr);
+      FAIL("there is memory");
+    } catch (const BudgetError& error) {
+      const std::string what = error.what();
+      INFO(what);
+      CHECK(what.find(fmt::format("there is memory for {}", most[level] - 1)) != std::string::npos);
+      CHECK(what.find("give 3 MiB, in which any batch has room") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("batch_loader: one that is begun anew has nothing of what was begun before") {
