@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -72,15 +70,6 @@ void add_sampling(cli::Command& command, SamplingConfig& sampling) {
   cli::add_sampler_options(command, "", sampling);
 }
 
-// What is free where the output goes; without limit where that can't be said.
-std::int64_t free_bytes(const std::string& output) {
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(parent_path(output), error);
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (error || space.available > static_cast<std::uintmax_t>(kMost)) return kMost;
-  return static_cast<std::int64_t>(space.available);
-}
-
 void sample(const Options& given, bool quiet) {
   cli::Progress progress(cli::Progress::standard_output(quiet));
   const Control control{progress.callback(), &cli::stop_flag()};
@@ -88,7 +77,7 @@ void sample(const Options& given, bool quiet) {
   cli::check_samplers(options.sampling);
   const Dataset dataset = Dataset::open(posix_file_system(), given.dataset, VerifyPolicy::kFirst);
   choose_seeds(given.seeds, dataset, control, options);
-  options.disk_bytes = free_bytes(options.output);
+  options.disk_bytes = cli::free_disk_bytes(options.output);
   const cli::OwnScratch scratch(options.scratch, options.output);
   options.scratch = scratch.path();
   const std::unique_ptr<BlockIo> io = make_block_io();

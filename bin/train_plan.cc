@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bin/cli/own_scratch.h"
 #include "bin/train_sampling_options.h"
+#include "bin/train_scratch.h"
 #include "engine/batches/batch_plan.h"
 #include "engine/machine/dataset_io.h"
 #include "engine/machine/devices.h"
@@ -63,6 +65,10 @@ RunBudget budget_for(BlockIo& io, const RunConfig& config, const std::string& di
   RunBudget budget =
       measured_budget(io, config.on, config.scratch.empty() ? directory : config.scratch, rates);
   budget.resident_bytes += mapped_slack_bytes(config.io);
+  // What a killed run left there is gone before anything is written.
+  const std::string scratch = scratch_path(config, directory);
+  budget.scratch_bytes = cli::free_disk_bytes(scratch);
+  if (has_own_scratch(config)) budget.scratch_bytes += cli::disk_bytes_of(scratch);
   budget.plan.stop = &cli::stop_flag();
   return budget;
 }
@@ -86,7 +92,8 @@ void plan_absent(const cli::Command& command, const TrainOptions& options) {
   check_config(config, graph.labels, graph.facts.classes, "--graph");
   check_edge_weights(config.model, graph.facts.edge_weights);
   const std::unique_ptr<BlockIo> io = make_block_io();
-  const RunBudget budget = budget_for(*io, config, ".", options.rates);
+  RunBudget budget = budget_for(*io, config, ".", options.rates);
+  budget.scratch_bytes = RunBudget().scratch_bytes;  // on whichever machine
   if (!config.sampling.fanouts.empty()) {
     fmt::print("{}", absent_batch_plan(config, graph, budget, options.json));
     return;

@@ -16,16 +16,21 @@ namespace ooc {
 
 // Where tensors go that don't fit memory. The run directory's own is made for the run and removed
 // after it; what lies in it is gone with the process, however that ends.
+// Of a run that samples it is one of its own in --scratch, too: lists have names there.
+inline bool has_own_scratch(const RunConfig& config) {
+  return config.scratch.empty() || !config.sampling.fanouts.empty();
+}
+inline std::string scratch_path(const RunConfig& config, const std::string& run_path) {
+  if (config.scratch.empty()) return join_path(run_path, "scratch");
+  if (!has_own_scratch(config)) return config.scratch;
+  const std::string name = std::filesystem::absolute(run_path).lexically_normal().string();
+  return join_path(config.scratch, fmt::format("ooc-{:016x}", std::hash<std::string>()(name)));
+}
+
 class ScratchDirectory {
  public:
-  // Of a run that samples it is one of its own in --scratch, too: lists have names there.
   ScratchDirectory(const RunConfig& config, const RunDirectory& run)
-      : own_(config.scratch.empty() || !config.sampling.fanouts.empty()),
-        path_(config.scratch.empty() ? join_path(run.path(), "scratch") : config.scratch) {
-    if (own_ && !config.scratch.empty()) {
-      const std::string name = std::filesystem::absolute(run.path()).lexically_normal().string();
-      path_ = join_path(path_, fmt::format("ooc-{:016x}", std::hash<std::string>()(name)));
-    }
+      : own_(has_own_scratch(config)), path_(scratch_path(config, run.path())) {
     if (own_) posix_file_system().remove_all(path_);
     posix_file_system().create_directories(path_);
   }

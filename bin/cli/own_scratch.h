@@ -1,4 +1,4 @@
-// A directory for the temporary files of one output.
+// A directory for the temporary files of one output, and what there is room for.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,6 +12,29 @@
 #include "storage/io/file.h"
 
 namespace ooc::cli {
+
+// What is free where a path lies or would; without limit where that can't be said.
+inline std::int64_t free_disk_bytes(std::filesystem::path path) {
+  std::error_code error;
+  path = std::filesystem::absolute(path);
+  while (!std::filesystem::exists(path, error) && path.has_relative_path()) {
+    path = path.parent_path();
+  }
+  const std::filesystem::space_info space = std::filesystem::space(path, error);
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  if (error || space.available > static_cast<std::uintmax_t>(kMost)) return kMost;
+  return static_cast<std::int64_t>(space.available);
+}
+
+// Of files in a directory; 0 where there is none.
+inline std::int64_t disk_bytes_of(const std::string& directory) {
+  std::int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.is_regular_file(error)) bytes += static_cast<std::int64_t>(entry.file_size(error));
+  }
+  return bytes;
+}
 
 // In a directory that others use, too. It is removed with what lies in it, and so is what a killed
 // process left there.

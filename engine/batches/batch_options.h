@@ -29,8 +29,9 @@ struct BatchMemory {
   std::int64_t ranges = 0;      // of who asks, worked on together
   std::int64_t edge_slots = 0;  // edge chunks on their way
   std::int64_t writes = 0;      // of rows on their way to that file
-  std::int64_t input_slots = 6;       // I/O chunks of every input, on their way
-  std::int64_t run_places = 4 << 20;  // words of a run of places
+  std::int64_t input_slots = 6;                  // I/O chunks of every input, on their way
+  std::int64_t run_places = 4 << 20;             // words of a run of places
+  std::int64_t batches = std::int64_t{1} << 40;  // that are made together, at most
 };
 
 // What memory is planned for. Batches that reach more, against all likelihood, are refused.

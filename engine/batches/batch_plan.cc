@@ -34,16 +34,58 @@ double seconds_of(std::int64_t read, std::int64_t written, const MachineRates& r
       {in / rates.storage_read, out / rates.storage_write, (in + out) / rates.storage_both});
 }
 
+// An evaluation on the whole graph takes all memory in between.
+bool keeps_hot(const RunConfig& config) { return !config.sampling.eval_fanouts.exact; }
+
+BatchForecast forecast_kind(const BatchPlan& plan, const BatchMemory& memory, bool trains) {
+  BatchLoaderOptions training = plan.training, options = trains ? training : plan.evaluation;
+  training.memory = options.memory = memory;
+  return forecast_batches(plan.counts, options, trains ? &DegreeClass::train : &DegreeClass::judged,
+                          forecast_hot(plan.counts, training, &DegreeClass::train),
+                          trains && !keeps_hot(plan.config));
+}
+
 // Files of two superbatches are there at once, one after the other: the epoch's last one and the
 // evaluation's, or the next epoch's.
-std::int64_t scratch_of(const BatchPlan& plan, const BatchEpochForecast& epoch) {
-  const double training = epoch.training.scratch;
-  const double evaluation = epoch.evaluation ? epoch.evaluation->scratch : 0;
+std::int64_t scratch_of(const BatchPlan& plan, const BatchForecast& trained,
+                        const std::optional<BatchForecast>& judged) {
+  const double training = trained.scratch, evaluation = judged ? judged->scratch : 0;
   double most = training + evaluation;
-  const bool is_followed = !epoch.evaluation || plan.config.eval_every > 1;
-  if (is_followed || epoch.training.superbatches > 1) most = std::max(most, 2 * training);
-  if (epoch.evaluation && epoch.evaluation->superbatches > 1) most = std::max(most, 2 * evaluation);
+  const bool is_followed = !judged || plan.config.eval_every > 1;
+  if (is_followed || trained.superbatches > 1) most = std::max(most, 2 * training);
+  if (judged && judged->superbatches > 1) most = std::max(most, 2 * evaluation);
   return static_cast<std::int64_t>(most);
+}
+
+// Forecasts of scratch are a few percent too small at worst.
+void fit_scratch(BatchPlan& plan, const std::string& scratch) {
+  const double room = 0.95 * static_cast<double>(plan.budget.scratch_bytes);
+  BatchMemory& memory = plan.memory.loading;
+  std::int64_t first = 0;  // of all batches together
+  while (true) {
+    const BatchForecast training = forecast_kind(plan, memory, true);
+    std::optional<BatchForecast> evaluation;
+    if (plan.counts.judged > 0 && keeps_hot(plan.config)) {
+      evaluation = forecast_kind(plan, memory, false);
+    }
+    const std::int64_t bytes = scratch_of(plan, training, evaluation);
+    if (static_cast<double>(bytes) <= room) return;
+    if (first == 0) first = bytes;
+    if (memory.batches == 1) {
+      throw IoError(fmt::format("too little space for temporary files: {} are free, an epoch needs "
+                                "{}, and {} with one batch prepared at a time",
+                                format_byte_size(plan.budget.scratch_bytes),
+                                format_byte_size(first), format_byte_size(bytes)),
+                    scratch.empty() ? "the run's directory" : scratch,
+                    "free some, name another directory (--scratch), or give more --host-memory");
+    }
+    BatchLoaderOptions together = plan.training;
+    together.memory = memory;
+    memory.batches = ceil_div(
+        std::min(batches_together(together, plan.counts.vertices(), plan.counts.edges(), ""),
+                 std::max(training.batches, evaluation ? evaluation->batches : std::int64_t{0})),
+        2);
+  }
 }
 
 std::string size(double bytes) { return format_byte_size(static_cast<std::int64_t>(bytes)); }
@@ -114,6 +156,7 @@ BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
     work.runs.push_back({plan.evaluation, evaluation, {&DegreeClass::valid, &DegreeClass::test}});
   }
   plan.memory = share_memory(plan.counts, work, budget);
+  fit_scratch(plan, scratch);
   plan.training.memory = plan.evaluation.memory = plan.memory.loading;
   plan.training.limits = plan.memory.limits.front();
   plan.evaluation.limits = plan.memory.limits.back();
@@ -123,24 +166,15 @@ BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
 BatchEpochForecast forecast_epoch(const BatchPlan& plan, const Plan* exact) {
   BatchEpochForecast epoch;
   const MachineRates& rates = plan.budget.plan.rates;
-  // An evaluation on the whole graph takes all memory in between.
-  const bool chooses = exact != nullptr;
-  const auto forecast = [&](const BatchMemory& memory, bool trains) {
-    BatchLoaderOptions training = plan.training, options = trains ? training : plan.evaluation;
-    training.memory = options.memory = memory;
-    return forecast_batches(
-        plan.counts, options, trains ? &DegreeClass::train : &DegreeClass::judged,
-        forecast_hot(plan.counts, training, &DegreeClass::train), trains && chooses);
-  };
   const auto add = [&](std::int64_t read, std::int64_t written) {
     epoch.bytes_read += read;
     epoch.bytes_written += written;
   };
   double least_read = 0;
   const auto add_batches = [&](bool trains) {
-    const BatchForecast of = forecast(plan.memory.loading, trains);
+    const BatchForecast of = forecast_kind(plan, plan.memory.loading, trains);
     add(of.bytes_read(), of.bytes_written());
-    const BatchForecast least = forecast(unlimited_memory(), trains);
+    const BatchForecast least = forecast_kind(plan, unlimited_memory(), trains);
     least_read += least.edge_bytes + least.input_bytes;
     return of;
   };
@@ -151,7 +185,7 @@ BatchEpochForecast forecast_epoch(const BatchPlan& plan, const Plan* exact) {
   } else if (plan.counts.judged > 0) {
     epoch.evaluation = add_batches(false);
   }
-  epoch.scratch = scratch_of(plan, epoch);
+  epoch.scratch = scratch_of(plan, epoch.training, epoch.evaluation);
   epoch.seconds = seconds_of(epoch.bytes_read, epoch.bytes_written, rates);
   epoch.bound_seconds = seconds_of(static_cast<std::int64_t>(least_read), 0, rates);
   return epoch;

@@ -31,7 +31,8 @@ struct BatchPlan {
 BatchLoaderOptions loader_options(const ModelProgram& program, std::vector<HopSampling> hops,
                                   const SamplingConfig& sampling, const std::string& scratch);
 
-// Errors as share_memory()'s. `scratch`: a directory.
+// Batches go together as many as the budget's scratch has room for the files of; IoError where that
+// isn't even one. Errors of share_memory() pass through. `scratch`: a directory.
 BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
                        const BatchExecutor& training, const BatchExecutor& evaluation,
                        SampledCounts counts, const RunBudget& budget, const std::string& scratch);

@@ -61,7 +61,8 @@ PackedRowsOptions packing_options(const BatchMemory& memory) {
 
 // Each has two buffers of the least size for its cold rows.
 std::int64_t most_batches(const BatchMemory& memory) {
-  return std::max<std::int64_t>(memory.writes / (2 * RowRegions::kLeastBuffer), 1);
+  return std::clamp<std::int64_t>(memory.writes / (2 * RowRegions::kLeastBuffer), 1,
+                                  memory.batches);
 }
 
 std::int64_t batches_together(const BatchLoaderOptions& options, std::int64_t vertices,

@@ -59,7 +59,7 @@ std::int64_t edge_slot_count(const EdgeLayout& edges, std::int64_t largest_chunk
                              std::int64_t bytes, bool whole_spans);
 // Of superbatches, what packing takes: PackedRows.
 PackedRowsOptions packing_options(const BatchMemory& memory);
-// Batches that go together, by the memory for writes.
+// Batches that go together, by the memory for writes, and as many as may.
 std::int64_t most_batches(const BatchMemory& memory);
 // As many batches together as that and the bits of a key allow. UsageError naming `where`, if even
 // one has too many vertices.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "engine/machine/topology.h"
@@ -17,6 +18,8 @@ struct RunBudget {
   std::int64_t device_bytes = 0;  // of a device with memory of its own (plan.device); 0: no limit
   // Of it, what is taken before anything is allocated for the run.
   std::int64_t device_resident_bytes = 0;
+  // Free where temporary files go: how many batches are made together follows from it.
+  std::int64_t scratch_bytes = std::numeric_limits<std::int64_t>::max();
   std::int64_t link_rate = 0;  // bytes a second that its link is held to; 0: no limit
   std::shared_ptr<const Topology> topology = {};  // null: each device has a link of its own
   // Workers, rates, and for tests splits; the rest follows from the budget and the configuration.

@@ -186,5 +186,38 @@ TEST_CASE("batch_forecast: an epoch moves what was said, a superbatch what is kn
   }
 }
 
+TEST_CASE("batch_forecast: as many batches go together as scratch has room for") {
+  test::TinyDataset spec = test::batch_graph(false, 12000);
+  spec.span_rows = spec.block_rows = 1024;
+  spec.panel_blocks = 4;
+  const RunConfig config = test::batch_config("sage", {6, 4}, 250);
+  BatchWorld world(spec);
+  BatchTrainerOptions options = world.options();
+  options.budget = least_budget(world, config);
+  const auto forecast_of = [](const BatchTrainer& trainer) {
+    return trainer.plan_json().at("forecast");
+  };
+  BatchTrainer ample = world.trainer(config, options);
+  const auto bytes = forecast_of(ample).at("scratch_bytes").get<std::int64_t>();
+  const auto superbatches = [&](const BatchTrainer& trainer) {
+    return forecast_of(trainer).at("training").at("superbatches").get<int>();
+  };
+  options.budget.scratch_bytes = bytes / 2;
+  BatchTrainer fitted = world.trainer(config, options);
+  CHECK(forecast_of(fitted).at("scratch_bytes").get<std::int64_t>() <= bytes / 2);
+  CHECK(superbatches(ample) == 1);
+  CHECK(superbatches(fitted) == 4);
+  CHECK(fitted.run_epoch(nullptr).value().loss == ample.run_epoch(nullptr).value().loss);
+  options.budget.scratch_bytes = 10'000;
+  try {
+    world.trainer(config, options);
+    FAIL("there is room");
+  } catch (const IoError& error) {
+    const std::string what = error.what();
+    CHECK(what.find("9.8 KiB are free") != std::string::npos);
+    CHECK(what.find("with one batch prepared at a time, /; free some") != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace ooc
