@@ -14,9 +14,8 @@
 
 namespace ooc {
 
-// Where tensors go that don't fit memory. The run directory's own is made for the run and removed
-// after it; what lies in it is gone with the process, however that ends.
-// Of a run that samples it is one of its own in --scratch, too: lists have names there.
+// Whether a run has a scratch directory of its own: one that samples has one in --scratch, too, as
+// lists have names there.
 inline bool has_own_scratch(const RunConfig& config) {
   return config.scratch.empty() || !config.sampling.fanouts.empty();
 }
@@ -27,6 +26,8 @@ inline std::string scratch_path(const RunConfig& config, const std::string& run_
   return join_path(config.scratch, fmt::format("ooc-{:016x}", std::hash<std::string>()(name)));
 }
 
+// Where tensors go that don't fit memory. The run directory's own is made for the run and removed
+// after it; what lies in it is gone with the process, however that ends.
 class ScratchDirectory {
  public:
   ScratchDirectory(const RunConfig& config, const RunDirectory& run)

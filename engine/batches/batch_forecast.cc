@@ -98,7 +98,8 @@ class SuperbatchForecast {
       const double vertices = counts.degrees[i].vertices, reached = std::min(batch.reached[i], 1.0);
       const double asked = vertices * -std::expm1(batches * std::log1p(-reached));
       vertices_ += asked;
-      hot_rows_ += asked * hot.shares[i];
+      const double kept = vertices * hot.shares[i];  // whom the first one asks for come first
+      hot_rows_ += chooses ? std::min(asked, kept) : asked * hot.shares[i];
       cold_rows_ += vertices * (chooses ? hot.cold[i] : (1 - hot.shares[i]) * batches * reached);
     }
   }
@@ -233,7 +234,10 @@ std::int64_t batches_of(const SampledCounts& counts, const BatchLoaderOptions& o
 
 ReachedBatch reach(const SampledCounts& counts, const BatchLoaderOptions& options,
                    double DegreeClass::*seeds) {
-  return reach_batch(options.hops, options.batch_size, counts.degrees, seeds);
+  double all = 0;
+  for (const DegreeClass& of : counts.degrees) all += of.*seeds;
+  return reach_batch(options.hops, std::min(static_cast<double>(options.batch_size), all),
+                     counts.degrees, seeds);
 }
 
 }  // namespace

@@ -62,6 +62,12 @@ void BatchLoader::release() {
   current_.reset();
 }
 
+void BatchLoader::rest() {
+  release();
+  sampled_.release();
+  batch_.release();
+}
+
 bool BatchLoader::next(const std::atomic<bool>* stop) {
   if (next_ == batches()) {
     release();

@@ -45,6 +45,8 @@ class BatchLoader {
   bool next(const std::atomic<bool>* stop);
   std::int64_t index() const { return next_ - 1; }
   std::int64_t done() const { return next_; }  // batches that were current or left out
+  // Until it is begun anew: gives the memory of batches back, but for those that are made ahead.
+  void rest();
   // Whether all batches that are left are made: others may be, beside these.
   bool has_all() const { return current_ && current_->end == seeds_.count(); }
   const LoadedBatch& batch() const { return batch_; }

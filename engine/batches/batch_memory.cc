@@ -84,8 +84,8 @@ std::vector<std::int64_t> likely_rows(const SampledCounts& counts,
                                       const BatchLoaderOptions& options, double DegreeClass::*seeds,
                                       const std::vector<std::int64_t>& any) {
   constexpr double kMore = 1.125, kDeviations = 4;
-  const ReachedBatch reached = reach_batch(options.hops, options.batch_size, counts.degrees, seeds);
-  const double batch = std::max(reached.level_rows.front(), 1.0);
+  const auto batch = static_cast<double>(any.front());
+  const ReachedBatch reached = reach_batch(options.hops, batch, counts.degrees, seeds);
   double most = 1;
   std::vector<std::int64_t> rows = any;
   for (std::size_t level = 1; level < rows.size(); ++level) {
@@ -135,17 +135,18 @@ std::int64_t kept_bytes(const SampledCounts& counts, std::int64_t parameter_byte
          process_reserve(workers, kCopies * parameter_bytes, counts.graph);
 }
 
-// Of one batch of any kind, and of what computes.
+// Of one batch of the largest kind, and of what computes.
 std::int64_t batch_bytes(const SampledCounts& counts, const BatchWork& work,
                          const std::vector<BatchLimits>& limits) {
-  std::int64_t most = 0;
+  std::int64_t reductions = 0, most = 0;
   for (std::size_t i = 0; i < work.runs.size(); ++i) {
     const auto& [options, executor, seeds] = work.runs[i];
     const std::vector<std::int64_t>& rows = limits[i].level_rows;
+    reductions += executor.reduction_bytes();
     most = std::max(most, executor.arena_bytes(rows) + options.workers * executor.scratch_bytes() +
-                              executor.reduction_bytes() + batch_bytes(counts, options, rows));
+                              batch_bytes(counts, options, rows));
   }
-  return most;
+  return reductions + most;
 }
 
 // Of what a budget leaves: while one superbatch is trained on the next one is made, with lists of
@@ -187,7 +188,7 @@ class Shares {
     const std::int64_t lists =
         loading_.workers * ExpandPass::worker_bytes(layout.data, counts_.is_named);
     return kLoaders * edges + lists + memory.ranges + working_bytes(memory) +
-           HotRows::table_bytes(counts_.vertices()) + kAtOnce * 2 * memory.lists;
+           kAtOnce * HotRows::table_bytes(counts_.vertices()) + kAtOnce * 2 * memory.lists;
   }
 
   std::int64_t working_bytes(const BatchMemory& memory) const {
@@ -230,17 +231,15 @@ BatchMemory unlimited_memory() {
 
 BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
                          const RunBudget& budget) {
-  constexpr std::int64_t kAmple = 3;  // times what any batch takes, beside that
   const BatchLoaderOptions& loading = work.runs.front().loading;
   BatchBudget shares;
   shares.kept_bytes = kept_bytes(counts, work.parameter_bytes, loading.workers, budget);
   for (const SampledRun& run : work.runs) shares.limits.push_back({any_rows(counts, run.loading)});
-  const std::int64_t any = batch_bytes(counts, work, shares.limits);
-  const std::int64_t beside = std::max(kAmple * any, Shares(counts, loading).least());
-  const std::int64_t ample = shares.kept_bytes + work.own_bytes + any + beside;
-  if (budget.host_bytes > 0 && budget.host_bytes < ample) {
+  const std::int64_t any = shares.kept_bytes + batch_bytes(counts, work, shares.limits) +
+                           work.own_bytes + Shares(counts, loading).least();
+  if (budget.host_bytes > 0 && budget.host_bytes < any) {
     for (std::size_t i = 0; i < work.runs.size(); ++i) {
-      shares.limits[i] = {likely_rows(counts, work.runs[i]), ample};
+      shares.limits[i] = {likely_rows(counts, work.runs[i]), any};
     }
   }
   std::int64_t rows = 0;

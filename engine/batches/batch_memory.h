@@ -22,8 +22,8 @@ struct BatchBudget {
 struct SampledRun {
   const BatchLoaderOptions& loading;
   const BatchExecutor& executor;
-  // Of its batches: each drawn at random from one of these. None: they are as they come, any may be
-  // large.
+  // Of its batches: drawn at random from one of these, or from one and then the next. None: they
+  // are as they come, any may be large.
   std::vector<double DegreeClass::*> seeds;
 };
 
@@ -39,9 +39,9 @@ struct BatchWork {
   std::int64_t own_bytes = 0;        // whatever else there is
 };
 
-// A budget of a few times what the largest batch takes that fan-outs allow has room for that. One
-// with less has room for what degrees let expect and some more, where fan-outs are given and
-// choices uniform.
+// There is room for any batch that fan-outs and batch size allow, or, in a budget that has too
+// little for that, for what degrees let expect and some more: where fan-outs are given and choices
+// uniform.
 //
 // BudgetError where the budget has less than the least that works, naming it. UsageError where
 // batches may have too many edges.

@@ -61,6 +61,9 @@ struct BatchLoaderOptions {
   DType real = DType::kF32;                              // of kSampleScaleInput
   std::shared_ptr<const SampledVertices> vertices = {};  // null: of its own
   std::shared_ptr<HotRows> hot = {};                     // likewise
+  // Whether batches of one superbatch ask for rows as those of another do, as those of seeds in a
+  // random order: then hot rows stay, else each superbatch has its own, in half of their memory.
+  bool are_alike = true;
 };
 
 // Of a batch, at most: rows of each level.

@@ -58,8 +58,9 @@ std::int64_t scratch_of(const BatchPlan& plan, const BatchForecast& trained,
 }
 
 // Forecasts of scratch are a few percent too small at worst.
+constexpr double kCounted = 0.95;  // of what is free
 void fit_scratch(BatchPlan& plan, const std::string& scratch) {
-  const double room = 0.95 * static_cast<double>(plan.budget.scratch_bytes);
+  const double room = kCounted * static_cast<double>(plan.budget.scratch_bytes);
   BatchMemory& memory = plan.memory.loading;
   std::int64_t first = 0;  // of all batches together
   while (true) {
@@ -72,12 +73,15 @@ void fit_scratch(BatchPlan& plan, const std::string& scratch) {
     if (static_cast<double>(bytes) <= room) return;
     if (first == 0) first = bytes;
     if (memory.batches == 1) {
-      throw IoError(fmt::format("too little space for temporary files: {} are free, an epoch needs "
-                                "{}, and {} with one batch prepared at a time",
-                                format_byte_size(plan.budget.scratch_bytes),
-                                format_byte_size(first), format_byte_size(bytes)),
-                    scratch.empty() ? "the run's directory" : scratch,
-                    "free some, name another directory (--scratch), or give more --host-memory");
+      const auto needed = [](std::int64_t bytes) {
+        return format_byte_size(static_cast<std::int64_t>(static_cast<double>(bytes) / kCounted));
+      };
+      throw IoError(
+          fmt::format("too little space for temporary files: {} are free, an epoch needs "
+                      "{}, and {} with one batch prepared at a time",
+                      format_byte_size(plan.budget.scratch_bytes), needed(first), needed(bytes)),
+          scratch.empty() ? "the run's directory" : scratch,
+          "free some, name another directory (--scratch), or give more --host-memory");
     }
     BatchLoaderOptions together = plan.training;
     together.memory = memory;
@@ -198,6 +202,7 @@ Json plan_to_json(const BatchPlan& plan, const BatchEpochForecast& epoch) {
   json["batches"] = plan.batches();
   json["host_memory"] = plan.budget.host_bytes;
   json["fixed_bytes"] = plan.memory.fixed_bytes;
+  json["level_rows"] = plan.training.limits.level_rows;
   const BatchMemory& memory = plan.memory.loading;
   json["memory"] = {{"hot_rows", memory.hot_rows},
                     {"lists", memory.lists},
@@ -246,6 +251,11 @@ std::string plan_to_text(const BatchPlan& plan, const BatchEpochForecast& epoch)
                                  sampling.batch_size, to_text(sampling.fanouts));
   text +=
       fmt::format("a batch    up to {} vertices, by level {}\n", rows.back(), fmt::join(rows, " "));
+  if (plan.training.limits.level_rows != rows) {
+    text += fmt::format("           there is memory for {}, by level {}: far more than expected\n",
+                        plan.training.limits.level_rows.back(),
+                        fmt::join(plan.training.limits.level_rows, " "));
+  }
   if (plan.budget.host_bytes > 0) {
     const BatchMemory& memory = plan.memory.loading;
     const auto size = [](std::int64_t bytes) { return format_byte_size(bytes); };

@@ -31,8 +31,8 @@ struct BatchPlan {
 BatchLoaderOptions loader_options(const ModelProgram& program, std::vector<HopSampling> hops,
                                   const SamplingConfig& sampling, const std::string& scratch);
 
-// Batches go together as many as the budget's scratch has room for the files of; IoError where that
-// isn't even one. Errors of share_memory() pass through. `scratch`: a directory.
+// Prepares as many batches together as the scratch directory has room for, by budget.scratch_bytes:
+// IoError where it hasn't for one. Errors of share_memory() pass through.
 BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
                        const BatchExecutor& training, const BatchExecutor& evaluation,
                        SampledCounts counts, const RunBudget& budget, const std::string& scratch);

@@ -104,6 +104,13 @@ const BatchContent& SampledBatch::assemble(const Superbatch& superbatch, const P
   return content_;
 }
 
+void SampledBatch::release() {
+  content_ = {};
+  edges_ = {};
+  records_ = {};
+  memory_.reset();
+}
+
 LoadedBatch::LoadedBatch(const BatchLoaderOptions& options, const EdgeData& data)
     : options_(options), data_(data) {}
 
@@ -131,6 +138,14 @@ void LoadedBatch::set(const BatchContent& content) {
                 .records = content_.records,
                 .loops = loops_,
                 .out_edges = options_.out_edges});
+}
+
+void LoadedBatch::release() {
+  content_ = {};
+  scales_ = {};
+  loops_ = {};
+  graph_ = {};
+  inputs_.clear();
 }
 
 // In-edges of a vertex by those that it took; edges are in order of destinations.

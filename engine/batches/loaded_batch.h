@@ -46,6 +46,7 @@ class SampledBatch {
   // Of this batch, whose rows come; until the next one. Errors of storage pass through.
   const BatchContent& assemble(const Superbatch& superbatch, const PackedRows& rows,
                                ComingRows& coming, std::int64_t batch);
+  void release();  // the memory, until the next one
 
  private:
   static constexpr int kUnwanted = -1;
@@ -68,6 +69,7 @@ class LoadedBatch {
 
   // Makes it this batch. What the content points to stays as it is until the next one.
   void set(const BatchContent& content);
+  void release();  // the memory: there is no batch until the next one
 
   const BatchContent& content() const { return content_; }
   const BatchGraph& graph() const { return graph_; }

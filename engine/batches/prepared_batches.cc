@@ -141,9 +141,10 @@ SuperbatchMaker::SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& 
       packed_(packed),
       vertices_(options.vertices ? options.vertices
                                  : std::make_shared<const SampledVertices>(dataset)),
-      hot_(options.hot ? options.hot
-                       : std::make_shared<HotRows>(dataset.vertices(), RowRecord(packed).bytes(),
-                                                   options.memory.hot_rows)),
+      hot_(options.hot
+               ? options.hot
+               : std::make_shared<HotRows>(dataset.vertices(), RowRecord(packed).bytes(),
+                                           options.are_alike ? options.memory.hot_rows : 0)),
       edges_(io, dataset.edge_file(Direction::kOut), Direction::kOut, nullptr, nullptr, {},
              nullptr),
       slot_count_(edge_slot_count(edges_.file().layout(), largest_edge_chunk(edges_.file()),
@@ -165,7 +166,7 @@ std::unique_ptr<PreparedBatches> SuperbatchMaker::make(const SeedBatches& seeds,
   const auto begin = std::chrono::steady_clock::now();
   if (!sample(seeds, *batches)) return nullptr;
   batches->sampling_seconds = seconds_since(begin);
-  if (!pack(*batches)) return nullptr;
+  if (!pack(seeds, *batches)) return nullptr;
   batches->packing_seconds = seconds_since(begin) - batches->sampling_seconds;
   return batches;
 }
@@ -196,13 +197,14 @@ void SuperbatchMaker::check_limits(const std::vector<std::int64_t>& level_rows,
   const BatchLimits& limits = options_.limits;
   for (std::size_t level = 0; level < limits.level_rows.size(); ++level) {
     if (level_rows[level] <= limits.level_rows[level]) continue;
-    throw BudgetError(fmt::format("batch {} reaches {} vertices, far more than the degrees of the "
-                                  "graph's vertices let expect: there is memory for {}",
-                                  batch + 1, level_rows[level], limits.level_rows[level]),
-                      "--host-memory",
-                      fmt::format("give {} MiB, in which any batch has room, or a smaller "
-                                  "--batch-size or smaller --fanouts",
-                                  ceil_div(limits.any_host_bytes, kMiB)));
+    throw BudgetError(
+        fmt::format("batch {} of {} reaches {} vertices in {} hops, far more than "
+                    "their degrees let expect: there is memory for {}",
+                    batch + 1, options_.name, level_rows[level], level, limits.level_rows[level]),
+        "--host-memory",
+        fmt::format("give {} MiB, in which any batch has room, or a smaller "
+                    "--batch-size or smaller fan-outs",
+                    ceil_div(limits.any_host_bytes, kMiB)));
   }
 }
 
@@ -235,15 +237,28 @@ bool SuperbatchMaker::sample(const SeedBatches& seeds, PreparedBatches& batches)
   return true;
 }
 
-bool SuperbatchMaker::pack(PreparedBatches& batches) {
+// Few batches, as are left of an epoch that goes on, don't choose for those to come: they have
+// none.
+std::shared_ptr<HotRows> SuperbatchMaker::hot_for(const SeedBatches& seeds,
+                                                  const PreparedBatches& batches) const {
+  const auto own = [&](std::int64_t bytes) {
+    return std::make_shared<HotRows>(dataset_.vertices(), hot_->record_bytes(), bytes);
+  };
+  if (!options_.are_alike) return own(options_.memory.hot_rows / 2);
+  const bool are_all = batches.count() >= static_cast<std::int64_t>(shape(seeds.count()).batches);
+  return hot_->is_chosen() || are_all ? hot_ : own(0);
+}
+
+bool SuperbatchMaker::pack(const SeedBatches& seeds, PreparedBatches& batches) {
   const Superbatch& sampled = *batches.sampled;
   PackedRowsOptions options = packing_options(options_.memory);
   options.scratch = options_.scratch;
   options.places_path = scratch_path("places");
+  const auto lock = hot_->lock();
+  batches.hot = hot_for(seeds, batches);
   PackedRows& rows = batches.rows.emplace(
       io_, files_, RowRequests{sampled.vertices(), sampled.fields(), batches.batch_rows}, packed_,
-      *hot_, std::move(options));
-  const auto lock = hot_->lock();
+      *batches.hot, std::move(options));
   return rows.count(driver_) && rows.pack(driver_);
 }
 

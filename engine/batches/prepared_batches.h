@@ -44,6 +44,7 @@ struct PreparedBatches {
   std::int64_t first = 0, end = 0;  // of the seeds' batches
   std::optional<Superbatch> sampled;
   std::vector<std::int64_t> batch_rows;
+  std::shared_ptr<HotRows> hot;
   std::optional<PackedRows> rows;
   double sampling_seconds = 0, packing_seconds = 0;  // that making them took
 
@@ -88,7 +89,8 @@ class SuperbatchMaker {
   SuperbatchOptions superbatch_options(const SuperbatchShape& shape) const;
   bool sample(const SeedBatches& seeds, PreparedBatches& batches);
   void check_limits(const std::vector<std::int64_t>& level_rows, std::int64_t batch) const;
-  bool pack(PreparedBatches& batches);
+  bool pack(const SeedBatches& seeds, PreparedBatches& batches);
+  std::shared_ptr<HotRows> hot_for(const SeedBatches& seeds, const PreparedBatches& batches) const;
   std::string scratch_path(const char* name) const;
 
   BlockIo& io_;

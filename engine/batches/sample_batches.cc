@@ -198,6 +198,9 @@ BatchesManifest sample_batches(BlockIo& io, FileSystem& files, const Dataset& da
   const GraphInputs inputs(io, dataset);
   BatchLoaderOptions loading = loader_options(manifest.layout(), options, vertices);
   loading.memory = memory_of(dataset, loading, manifest, options);
+  loading.are_alike =
+      std::none_of(manifest.sections.begin(), manifest.sections.end(),
+                   [](const BatchSection& section) { return section.split == Split::kNone; });
   loading.scratch = options.scratch.empty() ? writer.scratch_path() : options.scratch;
   check_disk(manifest, options);
   const std::int64_t batches = manifest.batches();

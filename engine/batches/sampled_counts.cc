@@ -52,7 +52,6 @@ SampledCounts sampled_counts(const Dataset& dataset) {
     if (file == nullptr || file->layout().rows != dataset.vertices()) continue;
     counts.tensors[spec.name] = input_rows(file->dtype(), file->layout());
   }
-  counts.degrees = degree_classes(dataset);
   return counts;
 }
 

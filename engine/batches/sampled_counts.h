@@ -37,14 +37,13 @@ struct SampledCounts {
   LabelKind labels = LabelKind::kSingle;
   std::int64_t classes = 0;
   std::map<std::string, InputRows> tensors = {};  // by name, of the dataset
-  std::vector<DegreeClass> degrees = {};
+  std::vector<DegreeClass> degrees = {};          // for forecasts, and for likely batches
 
   std::int64_t vertices() const { return graph.edges.vertices; }
   std::int64_t edges() const { return graph.edges.edges; }
 };
 
-// Reads degrees and splits: degree_classes().
-SampledCounts sampled_counts(const Dataset& dataset);
+SampledCounts sampled_counts(const Dataset& dataset);  // without degrees
 SampledCounts sampled_counts(const AbsentGraph& graph);
 
 // What is packed of every vertex: inputs of the dataset, and those that are computed once a run.

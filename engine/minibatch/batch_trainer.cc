@@ -26,7 +26,9 @@ BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, con
                            const RunConfig& config, const BatchTrainerOptions& options)
     : BatchTrainer(backend, io, (check_trainable(dataset, config), trained_data(dataset, config)),
                    config, options) {
-  BatchPlan plan = plan_batches(config_, programs_, training_, evaluation_, sampled_counts(dataset),
+  SampledCounts counts = sampled_counts(dataset);
+  counts.degrees = degree_classes(dataset);
+  BatchPlan plan = plan_batches(config_, programs_, training_, evaluation_, std::move(counts),
                                 options_.budget, options_.scratch);
   const EvalFanouts& fanouts = config_.sampling.eval_fanouts;
   if (fanouts.exact || fanouts.empty()) {

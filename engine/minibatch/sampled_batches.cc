@@ -46,6 +46,7 @@ bool SampledBatches::keep_of_graph(const std::atomic<bool>* stop) {
 bool SampledBatches::begin_training(std::int64_t epoch, std::int64_t first,
                                     const std::atomic<bool>* stop) {
   if (!prepare(stop)) return false;
+  evaluation_->rest();
   evaluates_ = is_announced_ = false;
   epoch_ = epoch;
   training_->begin(training_seeds(epoch), first);
@@ -54,6 +55,7 @@ bool SampledBatches::begin_training(std::int64_t epoch, std::int64_t first,
 
 bool SampledBatches::begin_evaluation(std::int64_t epoch, const std::atomic<bool>* stop) {
   if (!prepare(stop)) return false;
+  training_->rest();
   evaluates_ = true;
   is_announced_ = false;
   epoch_ = epoch;

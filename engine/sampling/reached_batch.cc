@@ -22,20 +22,19 @@ double sources_taken(const HopSampling& hop, double in) {
 
 }  // namespace
 
-ReachedBatch reach_batch(const std::vector<HopSampling>& hops, std::int64_t batch_size,
+ReachedBatch reach_batch(const std::vector<HopSampling>& hops, double count,
                          const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds) {
   double all_seeds = 0, all_out = 0;
   for (const DegreeClass& of : degrees) {
     all_seeds += of.*seeds;
     all_out += of.vertices * of.out;
   }
-  const double begun = std::min(all_seeds, static_cast<double>(batch_size));
   ReachedBatch batch;
-  batch.level_rows.push_back(begun);
+  batch.level_rows.push_back(count);
   std::vector<double> fresh;  // by class: vertices that ask in the hop at hand
   for (const DegreeClass& of : degrees) {
-    fresh.push_back(all_seeds > 0 ? begun * (of.*seeds) / all_seeds : 0);
-    batch.reached.push_back(fresh.back() / of.vertices);
+    fresh.push_back(all_seeds > 0 ? count * (of.*seeds) / all_seeds : 0);
+    batch.reached.push_back(std::min(fresh.back() / of.vertices, 1.0));
   }
   for (const HopSampling& hop : hops) {
     double asks = 0, edges = 0, sources = 0;

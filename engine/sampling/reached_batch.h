@@ -15,9 +15,9 @@ struct ReachedBatch {
   std::vector<double> reached;      // by class: the share of its vertices
 };
 
-// On average, of so many seeds of the `seeds` of every class: as if sources were drawn by their
+// On average, of `count` of the `seeds` of all classes: as if sources were drawn by their
 // out-degrees alone. What samplers other than the uniform one choose counts as that one's would.
-ReachedBatch reach_batch(const std::vector<HopSampling>& hops, std::int64_t batch_size,
+ReachedBatch reach_batch(const std::vector<HopSampling>& hops, double count,
                          const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds);
 
 }  // namespace ooc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 
 #include "storage/base/errors.h"
 #include "storage/format/tensor_layout.h"
@@ -43,11 +44,14 @@ void HotRows::finish_choice(bool fills) {
     ++count;
   }
   OOC_CHECK(count <= most_rows_);
+  std::vector<std::uint32_t> ranks;
+  ranks.reserve((hot_.size() + kRankWords - 1) / kRankWords);
   count = 0;
   for (std::size_t i = 0; i < hot_.size(); ++i) {
-    if (i % kRankWords == 0) ranks_.push_back(static_cast<std::uint32_t>(count));
+    if (i % kRankWords == 0) ranks.push_back(static_cast<std::uint32_t>(count));
     count += std::popcount(hot_[i]);
   }
+  ranks_ = std::move(ranks);
 }
 
 void HotRows::forget_choice() { std::fill(hot_.begin(), hot_.end(), 0); }

@@ -5,9 +5,11 @@
 // other. Every batch has a copy of its other rows, which are cold, in a region of its own of one
 // temporary file, that is read sequentially.
 //
-//   const auto lock = hot.lock();
 //   PackedRows rows(io, files, requests, inputs, hot, options);
-//   if (!rows.count(driver) || !rows.pack(driver)) return;  // stopped
+//   {
+//     const auto lock = hot.lock();
+//     if (!rows.count(driver) || !rows.pack(driver)) return;  // stopped
+//   }
 //   ComingRows now, next;
 //   rows.read(0, now);
 //   ...  rows.read(1, next);  rows.assemble(now, outputs);

@@ -44,7 +44,7 @@ const Memory kMemories[] = {
 class Loading {
  public:
   Loading(BatchWorld& world, const RunConfig& config, const BatchMemory& memory,
-          std::int64_t workers, const BatchLimits& limits = {})
+          std::int64_t workers, const BatchLimits& limits = {}, bool are_alike = true)
       : world_(world),
         config_(config),
         programs_(config, facts_of(world_.dataset), DType::kF32),
@@ -64,6 +64,7 @@ class Loading {
     options.workers = workers;
     options.memory = memory;
     options.limits = limits;
+    options.are_alike = are_alike;
     describe_inputs(programs_.training, options);
     loader_.emplace(world_.io, world_.files, world_.dataset, inputs_, std::move(options));
   }
@@ -181,9 +182,42 @@ TEST_CASE("batch_loader: a batch for which no memory was planned is refused, and
     } catch (const BudgetError& error) {
       const std::string what = error.what();
       INFO(what);
-      CHECK(what.find(fmt::format("there is memory for {}", most[level] - 1)) != std::string::npos);
+      CHECK(what.find(fmt::format(
+                "in {} hops, far more than their degrees let expect: there is memory for {}", level,
+                most[level] - 1)) != std::string::npos);
       CHECK(what.find("give 3 MiB, in which any batch has room") != std::string::npos);
     }
+  }
+}
+
+TEST_CASE("batch_loader: hot rows are chosen by as many batches as go together, and stay") {
+  BatchWorld world(test::batch_graph(false, 900));
+  const RunConfig config = test::batch_config("gcn", {4, 3}, 60);
+  const auto hot_rows = [](BatchLoader& loader) {
+    while (loader.next(nullptr)) {
+    }
+    const std::vector<SuperbatchFigures> figures = loader.take_superbatches();
+    REQUIRE(figures.size() == 1);
+    CHECK(figures[0].moved.read <= figures[0].planned().read);
+    return std::pair{figures[0].hot_rows, figures[0].input_bytes};
+  };
+  Loading loading(world, config, kAmple, 2);
+  BatchLoader& loader = loading.loader();
+  loader.begin(loading.seeds(1), 4);  // the last two
+  CHECK(hot_rows(loader).first == 0);
+  loading.begin(2);
+  const auto [hot, read] = hot_rows(loader);
+  CHECK(hot > 0);
+  CHECK(read > 0);
+  loader.begin(loading.seeds(3), 4);
+  CHECK(hot_rows(loader).first > 0);
+  loading.begin(4);
+  CHECK(hot_rows(loader).second == 0);
+
+  Loading unlike(world, config, kAmple, 2, {}, false);
+  for (const std::uint64_t key : {1, 2}) {
+    unlike.begin(key);
+    CHECK(hot_rows(unlike.loader()).second > 0);
   }
 }
 

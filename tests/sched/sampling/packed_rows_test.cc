@@ -75,7 +75,7 @@ TEST_CASE("batches get their rows, whatever is hot, one superbatch after the oth
       REQUIRE(moved.cold_read == planned.cold_read);
       read = moved.inputs_read;
     }
-    // Of who was asked for before: whoever has room is here.
+    // Where all who are asked for fit, the third time has them from the first.
     CHECK((read == 0) == (bytes >= asked));
   }
 }
