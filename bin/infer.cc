@@ -213,6 +213,9 @@ void infer(const Options& options, bool quiet) {
   const std::unique_ptr<BlockIo> io = open_io(options.io);
   InferenceOptions inference = inference_options(options, checkpoint.config);
   cli::Progress progress(cli::Progress::standard_output(quiet));
+  inference.on_wait = [&](double share) {
+    progress.update({"preparing batches", "", share, 1, 0, ""});
+  };
   inference.on_batch = [&](std::int64_t done, std::int64_t batches) {
     progress.update(
         {"computing", "batches", static_cast<double>(done), static_cast<double>(batches), 0, ""});

@@ -120,6 +120,7 @@ RunResult train_batches(const cli::Command& command, BlockIo& io, const Machine&
   options.on_batch = [&](std::int64_t epoch, std::int64_t done, std::int64_t batches) {
     progress.show_batch(epoch, done, batches);
   };
+  options.on_wait = [&](double share) { progress.show_preparing(share); };
   const auto trainer = data.batch_trainer(devices.first(), io, run.config(), options);
   return train_one(progress, run, *trainer);
 }

@@ -27,6 +27,12 @@ void RunProgress::show_batch(std::int64_t epoch, std::int64_t done, std::int64_t
        (epoch - 1) * batches + done);
 }
 
+void RunProgress::show_preparing(double share) {
+  show(fmt::format("preparing batches, {:.0f} %{}", 100 * share,
+                   note_.empty() ? "" : ", before it " + note_),
+       done_);
+}
+
 void RunProgress::show_epoch(const EpochRecord& record) {
   bytes_ += record.counters.bytes_read - record.counters.zeros_read;
   bytes_ += record.counters.bytes_written - record.counters.zeros_written;
@@ -43,6 +49,7 @@ void RunProgress::show_epoch(const EpochRecord& record) {
 }
 
 void RunProgress::show(const std::string& note, std::int64_t done) {
+  done_ = done;
   const std::int64_t steps = config_.epochs * std::max<std::int64_t>(batches_, 1);
   progress_.update({"training", batches_ == 0 ? "epochs" : "batches", static_cast<double>(done),
                     static_cast<double>(steps), bytes_, note});

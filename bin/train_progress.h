@@ -18,6 +18,8 @@ class RunProgress {
 
   // `done` of an epoch's batches.
   void show_batch(std::int64_t epoch, std::int64_t done, std::int64_t batches);
+  // Until the next batches are there, what share of making them is done.
+  void show_preparing(double share);
   void show_epoch(const EpochRecord& record);
   void finish() { progress_.finish(); }
 
@@ -27,6 +29,7 @@ class RunProgress {
   const RunConfig& config_;
   cli::Progress progress_;
   std::int64_t batches_ = 0;  // of an epoch; 0: it is shown as a whole
+  std::int64_t done_ = 0;     // of these, or epochs
   std::int64_t bytes_ = 0;    // moved so far
   std::string note_;          // of the last epoch
 };

@@ -91,11 +91,12 @@ bool BatchLoader::take(const std::atomic<bool>* stop) {
   const auto begin = std::chrono::steady_clock::now();
   release();
   if (!making_) make(seeds_, next_);
-  while (making_->batches.wait_for(20ms) != std::future_status::ready) {
+  do {
+    if (options_.on_wait) options_.on_wait(maker_.share_done());
     if (stop == nullptr || !*stop) continue;
     give_up();
     return false;
-  }
+  } while (making_->batches.wait_for(20ms) != std::future_status::ready);
   Making made = std::move(*making_);
   making_.reset();
   current_ = made.batches.get();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ struct BatchLoaderOptions {
   BatchMemory memory;
   BatchLimits limits = {};
   std::int64_t workers = 1;
+  // Told by who waits for batches what share of making them is done.
+  std::function<void(double share)> on_wait = {};
   DType real = DType::kF32;                              // of kSampleScaleInput
   std::shared_ptr<const SampledVertices> vertices = {};  // null: of its own
   std::shared_ptr<HotRows> hot = {};                     // likewise

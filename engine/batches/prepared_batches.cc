@@ -161,6 +161,7 @@ std::unique_ptr<PreparedBatches> SuperbatchMaker::make(const SeedBatches& seeds,
                                                        const std::atomic<bool>& stop) {
   driver_.stop_on(&stop);
   ++made_;
+  share_done_ = 0;
   auto batches = std::make_unique<PreparedBatches>();
   batches->first = first;
   const auto begin = std::chrono::steady_clock::now();
@@ -228,7 +229,9 @@ bool SuperbatchMaker::sample(const SeedBatches& seeds, PreparedBatches& batches)
                   records.keys.capacity() * sizeof(std::uint64_t));
   list.write(0, std::move(records));
   list.finish();
-  if (!sampled.sample(list, keys)) return false;
+  // Each of the two takes about as long.
+  const auto on_progress = [&](double share) { share_done_ = share / 2; };
+  if (!sampled.sample(list, keys, on_progress)) return false;
   for (std::int64_t batch = 0; batch < sampled.batches(); ++batch) {
     const std::vector<std::int64_t> rows = sampled.level_rows(batch);
     check_limits(rows, batches.first + batch);
@@ -259,7 +262,8 @@ bool SuperbatchMaker::pack(const SeedBatches& seeds, PreparedBatches& batches) {
   PackedRows& rows = batches.rows.emplace(
       io_, files_, RowRequests{sampled.vertices(), sampled.fields(), batches.batch_rows}, packed_,
       *batches.hot, std::move(options));
-  return rows.count(driver_) && rows.pack(driver_);
+  const auto on_progress = [&](double share) { share_done_ = 0.5 + share / 2; };
+  return rows.count(driver_) && rows.pack(driver_, on_progress);
 }
 
 }  // namespace ooc

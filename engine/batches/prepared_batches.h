@@ -83,6 +83,7 @@ class SuperbatchMaker {
   std::unique_ptr<PreparedBatches> make(const SeedBatches& seeds, std::int64_t first,
                                         const std::atomic<bool>& stop);
   const std::shared_ptr<HotRows>& hot_rows() const { return hot_; }
+  double share_done() const { return share_done_; }  // of what make() makes; any thread
 
  private:
   SuperbatchShape shape(std::int64_t batches) const;
@@ -105,6 +106,7 @@ class SuperbatchMaker {
   HostBuffer edge_slots_;
   Driver driver_;
   std::int64_t made_ = 0;
+  std::atomic<double> share_done_{0};
 };
 
 }  // namespace ooc

@@ -198,6 +198,7 @@ BatchesManifest sample_batches(BlockIo& io, FileSystem& files, const Dataset& da
   const GraphInputs inputs(io, dataset);
   BatchLoaderOptions loading = loader_options(manifest.layout(), options, vertices);
   loading.memory = memory_of(dataset, loading, manifest, options);
+  loading.on_wait = [&](double share) { control.step("preparing batches", share, 1); };
   loading.are_alike =
       std::none_of(manifest.sections.begin(), manifest.sections.end(),
                    [](const BatchSection& section) { return section.split == Split::kNone; });

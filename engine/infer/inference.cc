@@ -261,10 +261,10 @@ InferenceResult infer_sampled(FileSystem& files, Backend& backend, BlockIo& give
   if (job.wanted.layers && job.wanted.logits) collected.push_back(logits);
   const std::int64_t metric_bytes =
       metric_reserve(*job.program, job.metrics, job.task, counts_of(dataset));
-  SampledInference inference(
-      backend, io, files, dataset, *job.program, collected, parameters,
-      {options.sampling, static_cast<std::uint64_t>(checkpoint.config.seed), options.budget,
-       writer.resident_bytes() + metric_bytes + kLeastResult, options.scratch, options.on_batch});
+  SampledInference inference(backend, io, files, dataset, *job.program, collected, parameters,
+                             {options.sampling, static_cast<std::uint64_t>(checkpoint.config.seed),
+                              options.budget, writer.resident_bytes() + metric_bytes + kLeastResult,
+                              options.scratch, options.on_batch, options.on_wait});
   if (!inference.run(stop)) interrupted();
   const auto rows = [&](TensorId tensor) {
     const auto found = std::find(collected.begin(), collected.end(), tensor);

@@ -39,6 +39,8 @@ struct InferenceOptions {
   SamplingConfig sampling = {};  // with fan-outs: by sampled batches, on the CPU
   // Of sampled batches: told of those that are done, and how many there are.
   std::function<void(std::int64_t done, std::int64_t batches)> on_batch = {};
+  // Told, while batches are waited for, what share of preparing them is done.
+  std::function<void(double share)> on_wait = {};
 };
 
 struct InferenceResult {

@@ -40,6 +40,7 @@ SampledInference::SampledInference(Backend& backend, BlockIo& io, FileSystem& fi
       executor_(backend, program.program()),
       loading_(loader_options(program, training_hops(options.sampling), options.sampling,
                               options.scratch)) {
+  loading_.on_wait = options_.on_wait;
   loading_.are_alike = false;  // vertices in the graph's order
   SampledCounts counts = sampled_counts(dataset);
   counts.train = dataset.vertices();  // seeds

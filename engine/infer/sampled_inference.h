@@ -29,6 +29,7 @@ struct SampledInferenceOptions {
   std::string scratch = ".";   // a directory
   // Told of batches that are done, and how many there are.
   std::function<void(std::int64_t done, std::int64_t batches)> on_batch = {};
+  std::function<void(double share)> on_wait = {};  // as BatchLoaderOptions'
 };
 
 // One thread.

@@ -18,9 +18,24 @@
 #include "engine/minibatch/sampled_batches.h"
 #include "engine/minibatch/stored_batches.h"
 #include "engine/train/program_run.h"
+#include "storage/base/byte_size.h"
 #include "storage/base/errors.h"
 
 namespace ooc {
+namespace {
+
+void check_scratch(const Plan& evaluation, const BatchTrainerOptions& options) {
+  if (evaluation.stored_bytes <= options.budget.scratch_bytes) return;
+  throw IoError(fmt::format("too little space for temporary files: {} are free, an evaluation on "
+                            "the whole graph needs {}",
+                            format_byte_size(options.budget.scratch_bytes),
+                            format_byte_size(evaluation.stored_bytes)),
+                options.scratch.empty() ? "the run's directory" : options.scratch,
+                "free some, name another directory (--scratch), give more --host-memory, or "
+                "evaluate by samples alone (--eval-fanouts)");
+}
+
+}  // namespace
 
 BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, const Dataset& dataset,
                            const RunConfig& config, const BatchTrainerOptions& options)
@@ -33,10 +48,11 @@ BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, con
   const EvalFanouts& fanouts = config_.sampling.eval_fanouts;
   if (fanouts.exact || fanouts.empty()) {
     exact_.emplace(dataset, config_, options.real, options_.budget, plan.memory.kept_bytes);
+    check_scratch(exact_->plan(), options_);
   }
-  source_ =
-      std::make_unique<SampledBatches>(SampledBatches::On{backend, io, files, dataset}, programs_,
-                                       std::move(plan), fanouts.exact ? &exact_->plan() : nullptr);
+  source_ = std::make_unique<SampledBatches>(
+      SampledBatches::On{backend, io, files, dataset, options_.on_wait}, programs_, std::move(plan),
+      fanouts.exact ? &exact_->plan() : nullptr);
 }
 
 BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, const BatchFile& file,

@@ -28,6 +28,8 @@ struct BatchTrainerOptions {
   DType real = DType::kF32;
   // Told of batches that are done in an epoch, and how many there are.
   std::function<void(std::int64_t epoch, std::int64_t done, std::int64_t batches)> on_batch = {};
+  // Told, while batches are waited for, what share of preparing them is done.
+  std::function<void(double share)> on_wait = {};
 };
 
 // One thread drives it. What it trains on, the backend, the file system and the BlockIo outlive it.

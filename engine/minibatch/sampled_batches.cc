@@ -22,6 +22,7 @@ bool SampledBatches::prepare(const std::atomic<bool>* stop) {
                         std::shared_ptr<HotRows> hot) {
     options.vertices = vertices_;
     options.hot = std::move(hot);
+    options.on_wait = on_.on_wait;
     loader.emplace(on_.io, on_.files, on_.dataset, inputs_, std::move(options));
   };
   open(training_, plan_.training, nullptr);

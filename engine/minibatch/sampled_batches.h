@@ -1,6 +1,7 @@
 // Batches that are sampled anew in each epoch, made ahead of what they are needed for.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ class SampledBatches final : public BatchSource {
     BlockIo& io;
     FileSystem& files;
     const Dataset& dataset;
+    std::function<void(double share)> on_wait = {};  // as BatchLoaderOptions'
   };
 
   // `exact`: the plan of evaluations on the whole graph; null: they sample. All of it outlives

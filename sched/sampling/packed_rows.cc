@@ -121,7 +121,7 @@ KeyFields PackedRows::make_place_fields() const {
   return {at_least_1(requests_.batches()), at_least_1(most(batch_rows_)), at_least_1(2 * indices)};
 }
 
-bool PackedRows::pack(Driver& driver) {
+bool PackedRows::pack(Driver& driver, const std::function<void(double share)>& on_progress) {
   OOC_CHECK(counts_.has_value() && !regions_);
   place_fields_ = make_place_fields();
   regions_.emplace(
@@ -136,7 +136,7 @@ bool PackedRows::pack(Driver& driver) {
     RowPacker packer(driver, requests_, record_, *counts_,
                      {hot_, *regions_, buffers, *place_fields_}, options_.input_slots,
                      inputs_read_);
-    if (!packer.run()) return false;
+    if (!packer.run(on_progress)) return false;
   }
   regions_->finish();
   buffers.finish();

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -115,8 +116,9 @@ class PackedRows {
   PackedBytes planned_bytes() const;
 
   // Reads and packs the rows, after count(). The result doesn't depend on the driver's workers.
-  // BudgetError and IoError where there is no memory or no space.
-  bool pack(Driver& driver);
+  // BudgetError and IoError where there is no memory or no space. `on_progress` is told the share
+  // that is begun.
+  bool pack(Driver& driver, const std::function<void(double share)>& on_progress = nullptr);
   PackedBytes moved_bytes() const;  // so far
   bool has_cold() const { return regions_->in_file(); }
   std::uint64_t places_file_bytes() const { return places_->file_bytes(); }

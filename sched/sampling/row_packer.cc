@@ -66,9 +66,9 @@ std::int64_t RowPacker::input_bytes(const RowRecord& record, const RowCounts& co
   return bytes;
 }
 
-bool RowPacker::run() {
+bool RowPacker::run(const std::function<void(double share)>& on_progress) {
   try {
-    if (pack()) return true;
+    if (pack(on_progress)) return true;
   } catch (...) {
     driver_.drain();
     throw;
@@ -77,7 +77,7 @@ bool RowPacker::run() {
   return false;
 }
 
-bool RowPacker::pack() {
+bool RowPacker::pack(const std::function<void(double share)>& on_progress) {
   auto lock = driver_.lock();
   const auto begin_and_read = [this] { advance(); };
   const auto may_begin_one = [this] { return may_begin(); };
@@ -87,6 +87,9 @@ bool RowPacker::pack() {
         lock, WaitCause::kReads, begin_and_read, [this] { return may_commit(); }, may_begin_one);
     if (!goes_on) return false;
     commit();
+    if (on_progress) {
+      on_progress(static_cast<double>(committed_) / static_cast<double>(counts_.stretches.size()));
+    }
   }
   return driver_.wait(lock, WaitCause::kWorkers, begin_and_read,
                       [this] { return driver_.tasks() == 0 && driver_.transfers() == 0; });

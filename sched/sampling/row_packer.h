@@ -43,7 +43,8 @@ class RowPacker {
             std::atomic<std::int64_t>& bytes_read);
 
   // Once. False: stopped. Errors of storage pass through; nothing is under way afterwards.
-  bool run();
+  // `on_progress` is told the share that is begun; empty: nobody.
+  bool run(const std::function<void(double share)>& on_progress);
 
   // Stretches that are begun and not done.
   static std::int64_t stretches_at_once(std::int64_t workers) { return 2 * workers + 2; }
@@ -77,7 +78,7 @@ class RowPacker {
   };
 
   void open(const RowInput& of, std::int64_t slots, std::atomic<std::int64_t>& bytes_read);
-  bool pack();
+  bool pack(const std::function<void(double share)>& on_progress);
   void advance();
   bool may_begin() const;
   void begin();

@@ -44,7 +44,8 @@ const Memory kMemories[] = {
 class Loading {
  public:
   Loading(BatchWorld& world, const RunConfig& config, const BatchMemory& memory,
-          std::int64_t workers, const BatchLimits& limits = {}, bool are_alike = true)
+          std::int64_t workers, const BatchLimits& limits = {}, bool are_alike = true,
+          std::function<void(double)> on_wait = {})
       : world_(world),
         config_(config),
         programs_(config, facts_of(world_.dataset), DType::kF32),
@@ -65,6 +66,7 @@ class Loading {
     options.memory = memory;
     options.limits = limits;
     options.are_alike = are_alike;
+    options.on_wait = std::move(on_wait);
     describe_inputs(programs_.training, options);
     loader_.emplace(world_.io, world_.files, world_.dataset, inputs_, std::move(options));
   }
@@ -188,6 +190,21 @@ TEST_CASE("batch_loader: a batch for which no memory was planned is refused, and
       CHECK(what.find("give 3 MiB, in which any batch has room") != std::string::npos);
     }
   }
+}
+
+TEST_CASE("batch_loader: who waits for batches is told how far they are") {
+  BatchWorld world(test::batch_graph(false, 1200));
+  world.io.faults.write_takes = std::chrono::milliseconds(10);
+  const RunConfig config = test::batch_config("gcn", {4, 3}, 60);
+  std::vector<double> shares;
+  Loading loading(world, config, kMemories[0].memory, 2, {}, true,
+                  [&](double share) { shares.push_back(share); });
+  loading.begin(1);
+  REQUIRE(loading.loader().next(nullptr));
+  CHECK(shares.front() == 0);
+  CHECK(std::is_sorted(shares.begin(), shares.end()));
+  CHECK(shares.back() >= 0.5);
+  CHECK(shares.back() <= 1);
 }
 
 TEST_CASE("batch_loader: hot rows are chosen by as many batches as go together, and stay") {
