@@ -252,7 +252,7 @@ std::string plan_to_text(const BatchPlan& plan, const BatchEpochForecast& epoch)
   text +=
       fmt::format("a batch    up to {} vertices, by level {}\n", rows.back(), fmt::join(rows, " "));
   if (plan.training.limits.level_rows != rows) {
-    text += fmt::format("           there is memory for {}, by level {}: far more than expected\n",
+    text += fmt::format("           there is memory for {}, by level {}: more than is likely\n",
                         plan.training.limits.level_rows.back(),
                         fmt::join(plan.training.limits.level_rows, " "));
   }
