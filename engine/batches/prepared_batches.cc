@@ -151,7 +151,7 @@ SuperbatchMaker::SuperbatchMaker(BlockIo& io, FileSystem& files, const Dataset& 
                                   options_.memory.edge_slots, !vertices_->names.empty())),
       edge_slots_(static_cast<std::size_t>(slot_count_ * largest_edge_chunk(edges_.file())),
                   "edge chunks"),
-      driver_(options_.workers) {}
+      driver_(options_.workers, 1, machine_clock(), Precedence::kFirst) {}
 
 std::string SuperbatchMaker::scratch_path(const char* name) const {
   return join_path(options_.scratch, fmt::format("{}.{}.{}", options_.name, made_, name));

@@ -104,6 +104,8 @@ class SuperbatchMaker {
   EdgeStore edges_;
   std::int64_t slot_count_;  // for edge chunks
   HostBuffer edge_slots_;
+  // Batches meanwhile take what it leaves of the workers: they have time while it waits for
+  // storage.
   Driver driver_;
   std::int64_t made_ = 0;
   std::atomic<double> share_done_{0};

@@ -34,12 +34,14 @@ void take_over([[maybe_unused]] void* what) {
 
 }  // namespace
 
-Driver::Driver(std::int64_t workers, std::int64_t drivers, RunClock& clock)
+Driver::Driver(std::int64_t workers, std::int64_t drivers, RunClock& clock, Precedence precedence)
     : workers_(workers),
       clock_(clock),
       threads_(tbb::global_control::max_allowed_parallelism,
                static_cast<std::size_t>(workers * drivers) + 1),
-      arena_(static_cast<int>(workers), 0) {}
+      arena_(static_cast<int>(workers), 0,
+             precedence == Precedence::kFirst ? tbb::task_arena::priority::high
+                                              : tbb::task_arena::priority::normal) {}
 
 Driver::~Driver() { drain(); }
 

@@ -27,6 +27,9 @@ namespace ooc {
 enum class WaitCause { kReads, kWrites, kWorkers };
 // Of a task: after those that were given before it, or before those that wait.
 enum class Turn { kInOrder, kNext };
+// Of drivers and others whose tasks wait for the same threads: as they come, or this driver's
+// before them.
+enum class Precedence { kEqual, kFirst };
 
 // Many threads. What is taken is what came since the last time.
 class SpentTime {
@@ -52,8 +55,8 @@ class SpentTime {
 class Driver {
  public:
   // `drivers`: so many, each with as many workers, work beside each other. The clock outlives it.
-  explicit Driver(std::int64_t workers, std::int64_t drivers = 1,
-                  RunClock& clock = machine_clock());
+  explicit Driver(std::int64_t workers, std::int64_t drivers = 1, RunClock& clock = machine_clock(),
+                  Precedence precedence = Precedence::kEqual);
   ~Driver();  // drains
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;

@@ -165,4 +165,35 @@ TEST_CASE("driver: waiting for room lasts while all tasks that there may be are 
   CHECK(driver.tasks() < tasks_at_once(2));
 }
 
+TEST_CASE("driver: tasks of one that goes first don't wait for as many of another") {
+  constexpr int kTasks = 60;
+  Driver usual(2), first(2, 1, machine_clock(), Precedence::kFirst);
+  std::atomic<bool> begins{false};
+  std::atomic<int> of_usual{0}, of_first{0}, before_last{kTasks};
+  const auto take_time = [] { std::this_thread::sleep_for(std::chrono::microseconds(200)); };
+  for (int i = 0; i < 2; ++i) {
+    usual.run(
+        [&] {
+          while (!begins) std::this_thread::yield();
+        },
+        idle);
+  }
+  for (int i = 0; i < kTasks; ++i) {
+    usual.run([&] { ++of_usual, take_time(); }, idle);
+    first.run(
+        [&] {
+          if (++of_first == kTasks) before_last = of_usual.load();
+          take_time();
+        },
+        idle);
+  }
+  begins = true;
+  for (Driver* const driver : {&first, &usual}) {
+    auto lock = driver->lock();
+    CHECK(driver->wait(lock, WaitCause::kWorkers, idle, [&] { return driver->tasks() == 0; }));
+  }
+  CHECK(of_usual == kTasks);
+  CHECK(before_last < kTasks / 2);
+}
+
 }  // namespace ooc
