@@ -46,6 +46,7 @@ GRAPHS = {
     "cora": {"input-dropout": 0.5, "lr": 0.01, "batch-size": 64, "epochs": 50},
     "citeseer": {"input-dropout": 0.5, "lr": 0.01, "batch-size": 64, "epochs": 50},
     "amazon_photo": {"input-dropout": 0, "lr": 0.001, "batch-size": 512, "epochs": 60},
+    "amazon_computers": {"input-dropout": 0, "lr": 0.001, "batch-size": 512, "epochs": 60},
     "facebook_pages": {"input-dropout": 0, "lr": 0.001, "batch-size": 2048, "epochs": 20},
     "coauthor_physics": {"input-dropout": 0, "lr": 0.001, "batch-size": 4096, "epochs": 6},
 }
