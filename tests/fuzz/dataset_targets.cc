@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/base/checksum.h"
+#include "storage/batches/batches_verify.h"
 #include "storage/format/edge_file.h"
 #include "storage/format/manifest.h"
 #include "storage/format/vertex_tensor.h"
 #include "tests/fuzz/targets.h"
+#include "tests/storage/batches/made_up_batch.h"
 #include "tests/support/edge_files.h"
 #include "tests/support/fake_file_system.h"
 #include "tests/support/input_files.h"
@@ -20,6 +22,7 @@ namespace ooc::fuzz {
 namespace {
 
 constexpr std::int64_t kMostRows = 1 << 20;  // that a target reads
+constexpr const char* kBatchesPath = "/x.batches";
 
 std::uint64_t checksum_of(const std::string& bytes, std::size_t begin, std::size_t count) {
   return checksum64(std::as_bytes(std::span(bytes)).subspan(begin, count));
@@ -79,8 +82,8 @@ struct ChunkInput {
   }
 };
 
-std::string file_of(test::MemoryFileSystem& files) {
-  const std::vector<std::byte> bytes = read_file(files, "/f");
+std::string file_of(test::MemoryFileSystem& files, const std::string& path = "/f") {
+  const std::vector<std::byte> bytes = read_file(files, path);
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
@@ -89,22 +92,54 @@ void verify_all(const ChunkFileReader& file) {
   file.verify_gaps();
 }
 
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void repair(Json& manifest) {
+  manifest.erase("checksum");
+  const std::string plain = text_of(manifest);
+  manifest["checksum"] = fmt::format("{:016x}", checksum_of(plain, 0, plain.size()));
+}
+
+// The text of a manifest with checksums that are right; nothing where it is none.
+std::optional<std::string> repaired_manifest(const std::string& text) {
+  Json json = Json::parse(text, nullptr, false);
+  const auto brackets =
+      std::count_if(text.begin(), text.end(), [](char c) { return c == '[' || c == '{'; });
+  if (!json.is_object() || brackets > 1000) return {};  // dump() takes stack for every level
+  if (json.contains("dataset") && json["dataset"].is_object()) repair(json["dataset"]);
+  repair(json);
+  return text_of(json);
+}
+
+BatchesManifest write_batches(FileSystem& files, bool carries) {
+  test::TinyDataset spec;
+  spec.feature_cols = 40;
+  spec.edges = test::random_edges(60, 200, 3);
+  spec.edge_weights = carries;
+  spec.edge_types = carries ? 2 : 0;
+  const BatchesManifest manifest =
+      test::made_up_manifest(test::write_tiny_dataset(files, spec).manifest(),
+                             {{Split::kTrain, 1, 4}, {Split::kTest, 1, 3}});
+  BatchFileWriter writer(files, kBatchesPath, false);
+  writer.begin(manifest);
+  writer.add(test::made_up_batch(manifest, Split::kTrain, {4, 9, 20}, 1).view());
+  writer.add(test::made_up_batch(manifest, Split::kTest, {3, 3, 60}, 2).view());
+  return writer.commit();
+}
+
 }  // namespace
 
 int fuzz_manifest(Bytes data) {
   const std::string text(reinterpret_cast<const char*>(data.data()), data.size());
   tolerate([&] { manifest_from_text(text, "m"); });
-  using Json = nlohmann::ordered_json;
-  Json json = Json::parse(text, nullptr, false);
-  const auto brackets =
-      std::count_if(text.begin(), text.end(), [](char c) { return c == '[' || c == '{'; });
-  if (!json.is_object() || brackets > 1000) return 0;  // dump() takes stack for every level
-  json.erase("checksum");
-  const std::string plain = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  json["checksum"] = fmt::format("{:016x}", checksum_of(plain, 0, plain.size()));
+  const std::optional<std::string> repaired = repaired_manifest(text);
+  if (!repaired) return 0;
   tolerate([&] {
-    const Manifest manifest =
-        manifest_from_text(json.dump(-1, ' ', false, Json::error_handler_t::replace), "m");
+    const Manifest manifest = manifest_from_text(*repaired, "m");
     OOC_CHECK(manifest.edges.chunk_count() >= 1);
     manifest_from_text(manifest_to_text(manifest), "m");
   });
@@ -169,6 +204,54 @@ int fuzz_edge_file(Bytes data) {
   return sum < 0 ? -1 : 0;
 }
 
+int fuzz_batches_manifest(Bytes data) {
+  const std::string text(reinterpret_cast<const char*>(data.data()), data.size());
+  tolerate([&] { batches_manifest_from_text(text, "m"); });
+  const std::optional<std::string> repaired = repaired_manifest(text);
+  if (!repaired) return 0;
+  tolerate([&] {
+    const BatchesManifest manifest = batches_manifest_from_text(*repaired, "m");
+    OOC_CHECK(manifest.batches() >= 1);
+    manifest.layout().bytes(manifest.most_rows, manifest.most_edges);
+    batches_manifest_from_text(to_text(manifest), "m");
+  });
+  return 0;
+}
+
+int fuzz_batches(Bytes data) {
+  ChunkInput input;
+  if (!input.put_file(data)) return 0;
+  test::MemoryFileSystem& files = input.files;
+  BatchesManifest manifest = write_batches(files, input.header.edge_data != 0);
+  std::int64_t sum = 0;
+  tolerate([&] {
+    manifest.file =
+        ChunkFileReader(files, "/f", ChunkFileKind::kBatches, VerifyPolicy::kFirst).info();
+    test::put_file(files, join_path(kBatchesPath, kManifestFile), to_text(manifest));
+    test::put_file(files, join_path(kBatchesPath, kBatchesFile), file_of(files));
+    const BatchFile file = BatchFile::open(files, kBatchesPath, VerifyPolicy::kFirst);
+    for (std::int64_t i = 0; i < file.batches(); ++i) {
+      const BatchView batch = file.view(i, file.file().chunk(static_cast<std::uint64_t>(i)));
+      for (const BatchEdge& edge : batch.edges) {
+        OOC_CHECK(edge.destination < batch.level_rows.back());
+        OOC_CHECK(edge.source < batch.level_rows.back());
+      }
+      for (const std::byte record : batch.records) sum += static_cast<int>(record);
+      for (std::size_t t = 0; t < batch.rows.size(); ++t) {
+        const BatchTensor& tensor = file.layout().tensors()[t];
+        const std::int64_t rows = BatchLayout::rows_of(tensor, batch.level_rows);
+        std::int64_t bytes = 0;
+        for (std::int64_t slice = 0; slice * kSliceWidth < tensor.cols; ++slice) {
+          bytes += BatchLayout::slice_bytes(tensor, rows, slice);
+        }
+        for (std::int64_t at = 0; at < bytes; ++at) sum += static_cast<int>(batch.rows[t][at]);
+      }
+    }
+    verify_all(file.file());
+  });
+  return sum < 0 ? -1 : 0;
+}
+
 std::vector<std::string> manifest_seeds() {
   Manifest manifest;
   manifest.edges = choose_edge_layout(100, 500, 16);
@@ -208,6 +291,28 @@ std::vector<std::string> edge_file_seeds() {
     test::write_edge_file(files, "/f", layout, edges);
     for (const char first : {'\0', '\1'})
       seeds.push_back(std::string(1, first).append(file_of(files)));
+  }
+  return seeds;
+}
+
+std::vector<std::string> batches_manifest_seeds() {
+  std::vector<std::string> seeds;
+  for (const bool carries : {false, true}) {
+    test::MemoryFileSystem files;
+    seeds.push_back(to_text(write_batches(files, carries)));
+  }
+  return seeds;
+}
+
+std::vector<std::string> batches_seeds() {
+  std::vector<std::string> seeds;
+  for (const bool carries : {false, true}) {
+    test::MemoryFileSystem files;
+    write_batches(files, carries);
+    for (const char first : {'\0', '\1'}) {
+      seeds.push_back(
+          std::string(1, first).append(file_of(files, join_path(kBatchesPath, kBatchesFile))));
+    }
   }
   return seeds;
 }

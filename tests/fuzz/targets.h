@@ -23,10 +23,12 @@ int fuzz_ids(Bytes data);
 int fuzz_mtx(Bytes data);
 int fuzz_hdf5(Bytes data);
 int fuzz_manifest(Bytes data);
+int fuzz_batches_manifest(Bytes data);
 int fuzz_program(Bytes data);  // as far as the plan of its training
 // The first byte: whether checksums are made right first, so that what lies behind them is reached.
 int fuzz_vertex_tensor(Bytes data);
 int fuzz_edge_file(Bytes data);
+int fuzz_batches(Bytes data);  // the file; the manifest beside it is right
 
 // How many readings of all targets so far came to their end, and how many to an ooc::Error.
 struct Outcomes {
@@ -64,5 +66,7 @@ std::vector<std::string> manifest_seeds();
 std::vector<std::string> program_seeds();
 std::vector<std::string> vertex_tensor_seeds();
 std::vector<std::string> edge_file_seeds();
+std::vector<std::string> batches_manifest_seeds();
+std::vector<std::string> batches_seeds();
 
 }  // namespace ooc::fuzz
