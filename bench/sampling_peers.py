@@ -75,7 +75,8 @@ def make_dataset(options):
     prep = options.programs / "ooc-prep"
     run(prep, "generate", "rmat", "--vertices", vertices, "--edges", edges, "--features", FEATURES,
         "--classes", CLASSES, "-o", drawn, "--force", "--quiet")
-    run(prep, "export", drawn, "-o", arrays, "--force", "--quiet")
+    shutil.rmtree(arrays, ignore_errors=True)
+    run(prep, "export", drawn, "-o", arrays, "--quiet")
     shutil.rmtree(drawn)
     make_csc(arrays)
     asked = np.flatnonzero(np.diff(np.load(arrays / "indptr.npy")))
