@@ -12,6 +12,7 @@
 
 #include "engine/machine/host_memory.h"
 #include "engine/model/parts/words.h"
+#include "storage/base/errors.h"
 
 namespace ooc {
 namespace {
@@ -87,6 +88,16 @@ bool done(const RunConfig& config, const TrainingState& state) {
   return state.epoch >= config.epochs || impatient;
 }
 
+// What was trained to before isn't lost; where it can't be saved, the error at hand says more.
+void save_after_error(const EpochTrainer& trainer, const TrainedTo& written,
+                      const std::function<void()>& save) {
+  if (!(trainer.state().trained_to() > written)) return;
+  try {
+    save();
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atomic<bool>* stop,
@@ -114,8 +125,18 @@ RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atom
   const Json plan = trainer.plan_json();
   if (written > TrainedTo{}) warn_of_other_kernels(run, plan);
   run.write_plan(plan);
+  const auto run_epoch = [&] {
+    try {
+      return trainer.run_epoch(stop);
+    } catch (const RunError&) {  // a loss that is none
+      throw;
+    } catch (const Error&) {
+      save_after_error(trainer, written, save);
+      throw;
+    }
+  };
   while (!done(config, trainer.state())) {
-    const std::optional<EpochRecord> record = trainer.run_epoch(stop);
+    const std::optional<EpochRecord> record = run_epoch();
     if (!record) break;
     const Json line = metrics_line(*record, config.metrics, trainer.passes_json(*record));
     run.append_metrics(line);

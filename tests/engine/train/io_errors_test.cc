@@ -28,16 +28,18 @@ enum class Memories {
 };
 
 // One dataset, and a run on it in so little memory that every epoch reads and writes scratch.
+// Unless it is told otherwise it has checkpoints where it ends or fails alone.
 class Fixture {
  public:
-  explicit Fixture(Memories memories) : memories_(memories) {
+  static constexpr int kNever = 1000;
+  explicit Fixture(Memories memories, int checkpoint_every = kNever) : memories_(memories) {
     dataset_.emplace(test::write_tiny_dataset(files, test::graph_of_three_spans()));
     config_.dataset = "/tiny.ooc";
     config_.model.hidden = 24;
     config_.model.input_dropout = 0.3;  // the features are read in every epoch
     config_.cache_policy = memories == Memories::kCachingDevice ? Strategy::kLp : Strategy::kNone;
     config_.epochs = 4;
-    config_.checkpoint_every = 1;
+    config_.checkpoint_every = checkpoint_every;
   }
 
   // As `ooc-train` and `ooc-train --resume`: a fresh process for each call.
@@ -103,7 +105,7 @@ bool same(const TrainingState& a, const TrainingState& b) {
 
 // An undisturbed run, and how many requests for the files `of` its third epoch submits.
 struct Undisturbed {
-  explicit Undisturbed(Memories memories, const std::string& of = {}) : fixture(memories) {
+  explicit Undisturbed(Memories memories, const std::string& of = {}) : fixture(memories, 1) {
     test::MemoryBlockIo io(fixture.files);
     FaultyBlockIo counting(io);
     counting.faults.of = of;
