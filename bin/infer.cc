@@ -13,6 +13,7 @@
 #include "bin/cli/own_scratch.h"
 #include "bin/cli/program.h"
 #include "bin/cli/progress.h"
+#include "bin/cli/sampler_options.h"
 #include "bin/cli/threads.h"
 #include "engine/infer/inference.h"
 #include "engine/machine/dataset_io.h"
@@ -84,7 +85,7 @@ void add_options(cli::Command& command, Options& options) {
                    return fanouts.has_value();
                  });
   command.integer("--batch-size", options.batch_size, 1,
-                  "With --fanouts: vertices of a batch; as the run's if absent");
+                  "With --fanouts: vertices of a batch; as the run's if absent", cli::kMostSeeds);
   cli::add_device_options(command, options.on);
   command.integer("--threads", options.threads, 1,
                   "Threads of the CPU; as many as cores if absent");
@@ -227,6 +228,7 @@ void infer(const Options& options, bool quiet) {
   const auto infer_on = [&](MachineShare on, const std::string& devices) {
     on.devices = devices;
     inference.budget = measured_budget(*io, on, inference.scratch);
+    inference.budget.scratch_bytes = cli::free_disk_bytes(inference.scratch);
     // A budget is of all that the process ever takes: a large model's file was in memory as well.
     inference.budget.resident_bytes = std::max(inference.budget.resident_bytes, held_reading);
     inference.budget.resident_bytes += mapped_slack_bytes(options.io);

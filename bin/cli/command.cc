@@ -120,11 +120,11 @@ void Command::integer(const std::string& names, std::int64_t& value, std::int64_
 }
 
 void Command::integer(const std::string& names, std::optional<std::int64_t>& value,
-                      std::int64_t least, const std::string& description) {
-  add(add_option(names, "N", "", description), integers_taken(least, kUnbounded),
-      [&value, least](const std::string& text) {
+                      std::int64_t least, const std::string& description, std::int64_t most) {
+  add(add_option(names, "N", "", description), integers_taken(least, most),
+      [&value, least, most](const std::string& text) {
         value = parse_integer(text);
-        return value && *value >= least;
+        return value && *value >= least && *value <= most;
       });
 }
 

@@ -40,7 +40,8 @@ class Command {
                std::int64_t most = std::numeric_limits<std::int64_t>::max());
   // Without it, `value` stays empty.
   void integer(const std::string& names, std::optional<std::int64_t>& value, std::int64_t least,
-               const std::string& description);
+               const std::string& description,
+               std::int64_t most = std::numeric_limits<std::int64_t>::max());
   // From `least` up to `most`, or below it if `most` is excluded.
   struct RealRange {
     double least = 0;

@@ -10,7 +10,6 @@
 namespace ooc::cli {
 
 void add_sampler_options(Command& command, const std::string& when, SamplingConfig& sampling) {
-  constexpr std::int64_t kMostSeeds = std::int64_t{1} << 31;
   command.integer("--batch-size", sampling.batch_size, 1, when + "Seeds of a batch", kMostSeeds);
   command.flag("--replace", sampling.replace,
                when + "Draw each in-edge from all of them, so that some come twice");

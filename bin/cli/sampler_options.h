@@ -1,12 +1,15 @@
 // How in-edges are chosen: what all programs that sample ask alike.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "bin/cli/program.h"
 #include "engine/sampling/fanouts.h"
 
 namespace ooc::cli {
+
+inline constexpr std::int64_t kMostSeeds = std::int64_t{1} << 31;  // of a batch
 
 // --batch-size, --replace, --sampler, --batch-dependency, --weighted. `when`: what their
 // descriptions begin with.

@@ -1,10 +1,14 @@
 #include "engine/batches/batch_forecast.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "engine/batches/prepared_batches.h"
 #include "engine/sampling/reached_batch.h"
+#include "storage/base/byte_size.h"
+#include "storage/base/errors.h"
 
 namespace ooc {
 namespace {
@@ -104,28 +108,32 @@ class SuperbatchForecast {
     }
   }
 
-  // Adds what this one moves.
-  void add_to(BatchForecast& all) const {
-    const std::vector<SortedList> lists = this->lists();
+  // Adds what so many of these move.
+  void add_to(BatchForecast& all, std::int64_t superbatches) const {
+    const auto times = static_cast<double>(superbatches);
     double files = 0;
-    for (const SortedList& list : lists) {
-      all.list_bytes_read += list.bytes_read();
-      all.list_bytes_written += list.bytes_written();
+    for (const SortedList& list : lists()) {
+      all.list_bytes_read += times * list.bytes_read();
+      all.list_bytes_written += times * list.bytes_written();
       files += list.bytes_written();
     }
-    for (std::size_t hop = 0; hop < options_.hops.size(); ++hop) all.edge_bytes += edge_bytes(hop);
+    for (std::size_t hop = 0; hop < options_.hops.size(); ++hop) {
+      all.edge_bytes += times * edge_bytes(hop);
+    }
     const double read = chooses_ ? vertices_ : vertices_ - hot_rows_;
     for (const InputRows& input : inputs_) {
       const auto chunks = static_cast<double>(input.chunks());
-      all.input_bytes += static_cast<double>(input.bytes()) * places_hit(chunks, read) / chunks;
+      all.input_bytes +=
+          times * static_cast<double>(input.bytes()) * places_hit(chunks, read) / chunks;
     }
-    all.cold_bytes += cold_bytes();
+    all.cold_bytes += times * cold_bytes();
     all.scratch = std::max(all.scratch, files + cold_bytes());
-    all.superbatches += 1;
-    all.edge_readings += std::ssize(options_.hops);
-    if (all.superbatches > 1) return;
-    all.hot_rows = hot_rows_;
-    all.hot_share = 1 - cold_rows_ / (batches_ * batch_.level_rows.back());
+    if (all.superbatches == 0) {
+      all.hot_rows = hot_rows_;
+      all.hot_share = 1 - cold_rows_ / (batches_ * batch_.level_rows.back());
+    }
+    all.superbatches += superbatches;
+    all.edge_readings += superbatches * std::ssize(options_.hops);
   }
 
  private:
@@ -248,8 +256,9 @@ HotChoice forecast_hot(const SampledCounts& counts, const BatchLoaderOptions& op
   const std::int64_t batches =
       std::min(batches_of(counts, options, seeds),
                batches_together(options, counts.vertices(), counts.edges(), counts.name));
+  const std::int64_t bytes = options.memory.hot_rows / (options.are_alike ? 1 : 2);
   return choose_hot(reach(counts, options, seeds), counts.degrees, static_cast<double>(batches),
-                    std::floor(static_cast<double>(options.memory.hot_rows) / record));
+                    std::floor(static_cast<double>(bytes) / record));
 }
 
 BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
@@ -262,12 +271,42 @@ BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOpt
   for (const double edges : batch.edges) forecast.batch_edges += edges;
   const std::int64_t together =
       batches_together(options, counts.vertices(), counts.edges(), counts.name);
-  for (std::int64_t first = 0; first < forecast.batches; first += together) {
-    const auto batches = static_cast<double>(std::min(together, forecast.batches - first));
-    SuperbatchForecast(counts, options, batch, batches, hot, chooses && first == 0)
-        .add_to(forecast);
+  const std::int64_t full = forecast.batches / together, rest = forecast.batches % together;
+  const bool all_choose = chooses && !options.are_alike;
+  const auto add = [&](std::int64_t superbatches, std::int64_t batches, bool choose) {
+    if (superbatches == 0) return;
+    SuperbatchForecast(counts, options, batch, static_cast<double>(batches), hot, choose)
+        .add_to(forecast, superbatches);
+  };
+  if (full > 0) {
+    add(1, together, chooses);
+    add(full - 1, together, all_choose);
   }
+  if (rest > 0) add(1, rest, full > 0 ? all_choose : chooses);
   return forecast;
+}
+
+void fit_scratch(std::int64_t free_bytes, const std::string& directory,
+                 const std::function<ScratchNeed(const BatchMemory&)>& needed,
+                 BatchMemory& memory) {
+  constexpr double kCounted = 0.95;  // forecasts are a few percent too small at worst
+  ScratchNeed need = needed(memory);
+  const std::int64_t first = need.bytes;
+  const auto counted = static_cast<std::int64_t>(kCounted * static_cast<double>(free_bytes));
+  while (need.bytes > counted) {
+    if (memory.batches == 1) {
+      const auto size = [](std::int64_t bytes) {
+        return format_byte_size(static_cast<std::int64_t>(static_cast<double>(bytes) / kCounted));
+      };
+      throw IoError(fmt::format("too little space for temporary files: {} are free, {} are needed, "
+                                "and {} with one batch prepared at a time",
+                                format_byte_size(free_bytes), size(first), size(need.bytes)),
+                    directory,
+                    "free some, name another directory (--scratch), or give more --host-memory");
+    }
+    memory.batches = ceil_div(std::max<std::int64_t>(need.together, 1), 2);
+    need = needed(memory);
+  }
 }
 
 }  // namespace ooc

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/batches/batch_options.h"
@@ -42,8 +44,18 @@ struct HotChoice {
 HotChoice forecast_hot(const SampledCounts& counts, const BatchLoaderOptions& options,
                        double DegreeClass::*seeds);
 
-// Where hot rows are chosen and here, or the first superbatch of these chooses.
+// Where hot rows are chosen and here, or the first superbatch of these chooses: each, where they
+// aren't alike.
 BatchForecast forecast_batches(const SampledCounts& counts, const BatchLoaderOptions& options,
                                double DegreeClass::*seeds, const HotChoice& hot, bool chooses);
+
+// What temporary files take, and how many batches are then prepared together.
+struct ScratchNeed {
+  std::int64_t bytes = 0, together = 1;
+};
+// Has fewer batches prepared together, by `memory.batches`, until what is needed has room in
+// `free_bytes` of `directory`. IoError where one at a time has none.
+void fit_scratch(std::int64_t free_bytes, const std::string& directory,
+                 const std::function<ScratchNeed(const BatchMemory&)>& needed, BatchMemory& memory);
 
 }  // namespace ooc

@@ -18,16 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of all that an evaluation judges.
-std::int64_t judged_bytes(const ModelProgram& program, const SampledCounts& counts) {
-  const TensorId logits = program.evaluated().logits;
-  if (logits < 0 || program.value(logits) < 0) return 0;
-  const std::int64_t labels = label_cols(counts.labels, counts.classes);
-  return counts.judged * JudgedRows::row_bytes(counts.labels, labels,
-                                               program.model().graph.shape(logits).cols,
-                                               program.real());
-}
-
 double seconds_of(std::int64_t read, std::int64_t written, const MachineRates& rates) {
   const auto in = static_cast<double>(read), out = static_cast<double>(written);
   return std::max(
@@ -45,8 +35,8 @@ BatchForecast forecast_kind(const BatchPlan& plan, const BatchMemory& memory, bo
                           trains && !keeps_hot(plan.config));
 }
 
-// Files of two superbatches are there at once, one after the other: the epoch's last one and the
-// evaluation's, or the next epoch's.
+// Beside what is computed once, files of two superbatches are there at once, one after the other:
+// the epoch's last one and the evaluation's, or the next epoch's.
 std::int64_t scratch_of(const BatchPlan& plan, const BatchForecast& trained,
                         const std::optional<BatchForecast>& judged) {
   const double training = trained.scratch, evaluation = judged ? judged->scratch : 0;
@@ -54,42 +44,21 @@ std::int64_t scratch_of(const BatchPlan& plan, const BatchForecast& trained,
   const bool is_followed = !judged || plan.config.eval_every > 1;
   if (is_followed || trained.superbatches > 1) most = std::max(most, 2 * training);
   if (judged && judged->superbatches > 1) most = std::max(most, 2 * evaluation);
-  return static_cast<std::int64_t>(most);
+  return computed_bytes(plan.counts, plan.training) + static_cast<std::int64_t>(most);
 }
 
-// Forecasts of scratch are a few percent too small at worst.
-constexpr double kCounted = 0.95;  // of what is free
-void fit_scratch(BatchPlan& plan, const std::string& scratch) {
-  const double room = kCounted * static_cast<double>(plan.budget.scratch_bytes);
-  BatchMemory& memory = plan.memory.loading;
-  std::int64_t first = 0;  // of all batches together
-  while (true) {
-    const BatchForecast training = forecast_kind(plan, memory, true);
-    std::optional<BatchForecast> evaluation;
-    if (plan.counts.judged > 0 && keeps_hot(plan.config)) {
-      evaluation = forecast_kind(plan, memory, false);
-    }
-    const std::int64_t bytes = scratch_of(plan, training, evaluation);
-    if (static_cast<double>(bytes) <= room) return;
-    if (first == 0) first = bytes;
-    if (memory.batches == 1) {
-      const auto needed = [](std::int64_t bytes) {
-        return format_byte_size(static_cast<std::int64_t>(static_cast<double>(bytes) / kCounted));
-      };
-      throw IoError(
-          fmt::format("too little space for temporary files: {} are free, an epoch needs "
-                      "{}, and {} with one batch prepared at a time",
-                      format_byte_size(plan.budget.scratch_bytes), needed(first), needed(bytes)),
-          scratch.empty() ? "the run's directory" : scratch,
-          "free some, name another directory (--scratch), or give more --host-memory");
-    }
-    BatchLoaderOptions together = plan.training;
-    together.memory = memory;
-    memory.batches = ceil_div(
-        std::min(batches_together(together, plan.counts.vertices(), plan.counts.edges(), ""),
-                 std::max(training.batches, evaluation ? evaluation->batches : std::int64_t{0})),
-        2);
+ScratchNeed needed_scratch(const BatchPlan& plan, const BatchMemory& memory) {
+  const BatchForecast training = forecast_kind(plan, memory, true);
+  std::optional<BatchForecast> evaluation;
+  if (plan.counts.judged > 0 && keeps_hot(plan.config)) {
+    evaluation = forecast_kind(plan, memory, false);
   }
+  BatchLoaderOptions loading = plan.training;
+  loading.memory = memory;
+  const std::int64_t together =
+      batches_together(loading, plan.counts.vertices(), plan.counts.edges(), plan.counts.name);
+  return {scratch_of(plan, training, evaluation),
+          std::min(together, std::max(training.batches, evaluation ? evaluation->batches : 0))};
 }
 
 std::string size(double bytes) { return format_byte_size(static_cast<std::int64_t>(bytes)); }
@@ -155,12 +124,15 @@ BatchPlan plan_batches(const RunConfig& config, const BatchPrograms& programs,
   pack_alike(plan.training, plan.evaluation);
   BatchWork work{{{plan.training, training, {&DegreeClass::train}}},
                  parameter_bytes(programs.training, Mode::kTrain),
-                 judged_bytes(programs.evaluation, plan.counts)};
+                 JudgedRows::bytes(programs.evaluation, config, plan.counts.labels,
+                                   plan.counts.classes, plan.counts.judged)};
   if (plan.counts.judged > 0) {
     work.runs.push_back({plan.evaluation, evaluation, {&DegreeClass::valid, &DegreeClass::test}});
   }
   plan.memory = share_memory(plan.counts, work, budget);
-  fit_scratch(plan, scratch);
+  fit_scratch(
+      budget.scratch_bytes, scratch.empty() ? "the run's directory" : scratch,
+      [&](const BatchMemory& memory) { return needed_scratch(plan, memory); }, plan.memory.loading);
   plan.training.memory = plan.evaluation.memory = plan.memory.loading;
   plan.training.limits = plan.memory.limits.front();
   plan.evaluation.limits = plan.memory.limits.back();

@@ -94,6 +94,16 @@ std::vector<InputRows> stored_inputs(const SampledCounts& counts,
   return inputs;
 }
 
+std::int64_t computed_bytes(const SampledCounts& counts, const BatchLoaderOptions& options) {
+  const std::vector<BatchInput> packed = packed_inputs(options);
+  const std::vector<InputRows> stored = stored_inputs(counts, options);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    if (!counts.tensors.contains(packed[i].name)) bytes += stored[i].bytes();
+  }
+  return bytes;
+}
+
 RowSizes row_sizes(const std::vector<InputRows>& inputs) {
   RowSizes sizes;
   for (const InputRows& input : inputs) {

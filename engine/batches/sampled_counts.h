@@ -49,6 +49,8 @@ SampledCounts sampled_counts(const AbsentGraph& graph);
 // What is packed of every vertex: inputs of the dataset, and those that are computed once a run.
 std::vector<InputRows> stored_inputs(const SampledCounts& counts,
                                      const BatchLoaderOptions& options);
+// In files: of the latter.
+std::int64_t computed_bytes(const SampledCounts& counts, const BatchLoaderOptions& options);
 RowSizes row_sizes(const std::vector<InputRows>& inputs);
 
 }  // namespace ooc

@@ -35,6 +35,12 @@ std::int64_t CollectedRows::memory_bytes(DType dtype, std::int64_t rows, std::in
   return slice_offset(layout, dtype, scratch_io_chunk_blocks(layout, dtype), layout.slice_count());
 }
 
+std::int64_t CollectedRows::file_bytes(DType dtype, std::int64_t rows, std::int64_t cols) {
+  const TensorLayout layout = layout_of(rows, cols);
+  return ceil_div(layout.block_count(), scratch_io_chunk_blocks(layout, dtype)) *
+         memory_bytes(dtype, rows, cols);
+}
+
 std::byte* CollectedRows::slice(std::int64_t slice) const {
   return buffer_.data() +
          slice_offset(tensor_.layout(), tensor_.dtype(), tensor_.io_chunk_blocks(), slice);

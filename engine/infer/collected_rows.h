@@ -27,6 +27,7 @@ class CollectedRows {
 
   // Of memory, beside what rows() takes.
   static std::int64_t memory_bytes(DType dtype, std::int64_t rows, std::int64_t cols);
+  static std::int64_t file_bytes(DType dtype, std::int64_t rows, std::int64_t cols);  // at most
 
  private:
   std::int64_t chunk_rows() const {

@@ -1,8 +1,10 @@
 #include "engine/infer/sampled_inference.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
+#include "engine/batches/batch_forecast.h"
 #include "engine/batches/batch_memory.h"
 #include "engine/batches/batch_plan.h"
 #include "engine/batches/computed_inputs.h"
@@ -21,6 +23,19 @@ std::vector<std::uint32_t> all_vertices(const Dataset& dataset) {
   std::vector<std::uint32_t> vertices(static_cast<std::size_t>(dataset.vertices()));
   std::iota(vertices.begin(), vertices.end(), 0u);
   return vertices;
+}
+
+// Files of two superbatches are there at once, one after the other, beside what is computed once
+// and what is collected.
+ScratchNeed needed_scratch(const SampledCounts& counts, BatchLoaderOptions loading,
+                           const BatchMemory& memory, std::int64_t collected_bytes) {
+  loading.memory = memory;
+  const HotChoice hot = forecast_hot(counts, loading, &DegreeClass::vertices);
+  const BatchForecast all = forecast_batches(counts, loading, &DegreeClass::vertices, hot, true);
+  const auto at_once = static_cast<double>(std::min<std::int64_t>(all.superbatches, 2));
+  return {computed_bytes(counts, loading) + collected_bytes +
+              static_cast<std::int64_t>(at_once * all.scratch),
+          ceil_div(all.batches, all.superbatches)};
 }
 
 }  // namespace
@@ -43,16 +58,22 @@ SampledInference::SampledInference(Backend& backend, BlockIo& io, FileSystem& fi
   loading_.on_wait = options_.on_wait;
   loading_.are_alike = false;  // vertices in the graph's order
   SampledCounts counts = sampled_counts(dataset);
+  counts.degrees = degree_classes(dataset);
   counts.train = dataset.vertices();  // seeds
   counts.judged = 0;
-  std::int64_t own = options_.own_bytes;
+  std::int64_t own = options_.own_bytes, collected = 0;
   for (const TensorId output : outputs_) {
-    own += CollectedRows::memory_bytes(program.real(), dataset.vertices(),
-                                       program.model().graph.shape(output).cols);
+    const std::int64_t cols = program.model().graph.shape(output).cols;
+    own += CollectedRows::memory_bytes(program.real(), dataset.vertices(), cols);
+    collected += CollectedRows::file_bytes(program.real(), dataset.vertices(), cols);
   }
   BatchBudget memory = share_memory(
       counts, {{{loading_, executor_, {}}}, parameter_bytes(program, Mode::kEvaluate), own},
       options_.budget);
+  fit_scratch(
+      options_.budget.scratch_bytes, options_.scratch,
+      [&](const BatchMemory& given) { return needed_scratch(counts, loading_, given, collected); },
+      memory.loading);
   loading_.memory = memory.loading;
   loading_.limits = std::move(memory.limits.front());
   for (const ModelParameter& parameter : program.model().parameters) {

@@ -36,7 +36,8 @@ struct SampledInferenceOptions {
 class SampledInference {
  public:
   // `program`: batch_program() of a model in evaluation; of its outputs the rows of `outputs` are
-  // collected. All of it outlives this. BudgetError where the budget doesn't do.
+  // collected. All of it outlives this. BudgetError where the budget doesn't do, IoError where
+  // temporary files have no room by budget.scratch_bytes.
   SampledInference(Backend& backend, BlockIo& io, FileSystem& files, const Dataset& dataset,
                    const ModelProgram& program, std::span<const TensorId> outputs,
                    ParameterStore& parameters, const SampledInferenceOptions& options);

@@ -24,15 +24,18 @@
 namespace ooc {
 namespace {
 
-void check_scratch(const Plan& evaluation, const BatchTrainerOptions& options) {
-  if (evaluation.stored_bytes <= options.budget.scratch_bytes) return;
-  throw IoError(fmt::format("too little space for temporary files: {} are free, an evaluation on "
-                            "the whole graph needs {}",
-                            format_byte_size(options.budget.scratch_bytes),
-                            format_byte_size(evaluation.stored_bytes)),
-                options.scratch.empty() ? "the run's directory" : options.scratch,
-                "free some, name another directory (--scratch), give more --host-memory, or "
-                "evaluate by samples alone (--eval-fanouts)");
+// `kept_bytes`: of files that stay meanwhile.
+void check_scratch(const Plan& evaluation, std::int64_t kept_bytes,
+                   const BatchTrainerOptions& options) {
+  const std::int64_t needed = evaluation.stored_bytes + kept_bytes;
+  if (needed <= options.budget.scratch_bytes) return;
+  throw IoError(
+      fmt::format("too little space for temporary files: {} are free, an evaluation on "
+                  "the whole graph needs {}",
+                  format_byte_size(options.budget.scratch_bytes), format_byte_size(needed)),
+      options.scratch.empty() ? "the run's directory" : options.scratch,
+      "free some, name another directory (--scratch), give more --host-memory, or "
+      "evaluate by samples alone (--eval-fanouts)");
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, con
   const EvalFanouts& fanouts = config_.sampling.eval_fanouts;
   if (fanouts.exact || fanouts.empty()) {
     exact_.emplace(dataset, config_, options.real, options_.budget, plan.memory.kept_bytes);
-    check_scratch(exact_->plan(), options_);
+    check_scratch(exact_->plan(), computed_bytes(plan.counts, plan.training), options_);
   }
   source_ = std::make_unique<SampledBatches>(
       SampledBatches::On{backend, io, files, dataset, options_.on_wait}, programs_, std::move(plan),

@@ -52,6 +52,7 @@ class SampledInferenceTest(ProgramTest):
             (("--fanouts", "5"), "--fanouts 5 has 1 number, and sage gathers 2 times"),
             (("--fanouts", "5,0"), "--fanouts cannot be '5,0'"),
             (("--batch-size", 10), "--batch-size without --fanouts"),
+            (("--fanouts", "5,3", "--batch-size", 2**63 - 1), "--batch-size cannot be '9.*807'"),
             (("--fanouts", "5,3", "--devices", "cpu:2"), "--fanouts with --devices cpu:2"),
         ):
             with self.subTest(wrong):

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "storage/base/errors.h"
+#include "tests/engine/minibatch/batch_world.h"
 #include "tests/engine/run_fixture.h"
 
 using namespace ooc;
@@ -80,4 +81,51 @@ TEST_CASE("inference: a graph whose edges lack the types a model was trained on 
   CHECK_THROWS_AS(infer(bare, "/bare.npy"), DataError);
   CHECK_THROWS_WITH(infer(bare, "/bare.npy"), Contains("/bare.ooc") && Contains("types"));
   CHECK_FALSE(files.exists("/bare.npy"));
+}
+
+TEST_CASE("inference: sampled batches go together as scratch has room, or it is refused at once") {
+  test::BatchWorld world(test::batch_graph(false, 4000));
+  const RunConfig config = test::batch_config("sage", {4, 3}, 100);
+  BatchTrainer trainer = world.trainer(config, world.options());
+  REQUIRE(trainer.run_epoch(nullptr));
+  const Checkpoint checkpoint = trainer.checkpoint();
+  InferenceOptions options;
+  options.path = "/rows.npy";
+  options.force = true;
+  options.budget = world.options().budget;
+  options.scratch = "/";
+  options.sampling = config.sampling;
+  struct Result {
+    std::vector<std::byte> rows;
+    std::int64_t reads;
+  };
+  options.budget.host_bytes = 1;
+  try {
+    run_inference(world.files, *world.backend, world.io, world.dataset, checkpoint, options,
+                  nullptr);
+  } catch (const BudgetError& error) {
+    options.budget.host_bytes = error.least_bytes;
+  }
+  const auto infer = [&](std::int64_t scratch_bytes) -> Result {
+    options.budget.scratch_bytes = scratch_bytes;
+    const std::int64_t before = world.io.reads;
+    run_inference(world.files, *world.backend, world.io, world.dataset, checkpoint, options,
+                  nullptr);
+    return {read_file(world.files, options.path), world.io.reads - before};
+  };
+  const Result ample = infer(std::int64_t{1} << 40);
+  std::int64_t room = 64 << 20, most_reads = 0;
+  std::string refused;
+  for (; refused.empty() && room > 1; room /= 2) {
+    try {
+      const Result fitted = infer(room);
+      CHECK(fitted.rows == ample.rows);
+      most_reads = std::max(most_reads, fitted.reads);
+    } catch (const IoError& error) {
+      refused = error.what();
+    }
+  }
+  CHECK(most_reads > 2 * ample.reads);
+  CHECK(room >= 16 << 10);
+  CHECK_THAT(refused, Contains("are needed, and") && Contains("with one batch prepared at a time"));
 }

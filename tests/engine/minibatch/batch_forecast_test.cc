@@ -70,6 +70,19 @@ TEST_CASE("batch_forecast: a small case by hand") {
   CHECK(cold.bytes_read() == Approx(69000 + cold.cold_bytes).margin(1));
   CHECK(cold.scratch == Approx(cold.cold_bytes));
 
+  // Of batches that aren't alike each superbatch has hot rows of its own, in half of their memory.
+  options.are_alike = false;
+  options.memory.hot_rows = 2 * 1000 * 64;
+  options.memory.batches = 4;
+  const BatchForecast own = forecast();
+  CHECK(own.superbatches == 3);
+  CHECK(own.cold_bytes == Approx(0).margin(1e-3));
+  CHECK(own.bytes_read() == Approx(3 * (5000 + 64000)).margin(1));
+  options.memory.hot_rows = 100 * 64;
+  CHECK(forecast().hot_rows == Approx(50));
+  options = ten_batches();
+  options.memory.hot_rows = 0;
+
   // Lists of chosen edges and of a batch's edges, of who asks, of vertices and of their places.
   options.memory.lists = 0;
   const BatchForecast filed = forecast();
