@@ -149,68 +149,127 @@ std::int64_t batch_bytes(const SampledCounts& counts, const BatchWork& work,
   return reductions + most;
 }
 
+// Vertices of a batch of one of these kinds of seeds, or of any, on average and some more; any
+// number, where nothing is known of degrees.
+double expected_rows(const SampledCounts& counts, const BatchLoaderOptions& loading,
+                     const std::vector<double DegreeClass::*>& seeds) {
+  constexpr double kMore = 1.125;
+  const std::vector<std::int64_t> any = any_rows(counts, loading);
+  if (counts.degrees.empty()) return static_cast<double>(any.back());
+  const std::vector<double DegreeClass::*> all{&DegreeClass::vertices};
+  double rows = 0;
+  for (double DegreeClass::*const kind : seeds.empty() ? all : seeds) {
+    const ReachedBatch reached =
+        reach_batch(loading.hops, static_cast<double>(any.front()), counts.degrees, kind);
+    rows = std::max(rows, kMore * reached.level_rows.back());
+  }
+  return std::min(rows, static_cast<double>(any.back()));
+}
+
 // Of what a budget leaves: while one superbatch is trained on the next one is made, with lists of
 // its own. Rates hardly depend on what is on its way once it is as much.
 class Shares {
  public:
-  Shares(const SampledCounts& counts, const BatchLoaderOptions& loading)
-      : counts_(counts), loading_(loading), sizes_(row_sizes(stored_inputs(counts, loading))) {}
+  // `seeds`: of all batches that may go together; `batch_rows`: vertices of one, about.
+  Shares(const SampledCounts& counts, const BatchLoaderOptions& loading, std::int64_t seeds,
+         double batch_rows)
+      : counts_(counts),
+        loading_(loading),
+        seeds_(seeds),
+        batch_rows_(batch_rows),
+        sizes_(row_sizes(stored_inputs(counts, loading))) {
+    for (std::int64_t step = kMiB; step < kMost; step += step / 16) steps_.push_back(step);
+  }
 
+  // Of at least least() bytes. Where the shares of these take more, those of less.
   BatchMemory of(std::int64_t bytes) const {
-    BatchMemory memory;
-    memory.ranges = std::clamp(bytes / 16, 4 * kMiB, 256 * kMiB);
-    memory.edge_slots = std::clamp(bytes / 32, 4 * kMiB, 64 * kMiB);
-    memory.writes = std::clamp(bytes / 10, 16 * kMiB, 256 * kMiB);
-    memory.lists = std::max(bytes / 24, 8 * kMiB);
-    memory.run_places = std::clamp<std::int64_t>(bytes / 1024, 1 << 14, 4 << 20);
-    memory.input_slots = 6;
-    while (memory.input_slots > 2 && working_bytes(memory) > bytes / 3) --memory.input_slots;
-    memory.hot_rows = std::max<std::int64_t>(bytes - taken(memory), 0);
+    BatchMemory memory = shares_of(bytes);
+    if (taken(memory) > bytes) {
+      memory = shares_of(least_step());
+      for (const std::int64_t step : steps_) {
+        if (step < bytes && taken(shares_of(step)) <= bytes) memory = shares_of(step);
+      }
+    }
+    memory.hot_rows = bytes - taken(memory);
     // More than all rows take is for lists.
-    const std::int64_t all_rows = counts_.vertices() * sizes_.record;
+    const std::int64_t all_rows = counts_.vertices() * sizes_.record * (loading_.are_alike ? 1 : 2);
     const std::int64_t spare = std::max<std::int64_t>(memory.hot_rows - all_rows, 0);
     memory.hot_rows -= spare;
     memory.lists += spare / (2 * kAtOnce);
     return memory;
   }
-  std::int64_t least() const { return taken(of(0)); }
+  std::int64_t least() const { return taken(shares_of(least_step())); }
 
  private:
   static constexpr std::int64_t kAtOnce = 2;
+  static constexpr std::int64_t kMost = std::int64_t{1} << 44;
 
   // All but rows.
+  BatchMemory shares_of(std::int64_t bytes) const {
+    BatchMemory memory;
+    memory.ranges = std::clamp(bytes / 16, 4 * kMiB, 256 * kMiB);
+    memory.edge_slots = std::clamp(bytes / 32, 4 * kMiB, 64 * kMiB);
+    memory.writes = std::clamp(bytes / 10, 4 * kMiB, 256 * kMiB);
+    memory.lists = std::max(bytes / 24, 8 * kMiB);
+    memory.run_places = std::clamp<std::int64_t>(bytes / 1024, 1 << 14, 4 << 20);
+    memory.input_slots = 6;
+    while (memory.input_slots > 2 && working_bytes(memory) > bytes / 3) --memory.input_slots;
+    // Of longer lists there are fewer runs, and what is read of all of them at once takes less.
+    for (BatchMemory longer = memory; true; memory = longer) {
+      longer.lists *= 2;
+      if (taken(longer) >= taken(memory)) return memory;
+    }
+  }
+
+  std::int64_t least_step() const {
+    return *std::min_element(steps_.begin(), steps_.end(), [this](std::int64_t a, std::int64_t b) {
+      return taken(shares_of(a)) < taken(shares_of(b));
+    });
+  }
+
   std::int64_t taken(const BatchMemory& memory) const {
     constexpr std::int64_t kLoaders = 2;
     const EdgeLayout& layout = counts_.graph.edges;
     const std::int64_t edges =
         counts_.largest_chunk *
         edge_slot_count(layout, counts_.largest_chunk, memory.edge_slots, counts_.is_named);
+    const SuperbatchOptions limits = superbatch_limits(memory, layout.data, loading_.workers);
     const std::int64_t lists =
-        loading_.workers * ExpandPass::worker_bytes(layout.data, counts_.is_named);
+        loading_.workers * ExpandPass::worker_bytes(layout.data, counts_.is_named) +
+        limits.expand.ranges_at_once * ExpandPass::range_bytes(layout);
+    const std::int64_t buffers =
+        kListsAtOnce * RecordBuffers::least_bytes(layout.data.bytes(), loading_.workers) -
+        list_buffer_bytes(memory);
     return kLoaders * edges + lists + memory.ranges + working_bytes(memory) +
-           kAtOnce * HotRows::table_bytes(counts_.vertices()) + kAtOnce * 2 * memory.lists;
+           kAtOnce * HotRows::table_bytes(counts_.vertices()) + kAtOnce * 2 * memory.lists +
+           std::max(buffers, std::int64_t{0});
   }
 
   std::int64_t working_bytes(const BatchMemory& memory) const {
-    constexpr std::int64_t kRuns = 16;  // of a list of vertices, about
-    const std::int64_t batches =
-        std::min(most_batches(memory), ceil_div(counts_.train, loading_.batch_size));
-    return PackedRows::working_bytes(sizes_, packing_options(memory),
-                                     std::max(batches, std::int64_t{1}), kRuns, loading_.workers);
+    const std::int64_t batches = std::max<std::int64_t>(
+        std::min(most_batches(memory), ceil_div(seeds_, loading_.batch_size)), 1);
+    const SuperbatchOptions limits =
+        superbatch_limits(memory, counts_.graph.edges.data, loading_.workers);
+    const double rows = batch_rows_ * static_cast<double>(batches);
+    const auto runs = static_cast<std::int64_t>(
+        std::ceil(rows / static_cast<double>(limits.resolve.buffer_records)));
+    return PackedRows::working_bytes(sizes_, packing_options(memory), batches, runs,
+                                     loading_.workers);
   }
 
   const SampledCounts& counts_;
   const BatchLoaderOptions& loading_;
+  std::int64_t seeds_;
+  double batch_rows_;
   RowSizes sizes_;
+  std::vector<std::int64_t> steps_;
 };
 
 // Of what is left beside `fixed` bytes. BudgetError naming `option`, where that is too little for
 // batches of so many vertices.
-BatchMemory share_rest(const SampledCounts& counts, const BatchLoaderOptions& loading,
-                       std::int64_t fixed, std::int64_t host_bytes, std::int64_t rows,
-                       const char* option) {
+BatchMemory share_rest(const Shares& shares, std::int64_t fixed, std::int64_t host_bytes,
+                       std::int64_t rows, const char* option) {
   if (host_bytes == 0) return unlimited_memory();
-  const Shares shares(counts, loading);
   const std::int64_t least = fixed + shares.least();
   if (host_bytes >= least) return shares.of(host_bytes - fixed);
   BudgetError error(
@@ -233,10 +292,15 @@ BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
                          const RunBudget& budget) {
   const BatchLoaderOptions& loading = work.runs.front().loading;
   BatchBudget shares;
+  double expected = 0;
+  for (const SampledRun& run : work.runs) {
+    expected = std::max(expected, expected_rows(counts, run.loading, run.seeds));
+  }
+  const Shares rest(counts, loading, std::max(counts.train, counts.judged), expected);
   shares.kept_bytes = kept_bytes(counts, work.parameter_bytes, loading.workers, budget);
   for (const SampledRun& run : work.runs) shares.limits.push_back({any_rows(counts, run.loading)});
-  const std::int64_t any = shares.kept_bytes + batch_bytes(counts, work, shares.limits) +
-                           work.own_bytes + Shares(counts, loading).least();
+  const std::int64_t any =
+      shares.kept_bytes + batch_bytes(counts, work, shares.limits) + work.own_bytes + rest.least();
   if (budget.host_bytes > 0 && budget.host_bytes < any) {
     for (std::size_t i = 0; i < work.runs.size(); ++i) {
       shares.limits[i] = {likely_rows(counts, work.runs[i]), any};
@@ -246,18 +310,19 @@ BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
   for (const BatchLimits& limits : shares.limits) rows = std::max(rows, limits.level_rows.back());
   shares.fixed_bytes =
       shares.kept_bytes + batch_bytes(counts, work, shares.limits) + work.own_bytes;
-  shares.loading =
-      share_rest(counts, loading, shares.fixed_bytes, budget.host_bytes, rows, "--host-memory");
+  shares.loading = share_rest(rest, shares.fixed_bytes, budget.host_bytes, rows, "--host-memory");
   return shares;
 }
 
 BatchMemory share_sampling_memory(const SampledCounts& counts, const BatchLoaderOptions& loading,
+                                  const std::vector<double DegreeClass::*>& seeds,
                                   const RunBudget& budget) {
   const std::vector<std::int64_t> rows = any_rows(counts, loading);
   const std::int64_t fixed = kept_bytes(counts, 0, loading.workers, budget) +
                              batch_bytes(counts, loading, rows) +
                              stored_bytes(counts, loading, rows);
-  return share_rest(counts, loading, fixed, budget.host_bytes, rows.back(), "--memory");
+  const Shares rest(counts, loading, counts.train, expected_rows(counts, loading, seeds));
+  return share_rest(rest, fixed, budget.host_bytes, rows.back(), "--memory");
 }
 
 }  // namespace ooc

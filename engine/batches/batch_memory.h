@@ -49,8 +49,10 @@ BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
                          const RunBudget& budget);
 
 // The same where batches are only loaded and written, one at a time, with room for any:
-// `counts.train` and `counts.judged` are seeds of the largest epoch, and all others.
+// `counts.train` and `counts.judged` are seeds of the largest epoch, and all others. `seeds`: of
+// which kinds.
 BatchMemory share_sampling_memory(const SampledCounts& counts, const BatchLoaderOptions& loading,
+                                  const std::vector<double DegreeClass::*>& seeds,
                                   const RunBudget& budget);
 
 }  // namespace ooc

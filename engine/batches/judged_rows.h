@@ -10,6 +10,8 @@
 
 #include "engine/batches/loaded_batch.h"
 #include "engine/metrics/metrics.h"
+#include "engine/model/program.h"
+#include "engine/train/run_config.h"
 #include "kernels/spec/matrix_view.h"
 
 namespace ooc {
@@ -22,10 +24,9 @@ class JudgedRows {
   // As compute_metrics().
   std::optional<std::vector<Scores>> scores(std::span<const Metric> metrics, Task task,
                                             const std::atomic<bool>* stop) const;
-  // Of memory, a row.
-  // `labels`: columns of them.
-  static std::int64_t row_bytes(LabelKind kind, std::int64_t labels, std::int64_t logits,
-                                DType real);
+  // Of memory, with what the metrics take: of so many rows, where the evaluation has logits.
+  static std::int64_t bytes(const ModelProgram& evaluation, const RunConfig& config, LabelKind kind,
+                            std::int64_t classes, std::int64_t rows);
 
  private:
   struct Column {

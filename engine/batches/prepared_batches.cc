@@ -9,6 +9,7 @@
 
 #include "engine/machine/elapsed.h"
 #include "storage/base/errors.h"
+#include "storage/edges/edge_sorter.h"
 
 namespace ooc {
 namespace {
@@ -78,19 +79,22 @@ std::int64_t batches_together(const BatchLoaderOptions& options, std::int64_t ve
   return std::min(std::int64_t{1} << std::min(left, 40), most_batches(options.memory));
 }
 
+std::int64_t list_buffer_bytes(const BatchMemory& memory) { return memory.lists / 4; }
+
 SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& data,
                                     std::int64_t workers) {
-  // A quarter is for the buffers of the lists that are written at once.
-  constexpr std::int64_t kLists = 3;
   const std::size_t buffer_records =
-      RecordBuffers::records_in(memory.lists / 4 / kLists, data.bytes(), workers);
+      RecordBuffers::records_in(list_buffer_bytes(memory) / kListsAtOnce, data.bytes(), workers);
   const std::int64_t at_once = workers + 2;
   const std::int64_t range_bytes = std::max<std::int64_t>(memory.ranges / at_once, 1 << 16);
-  constexpr std::int64_t kResolvedBytes = 48;  // of a request
+  // Of a request; with what its edge carries, sorted.
+  constexpr std::int64_t kResolvedBytes = 48;
+  const std::int64_t carried_bytes =
+      static_cast<std::int64_t>(data.bytes()) + sort_memory(data.bytes());
   SuperbatchOptions options;
-  options.list_bytes = static_cast<std::size_t>(memory.lists / 4 * 3);
-  options.resolve = {static_cast<std::uint64_t>(range_bytes / kResolvedBytes), at_once,
-                     buffer_records};
+  options.list_bytes = static_cast<std::size_t>(memory.lists - list_buffer_bytes(memory));
+  options.resolve = {static_cast<std::uint64_t>(range_bytes / (kResolvedBytes + carried_bytes)),
+                     at_once, buffer_records};
   options.expand.range_bytes = range_bytes;
   options.expand.ranges_at_once = at_once;
   options.expand.buffer_records = buffer_records;

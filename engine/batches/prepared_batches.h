@@ -66,6 +66,9 @@ std::int64_t most_batches(const BatchMemory& memory);
 // one has too many vertices.
 std::int64_t batches_together(const BatchLoaderOptions& options, std::int64_t vertices,
                               std::int64_t edges, const std::string& where);
+// Of memory for lists, that of the buffers of those that are written at once, and how many are.
+std::int64_t list_buffer_bytes(const BatchMemory& memory);
+inline constexpr std::int64_t kListsAtOnce = 3;
 // Of superbatches, what memory decides. `data`: of the edges.
 SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& data,
                                     std::int64_t workers);

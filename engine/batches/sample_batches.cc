@@ -138,18 +138,35 @@ void check_disk(const BatchesManifest& manifest, const SampleOptions& options) {
                 options.output, "free some, or choose another output");
 }
 
+double DegreeClass::*kind_of(Split split) {
+  switch (split) {
+    case Split::kTrain:
+      return &DegreeClass::train;
+    case Split::kValid:
+      return &DegreeClass::valid;
+    case Split::kTest:
+      return &DegreeClass::test;
+    case Split::kNone:
+      break;
+  }
+  return &DegreeClass::vertices;
+}
+
 BatchMemory memory_of(const Dataset& dataset, const BatchLoaderOptions& loading,
                       const BatchesManifest& manifest, const SampleOptions& options) {
   SampledCounts counts = sampled_counts(dataset);
+  counts.degrees = degree_classes(dataset);
   counts.train = 0;
+  std::vector<double DegreeClass::*> seeds;
   for (const BatchSection& section : manifest.sections) {
     counts.train = std::max(counts.train, section.seeds);
+    seeds.push_back(kind_of(section.split));
   }
   counts.judged = manifest.seeds() - counts.train;
   RunBudget budget;
   budget.host_bytes = options.memory_bytes;
   budget.resident_bytes = held_host_bytes();
-  return share_sampling_memory(counts, loading, budget);
+  return share_sampling_memory(counts, loading, seeds, budget);
 }
 
 // Batches of one run of passes after the other; the next ones are made while these are written.

@@ -132,18 +132,13 @@ std::int64_t StoredBatches::needed_bytes(const Programs& programs, const RunBudg
   for (const Kind* kind : {&training_, &evaluation_}) {
     bytes += kind->stored.widened_bytes(manifest.most_rows) + edge_bytes * manifest.most_edges;
   }
-  const ModelProgram& evaluation = programs.of.evaluation;
-  const TensorId logits = evaluation.evaluated().logits;
-  if (logits < 0 || evaluation.value(logits) < 0) return bytes;
   std::int64_t judged = 0;
   for (const BatchSection& section : manifest.sections) {
     const bool is_judged = section.split == Split::kValid || section.split == Split::kTest;
     if (is_judged) judged += section.seeds;
   }
-  const Manifest& graph = manifest.dataset;
-  return bytes + judged * JudgedRows::row_bytes(
-                              graph.labels, label_cols(graph.labels, graph.classes),
-                              evaluation.model().graph.shape(logits).cols, evaluation.real());
+  return bytes + JudgedRows::bytes(programs.of.evaluation, config_, manifest.dataset.labels,
+                                   manifest.dataset.classes, judged);
 }
 
 std::int64_t StoredBatches::batches() const {

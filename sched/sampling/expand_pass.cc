@@ -92,6 +92,7 @@ std::int64_t ExpandPass::ask_bytes(const HopSampling& sampling, const EdgeData& 
 void ExpandPass::cut(const std::vector<std::int64_t>& asks_by_span) {
   const auto most =
       static_cast<std::uint64_t>(limits_.range_bytes / ask_bytes(sampling_, layout().data));
+  limits_.ranges_at_once = ranges_at_once(lists_.asks, limits_.ranges_at_once, most);
   for (std::int64_t span = 0; span < layout().span_count(); ++span) {
     if (asks_by_span[static_cast<std::size_t>(span)] == 0) continue;
     const std::int64_t first = span * layout().span_rows;
@@ -259,14 +260,17 @@ void ExpandPass::draw(Range& range) const {
   const auto& keys = range.asks.keys;
   for (const std::uint64_t key : keys) range.is_asked[fields.first(key) - first] = 1;
   if (sampling_.fanout == HopSampling::kAll) return;
-  if (sampling_.by_key()) {
-    range.kept.emplace(keys.size(), static_cast<std::size_t>(sampling_.fanout),
-                       lists_.chosen.data_bytes());
-    return;
-  }
   const auto fanout = static_cast<std::uint32_t>(sampling_.fanout);
   range.begins.reserve(keys.size() + 1);
   range.begins.push_back(0);
+  if (sampling_.by_key()) {
+    for (const std::uint64_t key : keys) {
+      range.begins.push_back(range.begins.back() +
+                             std::min(graph_.degrees[fields.first(key)], fanout));
+    }
+    range.kept.emplace(std::move(range.begins), lists_.chosen.data_bytes());
+    return;
+  }
   for (const std::uint64_t key : keys) {
     const std::uint64_t vertex = fields.first(key);
     const std::uint32_t degree = graph_.degrees[vertex];

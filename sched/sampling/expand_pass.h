@@ -83,6 +83,11 @@ class ExpandPass {
   std::int64_t bytes_passed() const { return bytes_passed_; }
   // Of a range: what one who asks takes.
   static std::int64_t ask_bytes(const HopSampling& sampling, const EdgeData& data);
+  // What it takes whoever asks.
+  static std::int64_t range_bytes(const EdgeLayout& layout) {
+    return layout.span_rows *
+           static_cast<std::int64_t>(sizeof(std::uint8_t) + sizeof(std::uint32_t));
+  }
   // Of memory, a worker's lists of neighbours, unless one vertex has more edges.
   static std::int64_t worker_bytes(const EdgeData& data, bool whole_lists);
 

@@ -16,13 +16,22 @@ void cut(const SortedRuns& runs, const KeyFields& fields, const KeyRange& range,
   cut(runs, fields, {middle + 1, range.last}, most, ranges);
 }
 
+std::uint64_t range_records(const SortedRuns& runs, std::uint64_t most) {
+  return std::max({most, kLeastOfRun * runs.run_count(), std::uint64_t{1}});
+}
+
 }  // namespace
 
 std::vector<KeyRange> cut_ranges(const SortedRuns& runs, const KeyFields& fields,
                                  const KeyRange& all, std::uint64_t most) {
   std::vector<KeyRange> ranges;
-  cut(runs, fields, all, std::max(most, kLeastOfRun * runs.run_count()), ranges);
+  cut(runs, fields, all, range_records(runs, most), ranges);
   return ranges;
+}
+
+std::int64_t ranges_at_once(const SortedRuns& runs, std::int64_t wanted, std::uint64_t most) {
+  const std::uint64_t records = static_cast<std::uint64_t>(wanted) * most;
+  return std::max(static_cast<std::int64_t>(records / range_records(runs, most)), std::int64_t{1});
 }
 
 }  // namespace ooc

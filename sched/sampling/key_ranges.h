@@ -22,4 +22,8 @@ struct KeyRange {
 std::vector<KeyRange> cut_ranges(const SortedRuns& runs, const KeyFields& fields,
                                  const KeyRange& all, std::uint64_t most);
 
+// Where so many ranges of `most` records have memory: how many do, as large as these runs make
+// them. At least 1.
+std::int64_t ranges_at_once(const SortedRuns& runs, std::int64_t wanted, std::uint64_t most);
+
 }  // namespace ooc

@@ -1,30 +1,31 @@
 #include "sched/sampling/keyed_choice.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/sampling/neighbour_keys.h"
 
 namespace ooc {
 
-KeyedChoice::KeyedChoice(std::size_t asks, std::size_t most, std::size_t data_bytes)
-    : most_(most),
+KeyedChoice::KeyedChoice(std::vector<std::size_t> begins, std::size_t data_bytes)
+    : begins_(std::move(begins)),
       data_bytes_(data_bytes),
-      kept_(asks * most),
-      counts_(asks),
-      records_(asks * most * data_bytes + 1) {}
+      kept_(begins_.back()),
+      counts_(begins_.size() - 1),
+      records_(begins_.back() * data_bytes + 1) {}
 
 std::int64_t KeyedChoice::bytes(std::int64_t most, std::size_t data_bytes) {
   return most * static_cast<std::int64_t>(sizeof(Candidate) + data_bytes) +
-         static_cast<std::int64_t>(sizeof(std::uint32_t));
+         static_cast<std::int64_t>(sizeof(std::uint32_t) + sizeof(std::size_t));
 }
 
 std::byte* KeyedChoice::offer(std::size_t ask, std::uint64_t key, std::uint32_t neighbour) {
   if (key == kNeverTaken) return nullptr;
-  const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(ask * most_);
+  const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(begins_[ask]);
   std::uint32_t& count = counts_[ask];
   Candidate candidate{key, neighbour, count};
-  if (count == most_) {
-    if (!(candidate < *begin)) return nullptr;
+  if (count == begins_[ask + 1] - begins_[ask]) {
+    if (count == 0 || !(candidate < *begin)) return nullptr;
     std::pop_heap(begin, begin + count);
     candidate.place = (begin + count - 1)->place;
   } else {
@@ -36,7 +37,7 @@ std::byte* KeyedChoice::offer(std::size_t ask, std::uint64_t key, std::uint32_t 
 }
 
 void KeyedChoice::sort(std::size_t ask) {
-  const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(ask * most_);
+  const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(begins_[ask]);
   std::sort_heap(begin, begin + counts_[ask]);
 }
 

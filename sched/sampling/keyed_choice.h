@@ -11,8 +11,9 @@ namespace ooc {
 // One thread at a time.
 class KeyedChoice {
  public:
-  // Of so many who ask, each of whom keeps `most`, with what an edge carries.
-  KeyedChoice(std::size_t asks, std::size_t most, std::size_t data_bytes);
+  // `begins`: of each who asks the first place, then one more; it keeps as many as it has places,
+  // with what an edge carries.
+  KeyedChoice(std::vector<std::size_t> begins, std::size_t data_bytes);
 
   // Where what the edge carries is to be put; null: it isn't kept. Of equal keys the smaller
   // neighbour is.
@@ -23,7 +24,7 @@ class KeyedChoice {
   void for_each(std::size_t ask, Visit&& visit) {
     sort(ask);
     for (std::size_t i = 0; i < counts_[ask]; ++i) {
-      const Candidate& candidate = kept_[ask * most_ + i];
+      const Candidate& candidate = kept_[begins_[ask] + i];
       visit(candidate.neighbour, record(ask, candidate.place));
     }
   }
@@ -40,11 +41,12 @@ class KeyedChoice {
     }
   };
   std::byte* record(std::size_t ask, std::uint32_t place) {
-    return records_.data() + (ask * most_ + place) * data_bytes_;
+    return records_.data() + (begins_[ask] + place) * data_bytes_;
   }
   void sort(std::size_t ask);
 
-  std::size_t most_, data_bytes_;
+  std::vector<std::size_t> begins_;
+  std::size_t data_bytes_;
   std::vector<Candidate> kept_;  // of each a heap
   std::vector<std::uint32_t> counts_;
   std::vector<std::byte> records_;

@@ -8,7 +8,7 @@
 namespace ooc {
 namespace {
 
-constexpr std::int64_t kLeastRecords = 4096;
+constexpr std::size_t kLeastRecords = 4096;
 
 std::int64_t record_bytes(std::size_t data_bytes) {
   return static_cast<std::int64_t>(sizeof(std::uint64_t) + data_bytes) + sort_memory(data_bytes);
@@ -35,6 +35,10 @@ std::size_t RecordBuffers::records_in(std::int64_t bytes, std::size_t data_bytes
   const std::int64_t own = RecordBuffers::bytes(data_bytes, workers, 0);
   const std::int64_t records = (bytes - own) / ((kMostWriting + 1) * record_bytes(data_bytes));
   return static_cast<std::size_t>(std::clamp<std::int64_t>(records, kLeastRecords, 16 << 20));
+}
+
+std::int64_t RecordBuffers::least_bytes(std::size_t data_bytes, std::int64_t workers) {
+  return bytes(data_bytes, workers, kLeastRecords);
 }
 
 void RecordBuffers::append(Records& own) {

@@ -39,6 +39,8 @@ class RecordBuffers {
   // Of memory, at most; and the records of a run that take so much.
   static std::int64_t bytes(std::size_t data_bytes, std::int64_t workers, std::size_t records);
   static std::size_t records_in(std::int64_t bytes, std::size_t data_bytes, std::int64_t workers);
+  // The least that records_in() comes to.
+  static std::int64_t least_bytes(std::size_t data_bytes, std::int64_t workers);
 
  private:
   static constexpr std::size_t kOwnRecords = 2048;

@@ -35,6 +35,7 @@ ResolvePass::ResolvePass(Driver& driver, const ResolveLists& lists, const Resolv
       ranges_(
           cut_ranges(lists.asked, lists.requests, {0, ~std::uint64_t{0}}, limits.range_records)),
       begun_(ranges_.size()) {
+  limits_.ranges_at_once = ranges_at_once(lists.asked, limits.ranges_at_once, limits.range_records);
   const auto open = [&](SortedRuns* runs) {
     return runs == nullptr
                ? nullptr

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/batches/prepared_batches.h"
 #include "tests/engine/minibatch/batch_world.h"
 
 namespace ooc {
@@ -75,6 +76,53 @@ TEST_CASE("batch_memory: where degrees don't say what is likely any batch has ro
     options.budget = test::least_budget(world, config);
     CHECK((rows_of(world.trainer(config, options)) == any) == all);
   }
+}
+
+// A million vertices of 128 features, in an order of their own, and 16 workers.
+TEST_CASE("batch_memory: what is shared out is never more than the budget") {
+  SampledCounts counts;
+  counts.graph.edges = {1'000'000, 16'000'000, 16384, 65536, 16, {.feature_cols = 32}};
+  counts.largest_chunk = 4 << 20;
+  counts.train = 1'000'000;
+  counts.is_named = true;
+  counts.tensors["features"] = {DType::kF32, {1'000'000, 128, 16384}, 1};
+  BatchLoaderOptions loading;
+  loading.hops = {{.fanout = 2}};
+  loading.batch_size = 100;
+  loading.inputs = {{"features", DType::kF32, 1, 128}};
+  loading.workers = 16;
+  RunBudget budget;
+  const auto share = [&](std::int64_t bytes) {
+    budget.host_bytes = bytes;
+    return share_sampling_memory(counts, loading, {}, budget);
+  };
+  std::int64_t least = 0;
+  try {
+    share(1);
+  } catch (const BudgetError& error) {
+    least = error.least_bytes;
+  }
+  REQUIRE(least > 0);
+  const EdgeData& data = counts.graph.edges.data;
+  for (std::int64_t bytes = least; bytes < 20 * least; bytes += bytes / 8) {
+    const BatchMemory memory = share(bytes);
+    const std::int64_t lists_of_workers = 16 * ExpandPass::worker_bytes(data, true);
+    const std::int64_t slots =
+        edge_slot_count(counts.graph.edges, counts.largest_chunk, memory.edge_slots, true);
+    INFO(bytes << " bytes, the least is " << least);
+    CHECK(memory.hot_rows >= 0);
+    CHECK(memory.hot_rows + 4 * memory.lists + memory.ranges + memory.writes + lists_of_workers +
+              2 * slots * counts.largest_chunk <=
+          bytes);
+    // Who asks has a key and what the edge carries, and that once more while it is sorted.
+    const SuperbatchOptions limits = superbatch_limits(memory, data, loading.workers);
+    const auto records = static_cast<std::int64_t>(limits.resolve.range_records);
+    CHECK(limits.resolve.ranges_at_once * records *
+              static_cast<std::int64_t>(sizeof(std::uint64_t) + 2 * data.bytes()) <=
+          memory.ranges);
+  }
+  CHECK(share(20 * least).lists > share(least).lists);
+  CHECK(share(20 * least).hot_rows > share(least).hot_rows);
 }
 
 }  // namespace
