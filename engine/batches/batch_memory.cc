@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/batches/batch_forecast.h"
 #include "engine/batches/loaded_batch.h"
 #include "engine/batches/prepared_batches.h"
 #include "engine/sampling/reached_batch.h"
@@ -170,27 +171,34 @@ double expected_rows(const SampledCounts& counts, const BatchLoaderOptions& load
 // its own. Rates hardly depend on what is on its way once it is as much.
 class Shares {
  public:
-  // `seeds`: of all batches that may go together; `batch_rows`: vertices of one, about.
-  Shares(const SampledCounts& counts, const BatchLoaderOptions& loading, std::int64_t seeds,
-         double batch_rows)
+  // `kind`: of the seeds whose batches count; `seeds`: of all batches that may go together;
+  // `batch_rows`: vertices of one, about.
+  Shares(const SampledCounts& counts, const BatchLoaderOptions& loading, double DegreeClass::*kind,
+         std::int64_t seeds, double batch_rows)
       : counts_(counts),
         loading_(loading),
+        kind_(kind),
         seeds_(seeds),
         batch_rows_(batch_rows),
         sizes_(row_sizes(stored_inputs(counts, loading))) {
-    for (std::int64_t step = kMiB; step < kMost; step += step / 16) steps_.push_back(step);
+    for (std::int64_t step = kMiB; step < kMost; step += step / 4) steps_.push_back(step);
   }
 
-  // Of at least least() bytes. Where the shares of these take more, those of less.
+  // Of at least least() bytes. Where the shares of these take more, those of other sizes with which
+  // the fewest bytes move.
   BatchMemory of(std::int64_t bytes) const {
-    BatchMemory memory = shares_of(bytes);
-    if (taken(memory) > bytes) {
-      memory = shares_of(least_step());
+    BatchMemory memory = with_rows(shares_of(bytes), bytes);
+    if (memory.hot_rows < 0) {
+      memory = with_rows(shares_of(least_step()), bytes);
+      double least = moved_bytes(memory);
       for (const std::int64_t step : steps_) {
-        if (step < bytes && taken(shares_of(step)) <= bytes) memory = shares_of(step);
+        const BatchMemory other = with_rows(shares_of(step), bytes);
+        if (step > bytes || other.hot_rows < 0) continue;
+        const double moved = moved_bytes(other);
+        if (moved < least) memory = other;
+        least = std::min(least, moved);
       }
     }
-    memory.hot_rows = bytes - taken(memory);
     // More than all rows take is for lists.
     const std::int64_t all_rows = counts_.vertices() * sizes_.record * (loading_.are_alike ? 1 : 2);
     const std::int64_t spare = std::max<std::int64_t>(memory.hot_rows - all_rows, 0);
@@ -219,6 +227,20 @@ class Shares {
       longer.lists *= 2;
       if (taken(longer) >= taken(memory)) return memory;
     }
+  }
+
+  BatchMemory with_rows(BatchMemory memory, std::int64_t bytes) const {
+    memory.hot_rows = bytes - taken(memory);
+    return memory;
+  }
+
+  // In an epoch that isn't the first.
+  double moved_bytes(const BatchMemory& memory) const {
+    BatchLoaderOptions loading = loading_;
+    loading.memory = memory;
+    const BatchForecast epoch = forecast_batches(
+        counts_, loading, kind_, forecast_hot(counts_, loading, kind_), !loading.are_alike);
+    return static_cast<double>(epoch.bytes_read() + epoch.bytes_written());
   }
 
   std::int64_t least_step() const {
@@ -250,15 +272,18 @@ class Shares {
         std::min(most_batches(memory), ceil_div(seeds_, loading_.batch_size)), 1);
     const SuperbatchOptions limits =
         superbatch_limits(memory, counts_.graph.edges.data, loading_.workers);
+    // Of each run a stretch has half as many words as its bound is too large by, on average.
+    constexpr double kOfRun = 0.5;
     const double rows = batch_rows_ * static_cast<double>(batches);
     const auto runs = static_cast<std::int64_t>(
-        std::ceil(rows / static_cast<double>(limits.resolve.buffer_records)));
+        std::ceil(kOfRun * rows / static_cast<double>(limits.resolve.buffer_records)));
     return PackedRows::working_bytes(sizes_, packing_options(memory), batches, runs,
                                      loading_.workers);
   }
 
   const SampledCounts& counts_;
   const BatchLoaderOptions& loading_;
+  double DegreeClass::*kind_;
   std::int64_t seeds_;
   double batch_rows_;
   RowSizes sizes_;
@@ -296,14 +321,17 @@ BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
   for (const SampledRun& run : work.runs) {
     expected = std::max(expected, expected_rows(counts, run.loading, run.seeds));
   }
-  const Shares rest(counts, loading, std::max(counts.train, counts.judged), expected);
+  const std::vector<double DegreeClass::*>& seeds = work.runs.front().seeds;
+  const Shares rest(counts, loading, seeds.empty() ? &DegreeClass::vertices : seeds.front(),
+                    std::max(counts.train, counts.judged), expected);
   shares.kept_bytes = kept_bytes(counts, work.parameter_bytes, loading.workers, budget);
   for (const SampledRun& run : work.runs) shares.limits.push_back({any_rows(counts, run.loading)});
   const std::int64_t any =
       shares.kept_bytes + batch_bytes(counts, work, shares.limits) + work.own_bytes + rest.least();
-  if (budget.host_bytes > 0 && budget.host_bytes < any) {
+  constexpr std::int64_t kAmple = 2;
+  if (budget.host_bytes > 0 && budget.host_bytes < kAmple * any) {
     for (std::size_t i = 0; i < work.runs.size(); ++i) {
-      shares.limits[i] = {likely_rows(counts, work.runs[i]), any};
+      shares.limits[i] = {likely_rows(counts, work.runs[i]), kAmple * any};
     }
   }
   std::int64_t rows = 0;
@@ -321,7 +349,8 @@ BatchMemory share_sampling_memory(const SampledCounts& counts, const BatchLoader
   const std::int64_t fixed = kept_bytes(counts, 0, loading.workers, budget) +
                              batch_bytes(counts, loading, rows) +
                              stored_bytes(counts, loading, rows);
-  const Shares rest(counts, loading, counts.train, expected_rows(counts, loading, seeds));
+  const Shares rest(counts, loading, seeds.empty() ? &DegreeClass::vertices : seeds.front(),
+                    counts.train, expected_rows(counts, loading, seeds));
   return share_rest(rest, fixed, budget.host_bytes, rows.back(), "--memory");
 }
 

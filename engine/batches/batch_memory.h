@@ -39,9 +39,9 @@ struct BatchWork {
   std::int64_t own_bytes = 0;        // whatever else there is
 };
 
-// There is room for any batch that fan-outs and batch size allow, or, in a budget that has too
-// little for that, for what degrees let expect and some more: where fan-outs are given and choices
-// uniform.
+// There is room for any batch that fan-outs and batch size allow, or, in a budget that has less
+// than twice the least for that, for what degrees let expect and some more: where fan-outs are
+// given and choices uniform. Hot rows have the memory then.
 //
 // BudgetError where the budget has less than the least that works, naming it. UsageError where
 // batches may have too many edges.

@@ -49,11 +49,11 @@ std::optional<std::vector<Scores>> JudgedRows::scores(std::span<const Metric> me
 std::int64_t JudgedRows::bytes(const ModelProgram& evaluation, const RunConfig& config,
                                LabelKind kind, std::int64_t classes, std::int64_t rows) {
   constexpr std::int64_t kGrown = 2;  // vectors grow by doubling
-  const TensorId logits = evaluation.evaluated().logits;
-  if (logits < 0 || evaluation.value(logits) < 0) return 0;
+  if (!need_logits(config.metrics, config.model.task)) return 0;
   const auto row_bytes = [](std::int64_t cols, DType dtype) {
     return cols * static_cast<std::int64_t>(dtype_bytes(dtype));
   };
+  const TensorId logits = evaluation.evaluated().logits;
   const std::int64_t cols = evaluation.model().graph.shape(logits).cols;
   const std::int64_t labels = row_bytes(label_cols(kind, classes), label_dtype(kind));
   return rows * kGrown * (row_bytes(cols, evaluation.real()) + labels + 1) +

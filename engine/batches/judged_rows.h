@@ -24,7 +24,7 @@ class JudgedRows {
   // As compute_metrics().
   std::optional<std::vector<Scores>> scores(std::span<const Metric> metrics, Task task,
                                             const std::atomic<bool>* stop) const;
-  // Of memory, with what the metrics take: of so many rows, where the evaluation has logits.
+  // Of memory, with what the metrics take: of so many rows, where one of them needs logits.
   static std::int64_t bytes(const ModelProgram& evaluation, const RunConfig& config, LabelKind kind,
                             std::int64_t classes, std::int64_t rows);
 
