@@ -144,8 +144,10 @@ class SuperbatchForecast {
   double expand_ranges(std::size_t hop) const {
     const std::int64_t ask_bytes =
         ExpandPass::ask_bytes(options_.hops[hop], counts_.graph.edges.data);
-    const double room = static_cast<double>(limits_.expand.range_bytes / ask_bytes) * kRangeFill;
-    return std::max(asked_spans(hop), batches_ * batch_.asks[hop] / room);
+    const double wanted = std::floor(static_cast<double>(limits_.expand.range_bytes / ask_bytes));
+    const SortedList asks = list(batch_.asks[hop], 0, 0);
+    const double most = std::max(wanted, static_cast<double>(kLeastOfRun) * asks.runs());
+    return std::max(asked_spans(hop), asks.records / (kRangeFill * std::max(most, 1.0)));
   }
 
   // Spans in which nobody asks aren't read. Ranges of a span share a reading if all of its chunks
@@ -233,19 +235,24 @@ class SuperbatchForecast {
   double hot_rows_ = 0, cold_rows_ = 0;  // of these, and of all batches
 };
 
+std::int64_t seeds_of(const SampledCounts& counts, double DegreeClass::*seeds) {
+  if (seeds == &DegreeClass::train) return counts.train;
+  return seeds == &DegreeClass::judged ? counts.judged : counts.vertices();
+}
+
 std::int64_t batches_of(const SampledCounts& counts, const BatchLoaderOptions& options,
                         double DegreeClass::*seeds) {
-  double all = 0;
-  for (const DegreeClass& of : counts.degrees) all += of.*seeds;
-  return ceil_div(std::llround(all), options.batch_size);
+  return ceil_div(seeds_of(counts, seeds), options.batch_size);
 }
 
 ReachedBatch reach(const SampledCounts& counts, const BatchLoaderOptions& options,
                    double DegreeClass::*seeds) {
-  double all = 0;
-  for (const DegreeClass& of : counts.degrees) all += of.*seeds;
-  return reach_batch(options.hops, std::min(static_cast<double>(options.batch_size), all),
-                     counts.degrees, seeds);
+  // Where none of a few was looked at, all vertices stand for them.
+  const bool are_seen = std::any_of(counts.degrees.begin(), counts.degrees.end(),
+                                    [seeds](const DegreeClass& of) { return of.*seeds > 0; });
+  const std::int64_t batch = std::min(options.batch_size, seeds_of(counts, seeds));
+  return reach_batch(options.hops, static_cast<double>(batch), counts.degrees,
+                     are_seen ? seeds : &DegreeClass::vertices);
 }
 
 }  // namespace

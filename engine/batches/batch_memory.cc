@@ -150,36 +150,45 @@ std::int64_t batch_bytes(const SampledCounts& counts, const BatchWork& work,
   return reductions + most;
 }
 
-// Vertices of a batch of one of these kinds of seeds, or of any, on average and some more; any
-// number, where nothing is known of degrees.
-double expected_rows(const SampledCounts& counts, const BatchLoaderOptions& loading,
-                     const std::vector<double DegreeClass::*>& seeds) {
+// Of a batch, about: vertices, and edges of the hop with most of them.
+struct ExpectedBatch {
+  double rows = 0, edges = 0;
+};
+
+// Of one of these kinds of seeds, or of any, the largest on average and some more; any, where
+// nothing is known of degrees.
+ExpectedBatch expected_batch(const SampledCounts& counts, const BatchLoaderOptions& loading,
+                             const std::vector<double DegreeClass::*>& seeds) {
   constexpr double kMore = 1.125;
   const std::vector<std::int64_t> any = any_rows(counts, loading);
-  if (counts.degrees.empty()) return static_cast<double>(any.back());
+  ExpectedBatch most{static_cast<double>(any.back()),
+                     static_cast<double>(largest_batch(counts, loading, any).edges)};
+  if (counts.degrees.empty()) return most;
+  ExpectedBatch expected;
   const std::vector<double DegreeClass::*> all{&DegreeClass::vertices};
-  double rows = 0;
   for (double DegreeClass::*const kind : seeds.empty() ? all : seeds) {
     const ReachedBatch reached =
         reach_batch(loading.hops, static_cast<double>(any.front()), counts.degrees, kind);
-    rows = std::max(rows, kMore * reached.level_rows.back());
+    expected.rows = std::max(expected.rows, kMore * reached.level_rows.back());
+    for (const double edges : reached.edges) {
+      expected.edges = std::max(expected.edges, kMore * edges);
+    }
   }
-  return std::min(rows, static_cast<double>(any.back()));
+  return {std::min(expected.rows, most.rows), std::min(expected.edges, most.edges)};
 }
 
 // Of what a budget leaves: while one superbatch is trained on the next one is made, with lists of
 // its own. Rates hardly depend on what is on its way once it is as much.
 class Shares {
  public:
-  // `kind`: of the seeds whose batches count; `seeds`: of all batches that may go together;
-  // `batch_rows`: vertices of one, about.
+  // `kind`: of the seeds whose batches count; `seeds`: of all batches that may go together.
   Shares(const SampledCounts& counts, const BatchLoaderOptions& loading, double DegreeClass::*kind,
-         std::int64_t seeds, double batch_rows)
+         std::int64_t seeds, const ExpectedBatch& batch)
       : counts_(counts),
         loading_(loading),
         kind_(kind),
         seeds_(seeds),
-        batch_rows_(batch_rows),
+        batch_(batch),
         sizes_(row_sizes(stored_inputs(counts, loading))) {
     for (std::int64_t step = kMiB; step < kMost; step += step / 4) steps_.push_back(step);
   }
@@ -215,16 +224,17 @@ class Shares {
   // All but rows.
   BatchMemory shares_of(std::int64_t bytes) const {
     BatchMemory memory;
-    memory.ranges = std::clamp(bytes / 16, 4 * kMiB, 256 * kMiB);
     memory.edge_slots = std::clamp(bytes / 32, 4 * kMiB, 64 * kMiB);
     memory.writes = std::clamp(bytes / 10, 4 * kMiB, 256 * kMiB);
     memory.lists = std::max(bytes / 24, 8 * kMiB);
     memory.run_places = std::clamp<std::int64_t>(bytes / 1024, 1 << 14, 4 << 20);
     memory.input_slots = 6;
     while (memory.input_slots > 2 && working_bytes(memory) > bytes / 3) --memory.input_slots;
+    memory.ranges = ranges_of(memory, bytes / 16);
     // Of longer lists there are fewer runs, and what is read of all of them at once takes less.
     for (BatchMemory longer = memory; true; memory = longer) {
       longer.lists *= 2;
+      longer.ranges = ranges_of(longer, bytes / 16);
       if (taken(longer) >= taken(memory)) return memory;
     }
   }
@@ -240,7 +250,8 @@ class Shares {
     loading.memory = memory;
     const BatchForecast epoch = forecast_batches(
         counts_, loading, kind_, forecast_hot(counts_, loading, kind_), !loading.are_alike);
-    return static_cast<double>(epoch.bytes_read() + epoch.bytes_written());
+    return epoch.edge_bytes + epoch.list_bytes_read + epoch.list_bytes_written + epoch.input_bytes +
+           2 * epoch.cold_bytes;
   }
 
   std::int64_t least_step() const {
@@ -267,17 +278,37 @@ class Shares {
            std::max(buffers, std::int64_t{0});
   }
 
-  std::int64_t working_bytes(const BatchMemory& memory) const {
-    const std::int64_t batches = std::max<std::int64_t>(
+  std::int64_t batches(const BatchMemory& memory) const {
+    return std::max<std::int64_t>(
         std::min(most_batches(memory), ceil_div(seeds_, loading_.batch_size)), 1);
+  }
+
+  // That a list of so many records a batch comes to.
+  double runs(const BatchMemory& memory, double records) const {
     const SuperbatchOptions limits =
         superbatch_limits(memory, counts_.graph.edges.data, loading_.workers);
+    return records * static_cast<double>(batches(memory)) /
+           static_cast<double>(limits.resolve.buffer_records);
+  }
+
+  // About as much as is given, but for one range, as large as the runs make it; no more than all
+  // workers' ranges take.
+  std::int64_t ranges_of(const BatchMemory& memory, std::int64_t bytes) const {
+    // Of each run a range has so many records fewer than its bound, on average.
+    constexpr double kInexact = 256;
+    const double records =
+        (static_cast<double>(kLeastOfRun) - kInexact) * runs(memory, batch_.edges);
+    const auto range =
+        static_cast<std::int64_t>(records) * resolved_bytes(counts_.graph.edges.data);
+    const std::int64_t least = std::max(range, 4 * kMiB);
+    return std::clamp(bytes, least, std::max(256 * kMiB, (loading_.workers + 2) * least));
+  }
+
+  std::int64_t working_bytes(const BatchMemory& memory) const {
     // Of each run a stretch has half as many words as its bound is too large by, on average.
     constexpr double kOfRun = 0.5;
-    const double rows = batch_rows_ * static_cast<double>(batches);
-    const auto runs = static_cast<std::int64_t>(
-        std::ceil(kOfRun * rows / static_cast<double>(limits.resolve.buffer_records)));
-    return PackedRows::working_bytes(sizes_, packing_options(memory), batches, runs,
+    const auto of_rows = static_cast<std::int64_t>(std::ceil(kOfRun * runs(memory, batch_.rows)));
+    return PackedRows::working_bytes(sizes_, packing_options(memory), batches(memory), of_rows,
                                      loading_.workers);
   }
 
@@ -285,7 +316,7 @@ class Shares {
   const BatchLoaderOptions& loading_;
   double DegreeClass::*kind_;
   std::int64_t seeds_;
-  double batch_rows_;
+  ExpectedBatch batch_;
   RowSizes sizes_;
   std::vector<std::int64_t> steps_;
 };
@@ -317,9 +348,10 @@ BatchBudget share_memory(const SampledCounts& counts, const BatchWork& work,
                          const RunBudget& budget) {
   const BatchLoaderOptions& loading = work.runs.front().loading;
   BatchBudget shares;
-  double expected = 0;
+  ExpectedBatch expected;
   for (const SampledRun& run : work.runs) {
-    expected = std::max(expected, expected_rows(counts, run.loading, run.seeds));
+    const ExpectedBatch of = expected_batch(counts, run.loading, run.seeds);
+    expected = {std::max(expected.rows, of.rows), std::max(expected.edges, of.edges)};
   }
   const std::vector<double DegreeClass::*>& seeds = work.runs.front().seeds;
   const Shares rest(counts, loading, seeds.empty() ? &DegreeClass::vertices : seeds.front(),
@@ -350,7 +382,7 @@ BatchMemory share_sampling_memory(const SampledCounts& counts, const BatchLoader
                              batch_bytes(counts, loading, rows) +
                              stored_bytes(counts, loading, rows);
   const Shares rest(counts, loading, seeds.empty() ? &DegreeClass::vertices : seeds.front(),
-                    counts.train, expected_rows(counts, loading, seeds));
+                    counts.train, expected_batch(counts, loading, seeds));
   return share_rest(rest, fixed, budget.host_bytes, rows.back(), "--memory");
 }
 

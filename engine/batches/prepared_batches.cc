@@ -79,6 +79,12 @@ std::int64_t batches_together(const BatchLoaderOptions& options, std::int64_t ve
   return std::min(std::int64_t{1} << std::min(left, 40), most_batches(options.memory));
 }
 
+// With what its edge carries, sorted.
+std::int64_t resolved_bytes(const EdgeData& data) {
+  constexpr std::int64_t kResolvedBytes = 48;
+  return kResolvedBytes + static_cast<std::int64_t>(data.bytes()) + sort_memory(data.bytes());
+}
+
 std::int64_t list_buffer_bytes(const BatchMemory& memory) { return memory.lists / 4; }
 
 SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& data,
@@ -87,14 +93,10 @@ SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& d
       RecordBuffers::records_in(list_buffer_bytes(memory) / kListsAtOnce, data.bytes(), workers);
   const std::int64_t at_once = workers + 2;
   const std::int64_t range_bytes = std::max<std::int64_t>(memory.ranges / at_once, 1 << 16);
-  // Of a request; with what its edge carries, sorted.
-  constexpr std::int64_t kResolvedBytes = 48;
-  const std::int64_t carried_bytes =
-      static_cast<std::int64_t>(data.bytes()) + sort_memory(data.bytes());
   SuperbatchOptions options;
   options.list_bytes = static_cast<std::size_t>(memory.lists - list_buffer_bytes(memory));
-  options.resolve = {static_cast<std::uint64_t>(range_bytes / (kResolvedBytes + carried_bytes)),
-                     at_once, buffer_records};
+  options.resolve = {static_cast<std::uint64_t>(range_bytes / resolved_bytes(data)), at_once,
+                     buffer_records};
   options.expand.range_bytes = range_bytes;
   options.expand.ranges_at_once = at_once;
   options.expand.buffer_records = buffer_records;

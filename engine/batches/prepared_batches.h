@@ -69,7 +69,9 @@ std::int64_t batches_together(const BatchLoaderOptions& options, std::int64_t ve
 // Of memory for lists, that of the buffers of those that are written at once, and how many are.
 std::int64_t list_buffer_bytes(const BatchMemory& memory);
 inline constexpr std::int64_t kListsAtOnce = 3;
-// Of superbatches, what memory decides. `data`: of the edges.
+// What a request takes while it is resolved. `data`: of the edges.
+std::int64_t resolved_bytes(const EdgeData& data);
+// Of superbatches, what memory decides.
 SuperbatchOptions superbatch_limits(const BatchMemory& memory, const EdgeData& data,
                                     std::int64_t workers);
 

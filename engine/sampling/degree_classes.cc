@@ -41,19 +41,6 @@ void add_block(const Dataset& dataset, std::int64_t first, std::int64_t rows, Cl
   }
 }
 
-// Of a split's vertices those that were looked at stand for all; if there is none, all vertices do.
-void fit_split(std::vector<DegreeClass>& classes, double DegreeClass::*split, std::int64_t count) {
-  const auto sum_of = [&](double DegreeClass::*member) {
-    double sum = 0;
-    for (const DegreeClass& of : classes) sum += of.*member;
-    return sum;
-  };
-  const double seen = sum_of(split);
-  double DegreeClass::*const stands = seen > 0 ? split : &DegreeClass::vertices;
-  const double times = static_cast<double>(count) / sum_of(stands);
-  for (DegreeClass& of : classes) of.*split = times * of.*stands;
-}
-
 }  // namespace
 
 std::vector<DegreeClass> degree_classes(const Dataset& dataset) {
@@ -70,14 +57,10 @@ std::vector<DegreeClass> degree_classes(const Dataset& dataset) {
   const double share = seen / static_cast<double>(layout.vertices);
   std::vector<DegreeClass> all;
   for (const auto& [key, found] : classes) {
-    all.push_back({found.vertices / share, found.train, 0, found.in / found.vertices,
-                   found.out / found.vertices, found.valid, found.test});
+    all.push_back({found.vertices / share, found.train / share, (found.valid + found.test) / share,
+                   found.in / found.vertices, found.out / found.vertices, found.valid / share,
+                   found.test / share});
   }
-  const std::int64_t* const counts = dataset.manifest().split_counts;
-  fit_split(all, &DegreeClass::train, counts[0]);
-  fit_split(all, &DegreeClass::valid, counts[1]);
-  fit_split(all, &DegreeClass::test, counts[2]);
-  for (DegreeClass& of : all) of.judged = of.valid + of.test;
   return all;
 }
 
