@@ -24,7 +24,9 @@ struct RunResult {
 };
 
 // Trains in `run` from where it stands: its newest checkpoint, or the beginning. `on_epoch` is
-// called after each epoch's line is written. The trainer has the run's configuration.
+// called after each epoch's line is written. The trainer has the run's configuration. Errors of the
+// trainer pass through; but for RunError a checkpoint of all that was done before is there, if it
+// can be written.
 RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atomic<bool>* stop,
                        const std::function<void(const EpochRecord&)>& on_epoch);
 
