@@ -237,7 +237,10 @@ class SuperbatchForecast {
 
 std::int64_t seeds_of(const SampledCounts& counts, double DegreeClass::*seeds) {
   if (seeds == &DegreeClass::train) return counts.train;
-  return seeds == &DegreeClass::judged ? counts.judged : counts.vertices();
+  if (seeds == &DegreeClass::judged) return counts.judged;
+  double all = 0;
+  for (const DegreeClass& of : counts.degrees) all += of.*seeds;
+  return std::llround(all);
 }
 
 std::int64_t batches_of(const SampledCounts& counts, const BatchLoaderOptions& options,
@@ -247,12 +250,9 @@ std::int64_t batches_of(const SampledCounts& counts, const BatchLoaderOptions& o
 
 ReachedBatch reach(const SampledCounts& counts, const BatchLoaderOptions& options,
                    double DegreeClass::*seeds) {
-  // Where none of a few was looked at, all vertices stand for them.
-  const bool are_seen = std::any_of(counts.degrees.begin(), counts.degrees.end(),
-                                    [seeds](const DegreeClass& of) { return of.*seeds > 0; });
   const std::int64_t batch = std::min(options.batch_size, seeds_of(counts, seeds));
   return reach_batch(options.hops, static_cast<double>(batch), counts.degrees,
-                     are_seen ? seeds : &DegreeClass::vertices);
+                     seen_seeds(counts.degrees, seeds, counts.vertices()));
 }
 
 }  // namespace

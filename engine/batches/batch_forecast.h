@@ -39,7 +39,7 @@ struct HotChoice {
   std::vector<double> cold;    // how many of the batches that choose ask for a vertex and find none
 };
 
-// `options`: with memory. `seeds`: which are those, of a training, of evaluations or all vertices.
+// `options`: with memory. `seeds`: which are those.
 // What samplers other than the uniform one choose counts as that one's would: labor reaches fewer
 // vertices. The first superbatch chooses.
 HotChoice forecast_hot(const SampledCounts& counts, const BatchLoaderOptions& options,

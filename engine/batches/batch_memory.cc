@@ -168,7 +168,8 @@ ExpectedBatch expected_batch(const SampledCounts& counts, const BatchLoaderOptio
   const std::vector<double DegreeClass::*> all{&DegreeClass::vertices};
   for (double DegreeClass::*const kind : seeds.empty() ? all : seeds) {
     const ReachedBatch reached =
-        reach_batch(loading.hops, static_cast<double>(any.front()), counts.degrees, kind);
+        reach_batch(loading.hops, static_cast<double>(any.front()), counts.degrees,
+                    seen_seeds(counts.degrees, kind, counts.vertices()));
     expected.rows = std::max(expected.rows, kMore * reached.level_rows.back());
     for (const double edges : reached.edges) {
       expected.edges = std::max(expected.edges, kMore * edges);
@@ -232,11 +233,11 @@ class Shares {
     while (memory.input_slots > 2 && working_bytes(memory) > bytes / 3) --memory.input_slots;
     memory.ranges = ranges_of(memory, bytes / 16);
     // Of longer lists there are fewer runs, and what is read of all of them at once takes less.
-    for (BatchMemory longer = memory; true; memory = longer) {
-      longer.lists *= 2;
+    for (BatchMemory longer = memory; list_bytes(longer) < taken(memory); longer.lists *= 2) {
       longer.ranges = ranges_of(longer, bytes / 16);
-      if (taken(longer) >= taken(memory)) return memory;
+      if (taken(longer) < taken(memory)) memory = longer;
     }
+    return memory;
   }
 
   BatchMemory with_rows(BatchMemory memory, std::int64_t bytes) const {
@@ -260,6 +261,8 @@ class Shares {
     });
   }
 
+  static std::int64_t list_bytes(const BatchMemory& memory) { return kAtOnce * 2 * memory.lists; }
+
   std::int64_t taken(const BatchMemory& memory) const {
     constexpr std::int64_t kLoaders = 2;
     const EdgeLayout& layout = counts_.graph.edges;
@@ -274,7 +277,7 @@ class Shares {
         kListsAtOnce * RecordBuffers::least_bytes(layout.data.bytes(), loading_.workers) -
         list_buffer_bytes(memory);
     return kLoaders * edges + lists + memory.ranges + working_bytes(memory) +
-           kAtOnce * HotRows::table_bytes(counts_.vertices()) + kAtOnce * 2 * memory.lists +
+           kAtOnce * HotRows::table_bytes(counts_.vertices()) + list_bytes(memory) +
            std::max(buffers, std::int64_t{0});
   }
 
@@ -291,8 +294,8 @@ class Shares {
            static_cast<double>(limits.resolve.buffer_records);
   }
 
-  // About as much as is given, but for one range, as large as the runs make it; no more than all
-  // workers' ranges take.
+  // About as much as is given, but for one range, as large as the runs make it on average; no more
+  // than all workers' ranges take.
   std::int64_t ranges_of(const BatchMemory& memory, std::int64_t bytes) const {
     // Of each run a range has so many records fewer than its bound, on average.
     constexpr double kInexact = 256;

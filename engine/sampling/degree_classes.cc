@@ -64,6 +64,13 @@ std::vector<DegreeClass> degree_classes(const Dataset& dataset) {
   return all;
 }
 
+double DegreeClass::*seen_seeds(const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds,
+                                std::int64_t vertices) {
+  const bool are_seen = std::any_of(degrees.begin(), degrees.end(),
+                                    [seeds](const DegreeClass& of) { return of.*seeds > 0; });
+  return are_seen || vertices <= kMostClassified ? seeds : &DegreeClass::vertices;
+}
+
 std::vector<DegreeClass> assumed_degrees(std::int64_t vertices, std::int64_t edges,
                                          std::int64_t train) {
   constexpr int kRanks = 64, kAskers = 16;  // classes by out-edges, by in-edges

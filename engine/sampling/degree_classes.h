@@ -24,6 +24,11 @@ inline constexpr std::int64_t kMostClassified = 16 << 20;
 // Errors of storage pass through.
 std::vector<DegreeClass> degree_classes(const Dataset& dataset);
 
+// These seeds, or all vertices where none of them is among the few of a large graph that were
+// looked at.
+double DegreeClass::*seen_seeds(const std::vector<DegreeClass>& degrees, double DegreeClass::*seeds,
+                                std::int64_t vertices);
+
 // Of a graph that isn't there: an assumption, which fits papers100M, a graph of citations.
 // - How often a vertex is a source: when the share h of all vertices that are sources most often is
 //   set aside, exp(-5.4 h^0.72) of the edges come from the others.

@@ -98,6 +98,18 @@ TEST_CASE("batch_forecast: a small case by hand") {
   CHECK(forecast().batch_vertices < 10 + 40);
 }
 
+TEST_CASE("batch_forecast: seeds of a large graph that nobody looked at are as other vertices") {
+  SampledCounts counts = counts_of_thousand();
+  counts.graph.edges.vertices = 2 * kMostClassified;
+  const auto of = [&](double seen) {
+    counts.degrees = {{2.0 * kMostClassified, seen, 0, 4, 4}};
+    return forecast_first(counts, ten_batches());
+  };
+  CHECK(of(0).batches == 10);
+  CHECK(of(0).batch_edges == Approx(20));
+  CHECK(of(0).batch_vertices == of(1).batch_vertices);
+}
+
 // Ten vertices that every batch asks for, and no others.
 TEST_CASE("batch_forecast: hot rows fill their memory") {
   BatchLoaderOptions options = ten_batches();
