@@ -78,6 +78,30 @@ TEST_CASE("batch_memory: where degrees don't say what is likely any batch has ro
   }
 }
 
+TEST_CASE("batch_memory: likely batches leave memory until any of them takes half of it") {
+  BatchWorld world(skewed_graph());
+  const RunConfig config = test::batch_config("sage", {8, 6}, 100);
+  const std::int64_t least = test::least_budget(world, config).host_bytes;
+  BatchTrainerOptions options = world.options();
+  std::vector<Rows> rows;  // by budget: 3/2 of the least, 2, 3 and 4 times the least
+  for (const std::int64_t halves : {3, 4, 6, 8}) {
+    options.budget.host_bytes = least * halves / 2;
+    rows.push_back(rows_of(world.trainer(config, options)));
+  }
+  CHECK(rows[0].back() < rows[3].back());
+  CHECK(rows[1] == rows[0]);
+  CHECK(rows[2] == rows[3]);
+}
+
+TEST_CASE("batch_memory: logits are kept where metrics need them") {
+  BatchWorld world(skewed_graph());
+  RunConfig config = test::batch_config("sage", {5, 3}, 17);
+  const std::int64_t least = test::least_budget(world, config).host_bytes;
+  config.metrics = {Metric::kMacroF1};
+  const std::int64_t rows_bytes = 2 * 6000 * static_cast<std::int64_t>(sizeof(float));
+  CHECK(test::least_budget(world, config).host_bytes >= least + rows_bytes);
+}
+
 // A million vertices of 128 features, in an order of their own, and 16 workers.
 TEST_CASE("batch_memory: what is shared out is never more than the budget") {
   SampledCounts counts;

@@ -87,7 +87,6 @@ inline void add_bits(std::vector<std::byte>& bits, const void* data, std::size_t
   bits.insert(bits.end(), at, at + bytes);
 }
 
-// All that an epoch says but times and bytes.
 // Of a training program's last run: the loss and the gradients.
 inline void add_bits(std::vector<std::byte>& bits, const BatchExecutor& executor,
                      const ModelProgram& program) {
@@ -104,6 +103,7 @@ inline void add_bits(std::vector<std::byte>& bits, const BatchExecutor& executor
   }
 }
 
+// All that an epoch says but times and bytes.
 inline std::vector<std::byte> bits_of(const EpochRecord& record) {
   std::vector<double> numbers{static_cast<double>(record.epoch), record.loss, record.lr,
                               record.valid_loss};
