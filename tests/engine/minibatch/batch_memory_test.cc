@@ -147,6 +147,11 @@ TEST_CASE("batch_memory: what is shared out is never more than the budget") {
   }
   CHECK(share(20 * least).lists > share(least).lists);
   CHECK(share(20 * least).hot_rows > share(least).hot_rows);
+  // All rows, and twice where those of two superbatches differ.
+  constexpr std::int64_t kMuch = std::int64_t{1} << 36;
+  const std::int64_t all_rows = share(kMuch).hot_rows;
+  loading.are_alike = false;
+  CHECK(share(kMuch).hot_rows == 2 * all_rows);
 }
 
 }  // namespace
