@@ -212,6 +212,7 @@ __device__ void sum_pieces(const GatherSum& sum, const T* const* sources, std::u
 template <class T, bool kWeighted, int kCount>
 __device__ void sum_hub(const GatherSum& sum, const T* const* sources, std::int64_t row,
                         Hub<T>& hub) {
+  bool begins = sum.begins;
   for (std::uint32_t span = 0; span < sum.span_count; span += kSpansAtOnce) {
     cut(sum.index, row, span, hub);
     for (std::uint32_t first = 0; first < hub.pieces[kSpansAtOnce]; first += kRowsOfBlock) {
@@ -219,12 +220,12 @@ __device__ void sum_hub(const GatherSum& sum, const T* const* sources, std::int6
       __syncthreads();
       if (threadIdx.x < sum.stride) {
         T* const to = accumulator<T>(sum, row) + threadIdx.x;
-        const bool begins = sum.begins && span == 0 && first == 0;
         T total = begins ? T(0) : *to;
         const std::uint32_t count = min(hub.pieces[kSpansAtOnce] - first, kRowsOfBlock);
         for (std::uint32_t i = 0; i < count; ++i) total += hub.sums[i][threadIdx.x];
         *to = total;
       }
+      begins = false;
       __syncthreads();
     }
   }
