@@ -22,7 +22,7 @@ from contenders import Failed
 from processes import HERE, die_with_parent
 
 # Shares of the limit, in seconds of 540.
-SHARES = {"machine": 30, "contract": 60, "sanitizer": 100, "gather": 120, "epochs": 130,
+SHARES = {"machine": 50, "contract": 60, "sanitizer": 90, "gather": 115, "epochs": 125,
           "memory": 90}
 SPARE, LATE = 10, 60
 # Those that run while graphs are made, and those that need them.

@@ -5,7 +5,7 @@ import json
 import statistics
 
 from contenders import Failed
-from epochs import MODELS, arguments_of, dataset_of
+from epochs import DEVICE, MODELS, arguments_of, dataset_of
 from processes import run as run_program
 from processes import check
 from stage import read_report
@@ -36,7 +36,7 @@ def run(context, stage):
 
 def command_of(context, dataset, model, *more):
     return [context.programs / "ooc-train", dataset, *arguments_of(context, model), "--devices",
-            "cuda", "--threads", context.threads, "--eval-every", NEVER, "--epochs",
+            DEVICE, "--threads", context.threads, "--eval-every", NEVER, "--epochs",
             context.epochs, "--quiet", *more]
 
 

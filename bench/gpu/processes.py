@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 
 from contenders import LIBC, PR_SET_PDEATHSIG, Contender, Failed, Ours
 
@@ -90,5 +91,8 @@ def why_no_torch():
 
 
 def find_tool(name):
-    """Of the CUDA toolkit; None if absent."""
-    return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+    """Of the CUDA toolkit, where that lies by itself or as packages of Python; None if absent."""
+    folders = [pathlib.Path("/usr/local/cuda/bin")]
+    for folder in map(pathlib.Path, sys.path):
+        folders += sorted(folder.glob("nvidia/*/bin"))
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(map(str, folders)))
