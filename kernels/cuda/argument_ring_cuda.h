@@ -60,8 +60,9 @@ class ArgumentRing {
     const std::byte* first_;
   };
   cudaStream_t stream() const { return stream_; }
-  // Half of the memory at most. The thread that calls works on the device from now on.
+  // most_bytes() at most. The thread that calls works on the device from now on.
   Sent send(const Arguments& arguments);
+  std::size_t most_bytes() const { return half_bytes_; }
 
  private:
   struct Half {

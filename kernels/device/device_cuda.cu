@@ -1,6 +1,7 @@
 #include "kernels/device/device_cuda.h"
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/cuda/launch_cuda.h"
 #include "kernels/device/host_buffer.h"
@@ -47,6 +48,40 @@ int checked_index(int index) {
       "--devices", "count them from 0, or give --devices cpu");
 }
 
+cudaMemPool_t pool_of(int index) {
+  cudaMemPool_t pool = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&pool, index), "asking for the memory's pool");
+  return pool;
+}
+
+// Memory of `owner` to the GPU `reader`, where the two have a way that doesn't lead through the
+// host: copies would take the longer one.
+void open_memory(int owner, int reader) {
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, reader, owner), "asking how GPUs reach each other");
+  if (can == 0) return;
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = reader;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  check(cudaMemPoolSetAccess(pool_of(owner), &access, 1), "opening memory to another GPU");
+}
+
+// Of all GPUs that this process has used and that are there, to each other.
+void open_to_others(int index) {
+  static std::mutex mutex;
+  static std::set<int> used;
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "looking for GPUs");
+  const std::lock_guard lock(mutex);
+  for (const int other : used) {
+    if (other == index || other >= count) continue;
+    open_memory(index, other);
+    open_memory(other, index);
+  }
+  used.insert(index);
+}
+
 }  // namespace
 
 class Device::Buffer final : public DeviceBuffer {
@@ -80,6 +115,7 @@ Device::Device(int index, std::int64_t memory_bytes)
       return queues_[ticket.queue]->event_of(ticket);
     }));
   }
+  open_to_others(index_);
 }
 
 std::unique_ptr<DeviceBuffer> Device::allocate(std::size_t bytes) {
@@ -116,7 +152,12 @@ void* Device::take(std::size_t bytes) {
   try {
     use_device(index_);
     const cudaStream_t stream = queue(QueueKind::kCompute).stream();
-    const cudaError_t error = cudaMallocAsync(&data, bytes + kAlignment, stream);
+    cudaError_t error = cudaMallocAsync(&data, bytes + kAlignment, stream);
+    if (error == cudaErrorMemoryAllocation) {  // what was given back may not be free yet
+      check(cudaStreamSynchronize(stream), "waiting for the device");
+      check(cudaMemPoolTrimTo(pool_of(index_), 0), "freeing memory that was given back");
+      error = cudaMallocAsync(&data, bytes + kAlignment, stream);
+    }
     if (error == cudaErrorMemoryAllocation) {
       std::size_t free = 0, all = 0;
       check(cudaMemGetInfo(&free, &all), "asking for free memory");

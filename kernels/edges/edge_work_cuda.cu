@@ -68,13 +68,6 @@ class CudaEdgeWork final : public EdgeWork {
   }
 
  private:
-  // Slices of a sum that are of one width.
-  struct Slices {
-    const PlainSum& sum;
-    std::int64_t stride = 0, count = 0;
-    std::size_t sources = 0, accumulators = 0;  // arguments
-  };
-
   // As many spans as the scratch has room for the index of.
   static std::int64_t end_of(const Part& part) {
     const EdgeWindow& window = part.window;
@@ -92,10 +85,13 @@ class CudaEdgeWork final : public EdgeWork {
   }
 
   void run(const Part& part) const {
+    const EdgeIndex index = make_index(part);
+    for (const PlainSum& sum : sums_) run(part, sum, index);
+  }
+
+  EdgeIndex make_index(const Part& part) const {
     Arguments arguments;
     const std::size_t spans = arguments.add(spans_of(part));
-    std::vector<Slices> all;
-    for (const PlainSum& sum : sums_) add_slices(part, sum, arguments, all);
     const ArgumentRing::Sent sent = ring_.send(arguments);
     const EdgeLayout& layout = *part.window.layout;
     const IndexedWindow window{layout,
@@ -107,21 +103,44 @@ class CudaEdgeWork final : public EdgeWork {
                                part.window.self_loops};
     const EdgeIndex index = place_index(part, window);
     build_edge_index(window, index, ring_.stream());
-    for (const Slices& slices : all) {
-      GatherSum gather{.dtype = slices.sum.shape.dtype,
-                       .index = index,
-                       .block_rows = layout.block_rows,
-                       .block_count = window.block_count,
-                       .rows = part.rows(),
-                       .span_count = window.span_count,
-                       .slice_count = slices.count,
-                       .stride = slices.stride,
-                       .sources = sent.at<const void*>(slices.sources),
-                       .accumulators = sent.at<void*>(slices.accumulators),
-                       .begins = part.begins()};
-      if (!slices.sum.weighted) gather.index.weights = nullptr;
-      gather_sum(gather, ring_.stream());
+    return index;
+  }
+
+  // Slices of one width together, as many as the ring takes the addresses of.
+  void run(const Part& part, const PlainSum& sum, const EdgeIndex& index) const {
+    const auto addresses = static_cast<std::size_t>(part.span_count() + part.block_count());
+    const auto most =
+        static_cast<std::int64_t>(ring_.most_bytes() / (addresses * sizeof(void*) + 16));
+    OOC_CHECK(most > 0);
+    const TensorLayout layout{1, sum.shape.cols, 1};
+    const std::int64_t end = sum.sliced ? part.call.end_slice : layout.slice_count();
+    std::int64_t slice = sum.sliced ? part.call.first_slice : 0;
+    while (slice < end) {
+      const std::int64_t first = slice, stride = layout.slice_stride(slice);
+      while (slice < end && slice - first < most && layout.slice_stride(slice) == stride) ++slice;
+      run(part, sum, index, first, slice);
     }
+  }
+
+  void run(const Part& part, const PlainSum& sum, const EdgeIndex& index, std::int64_t first,
+           std::int64_t end) const {
+    Arguments arguments;
+    const std::size_t sources = arguments.add(sources_of(part, sum, first, end));
+    const std::size_t accumulators = arguments.add(accumulators_of(part, sum, first, end));
+    const ArgumentRing::Sent sent = ring_.send(arguments);
+    GatherSum gather{.dtype = sum.shape.dtype,
+                     .index = index,
+                     .block_rows = part.window.layout->block_rows,
+                     .block_count = part.block_count(),
+                     .rows = part.rows(),
+                     .span_count = part.span_count(),
+                     .slice_count = end - first,
+                     .stride = TensorLayout{1, sum.shape.cols, 1}.slice_stride(first),
+                     .sources = sent.at<const void*>(sources),
+                     .accumulators = sent.at<void*>(accumulators),
+                     .begins = part.begins()};
+    if (!sum.weighted) gather.index.weights = nullptr;
+    gather_sum(gather, ring_.stream());
   }
 
   std::vector<IndexedSpan> spans_of(const Part& part) const {
@@ -139,42 +158,38 @@ class CudaEdgeWork final : public EdgeWork {
     return spans;
   }
 
-  // Those of full width together, and a narrower last one.
-  void add_slices(const Part& part, const PlainSum& sum, Arguments& arguments,
-                  std::vector<Slices>& all) const {
-    const TensorLayout layout{1, sum.shape.cols, 1};
-    const std::int64_t count = layout.slice_count();
-    const std::int64_t end = sum.sliced ? part.call.end_slice : count;
-    std::int64_t slice = sum.sliced ? part.call.first_slice : 0;
-    while (slice < end) {
-      const std::int64_t stride = layout.slice_stride(slice);
-      std::int64_t last = slice;
-      while (last < end && layout.slice_stride(last) == stride) ++last;
-      all.push_back(add_slices(part, sum, slice, last, arguments));
-      all.back().stride = stride;
-      slice = last;
-    }
+  // Of slices [first, end): address(slice, count) of each, of `count` at hand.
+  template <class Address>
+  static void for_each_slice(const Part& part, const PlainSum& sum, std::int64_t first,
+                             std::int64_t end, Address&& address) {
+    const std::int64_t before = sum.sliced ? part.window.first_slice : 0;  // that aren't at hand
+    const std::int64_t count = ceil_div(sum.shape.cols, kSliceWidth) - before;
+    for (std::int64_t slice = first; slice < end; ++slice) address(slice - before, count);
   }
 
-  Slices add_slices(const Part& part, const PlainSum& sum, std::int64_t first, std::int64_t end,
-                    Arguments& arguments) const {
-    const EdgeWindow& window = part.window;
-    const std::int64_t count = ceil_div(sum.shape.cols, kSliceWidth);
-    const std::int64_t before = sum.sliced ? window.first_slice : 0;  // slices that aren't at hand
+  std::vector<const void*> sources_of(const Part& part, const PlainSum& sum, std::int64_t first,
+                                      std::int64_t end) const {
     std::vector<const void*> sources;
-    std::vector<void*> accumulators;
-    for (std::int64_t slice = first; slice < end; ++slice) {
+    for_each_slice(part, sum, first, end, [&](std::int64_t slice, std::int64_t count) {
       for (std::int64_t i = part.first_span; i < part.end_span; ++i) {
         const auto at = static_cast<std::size_t>(i) * program_.streamed.size() + sum.streamed;
-        sources.push_back(window.streamed[at].slice(slice - before, count - before));
+        sources.push_back(part.window.streamed[at].slice(slice, count));
       }
+    });
+    return sources;
+  }
+
+  std::vector<void*> accumulators_of(const Part& part, const PlainSum& sum, std::int64_t first,
+                                     std::int64_t end) const {
+    std::vector<void*> accumulators;
+    for_each_slice(part, sum, first, end, [&](std::int64_t slice, std::int64_t count) {
       for (std::int64_t i = part.call.first_block; i < part.call.end_block; ++i) {
-        const auto block = static_cast<std::size_t>(i - window.first_block);
+        const auto block = static_cast<std::size_t>(i - part.window.first_block);
         const auto at = block * program_.accumulators.size() + sum.accumulator;
-        accumulators.push_back(window.accumulators[at].slice(slice - before, count - before));
+        accumulators.push_back(part.window.accumulators[at].slice(slice, count));
       }
-    }
-    return {sum, 0, end - first, arguments.add(sources), arguments.add(accumulators)};
+    });
+    return accumulators;
   }
 
   // In the call's scratch, as edge_index_bytes() counts.

@@ -41,7 +41,7 @@ struct Part {
   __device__ static Part load(const T* from) {
     Part part;
     if constexpr (kCount == 1) {
-      part.at[0] = __ldg(from);
+      part.at[0] = *from;
     } else {
 #pragma unroll
       for (int i = 0; i < kCount; i += 16 / static_cast<int>(sizeof(T)))

@@ -108,6 +108,13 @@ TEST_CASE("cuda device: its memory is limited, by what is given and by what ther
   CHECK(whole.allocate(3 << 20)->bytes() == 3 << 20);
 }
 
+TEST_CASE("cuda device: what was given back has room again, whether or not that was waited for",
+          "[emulation]") {
+  cuda_emulation::reset({.device_bytes = 4 << 20}, cuda_emulation::Order::kLazy);
+  Device device(0, 0);
+  for (int i = 0; i < 3; ++i) CHECK(device.allocate(3 << 20)->bytes() == 3 << 20);
+}
+
 TEST_CASE("cuda device: a GPU that isn't there is named", "[emulation]") {
   cuda_emulation::reset({.devices = 2}, cuda_emulation::Order::kEager);
   CHECK(Device(1, 0).name() == "cuda:1");

@@ -170,6 +170,7 @@ void reset(const Machine& machine, Order order, std::uint64_t seed) {
 }
 
 bool is_emulated() { return true; }
+int devices() { return state.machine.devices; }
 
 void fail_from(int calls, int error) {
   fail_after(calls, error);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "tests/support/cuda/cuda_emulation.h"
 #include "tests/support/cuda/grid.h"
@@ -64,6 +65,12 @@ cudaError_t copy_in_stream(void* to, const void* from, std::size_t bytes, cudaSt
                           from_device >= 0 ? from_device : stream->device);
     std::memcpy(to, from, bytes);
   };
+  if (to_device >= 0 && from_device >= 0 && to_device != from_device) {
+    const int other = stream->device == to_device ? from_device : to_device;
+    if (state.devices[static_cast<std::size_t>(stream->device)].peers.count(other) == 0) {
+      ++state.counters.copied_through_host;
+    }
+  }
   const bool pageable =
       (to_device < 0 && !is_pinned(to, bytes)) || (from_device < 0 && !is_pinned(from, bytes));
   issue(stream, {run});
@@ -83,10 +90,6 @@ cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t stream) {
   CALL();
   NEEDS(known(stream), cudaErrorInvalidResourceHandle);
   Device& device = state.devices[static_cast<std::size_t>(stream->device)];
-  if (device.used + bytes > state.machine.device_bytes) {  // what streams still free may do
-    while (run_any()) {
-    }
-  }
   NEEDS(device.used + bytes <= state.machine.device_bytes, cudaErrorMemoryAllocation);
   std::byte* address = new_address(device, bytes, stream);
   issue(stream, {[d = stream->device, address, bytes] { map_memory(d, address, bytes); }});
@@ -98,6 +101,29 @@ cudaError_t cudaFreeAsync(void* at, cudaStream_t stream) {
   const int device = device_of(at);
   NEEDS(known(stream) && device >= 0, cudaErrorInvalidValue);
   issue(stream, {[device, at] { unmap_memory(device, static_cast<std::byte*>(at)); }});
+  return cudaSuccess;
+}
+// A device's only pool is known by the device. What was freed stays in none.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  CALL();
+  NEEDS(device >= 0 && device < state.machine.devices, cudaErrorInvalidDevice);
+  *pool = reinterpret_cast<cudaMemPool_t>(&state.devices[static_cast<std::size_t>(device)]);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) {
+  CALL();
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access,
+                                 std::size_t count) {
+  CALL();
+  const auto owner = static_cast<int>(reinterpret_cast<Device*>(pool) - state.devices.data());
+  for (const cudaMemAccessDesc& to : std::span(access, count)) {
+    NEEDS(state.machine.peers && to.location.type == cudaMemLocationTypeDevice &&
+              to.location.id < state.machine.devices,
+          cudaErrorInvalidDevice);
+    state.devices[static_cast<std::size_t>(to.location.id)].peers.insert(owner);
+  }
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

@@ -27,6 +27,11 @@ const SkipWithoutGpu skip;
 }  // namespace
 
 bool is_emulated() { return false; }
+int devices() {
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  return count;
+}
 void reset(const Machine&, Order, std::uint64_t) {}
 void fail_after(int, int) {}
 void fail_from(int, int) {}
