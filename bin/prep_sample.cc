@@ -80,6 +80,8 @@ void sample(const Options& given, bool quiet) {
   options.disk_bytes = cli::free_disk_bytes(options.output);
   const cli::OwnScratch scratch(options.scratch, options.output);
   options.scratch = scratch.path();
+  options.scratch_bytes =
+      cli::free_disk_bytes(options.scratch.empty() ? options.output : options.scratch);
   const std::unique_ptr<BlockIo> io = make_block_io();
   const BatchesManifest manifest =
       sample_batches(*io, posix_file_system(), dataset, options, control);

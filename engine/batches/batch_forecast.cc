@@ -309,7 +309,7 @@ void fit_scratch(std::int64_t free_bytes, const std::string& directory,
                                 "and {} with one batch prepared at a time",
                                 format_byte_size(free_bytes), size(first), size(need.bytes)),
                     directory,
-                    "free some, name another directory (--scratch), or give more --host-memory");
+                    "free some, name another directory (--scratch), or give more memory");
     }
     memory.batches = ceil_div(std::max<std::int64_t>(need.together, 1), 2);
     need = needed(memory);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/batches/batch_forecast.h"
 #include "engine/batches/batch_loader.h"
 #include "engine/batches/batch_memory.h"
 #include "engine/batches/batch_programs.h"
@@ -152,6 +153,24 @@ double DegreeClass::*kind_of(Split split) {
   return &DegreeClass::vertices;
 }
 
+// Files of two superbatches are there at once, one after the other.
+ScratchNeed needed_scratch(const SampledCounts& counts, BatchLoaderOptions loading,
+                           const BatchMemory& memory, std::vector<double DegreeClass::*> sections) {
+  loading.memory = memory;
+  ScratchNeed need;
+  const bool are_many = sections.size() > 1;
+  sections.erase(std::unique(sections.begin(), sections.end()), sections.end());
+  for (double DegreeClass::*const kind : sections) {
+    const BatchForecast of =
+        forecast_batches(counts, loading, kind, forecast_hot(counts, loading, kind), true);
+    if (of.batches == 0) continue;
+    const double at_once = are_many || of.superbatches > 1 ? 2 : 1;
+    need.bytes = std::max(need.bytes, static_cast<std::int64_t>(at_once * of.scratch));
+    need.together = std::max(need.together, ceil_div(of.batches, of.superbatches));
+  }
+  return need;
+}
+
 BatchMemory memory_of(const Dataset& dataset, const BatchLoaderOptions& loading,
                       const BatchesManifest& manifest, const SampleOptions& options) {
   SampledCounts counts = sampled_counts(dataset);
@@ -166,7 +185,12 @@ BatchMemory memory_of(const Dataset& dataset, const BatchLoaderOptions& loading,
   RunBudget budget;
   budget.host_bytes = options.memory_bytes;
   budget.resident_bytes = held_host_bytes();
-  return share_sampling_memory(counts, loading, seeds, budget);
+  BatchMemory memory = share_sampling_memory(counts, loading, seeds, budget);
+  fit_scratch(
+      options.scratch_bytes, options.scratch.empty() ? options.output : options.scratch,
+      [&](const BatchMemory& given) { return needed_scratch(counts, loading, given, seeds); },
+      memory);
+  return memory;
 }
 
 // Batches of one run of passes after the other; the next ones are made while these are written.
@@ -214,11 +238,11 @@ BatchesManifest sample_batches(BlockIo& io, FileSystem& files, const Dataset& da
   }
   const GraphInputs inputs(io, dataset);
   BatchLoaderOptions loading = loader_options(manifest.layout(), options, vertices);
-  loading.memory = memory_of(dataset, loading, manifest, options);
   loading.on_wait = [&](double share) { control.step("preparing batches", share, 1); };
   loading.are_alike =
       std::none_of(manifest.sections.begin(), manifest.sections.end(),
                    [](const BatchSection& section) { return section.split == Split::kNone; });
+  loading.memory = memory_of(dataset, loading, manifest, options);
   loading.scratch = options.scratch.empty() ? writer.scratch_path() : options.scratch;
   check_disk(manifest, options);
   const std::int64_t batches = manifest.batches();

@@ -29,8 +29,10 @@ struct SampleOptions {
   std::int64_t seed = 0;
   std::int64_t memory_bytes = 0;  // 0: no limit
   std::string scratch;            // a directory for temporary files; empty: beside the output
-  // What is free where the output goes: where it can't be enough, that is an error before work.
+  // What is free where the output goes, and temporary files: where it can't be enough, that is an
+  // error before work. As many batches are prepared together as the latter have room for.
   std::int64_t disk_bytes = std::numeric_limits<std::int64_t>::max();
+  std::int64_t scratch_bytes = std::numeric_limits<std::int64_t>::max();
 };
 
 // Writes the directory options.output, which appears whole or not at all, and returns its manifest.

@@ -84,7 +84,7 @@ TEST_CASE("inference: a graph whose edges lack the types a model was trained on 
 }
 
 TEST_CASE("inference: sampled batches go together as scratch has room, or it is refused at once") {
-  test::BatchWorld world(test::batch_graph(false, 4000));
+  test::BatchWorld world(test::batch_graph(false, 1500));
   const RunConfig config = test::batch_config("sage", {4, 3}, 100);
   BatchTrainer trainer = world.trainer(config, world.options());
   REQUIRE(trainer.run_epoch(nullptr));
@@ -114,9 +114,9 @@ TEST_CASE("inference: sampled batches go together as scratch has room, or it is 
     return {read_file(world.files, options.path), world.io.reads - before};
   };
   const Result ample = infer(std::int64_t{1} << 40);
-  std::int64_t room = 64 << 20, most_reads = 0;
+  std::int64_t room = 8 << 20, most_reads = 0;
   std::string refused;
-  for (; refused.empty() && room > 1; room /= 2) {
+  for (; refused.empty() && room > 1; room /= 4) {
     try {
       const Result fitted = infer(room);
       CHECK(fitted.rows == ample.rows);
@@ -126,6 +126,6 @@ TEST_CASE("inference: sampled batches go together as scratch has room, or it is 
     }
   }
   CHECK(most_reads > 2 * ample.reads);
-  CHECK(room >= 16 << 10);
+  CHECK(room >= 1 << 10);
   CHECK_THAT(refused, Contains("are needed, and") && Contains("with one batch prepared at a time"));
 }
