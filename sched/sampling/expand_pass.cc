@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "kernels/sampling/neighbour_draws.h"
-#include "kernels/sampling/neighbour_keys.h"
 #include "kernels/sampling/neighbour_lists.h"
 #include "sched/sampling/keyed_choice.h"
 #include "storage/base/errors.h"
@@ -45,6 +44,7 @@ struct ExpandPass::Range {
 
 struct ExpandPass::Worker {
   NeighbourLists lists;
+  OfferedEdges offered;
   std::vector<std::byte> record;  // of an edge
 };
 
@@ -321,7 +321,9 @@ void ExpandPass::choose_from(Range& range, std::span<const PanelTile> tiles) {
                   worker.record.data());
     };
     if (sampling_.by_key()) {
-      offer(range, i, worker, records, local);
+      const std::size_t begin = i;
+      while (i + 1 < keys.size() && fields.first(keys[i + 1]) == fields.first(keys[i])) ++i;
+      offer(range, begin, i + 1, worker, records, local);
       continue;
     }
     std::uint32_t& before = range.before[static_cast<std::size_t>(local)];
@@ -338,24 +340,33 @@ void ExpandPass::choose_from(Range& range, std::span<const PanelTile> tiles) {
   }
 }
 
-// One list of who asks: parallel edges lie beside each other.
-void ExpandPass::offer(Range& range, std::size_t ask, const Worker& worker,
+// One list of a vertex, to all who ask for it: parallel edges lie beside each other.
+void ExpandPass::offer(Range& range, std::size_t first, std::size_t end, Worker& worker,
                        const EdgeRecords& records, std::int64_t local) const {
-  const std::uint64_t key = range.asks.keys[ask];
-  const std::uint64_t stream = batch_keys_[lists_.requests.second(key)];
-  const std::uint64_t asker = asker_key(stream, name(lists_.requests.first(key)));
+  const KeyFields& fields = lists_.requests;
+  const bool by_weight = sampling_.choice == HopSampling::Choice::kWeighted;
   const auto neighbours = worker.lists.neighbours(local);
   const auto edges = worker.lists.edges(local);
+  OfferedEdges& offered = worker.offered;
   std::uint32_t parallel = 0;
-  for (std::size_t i = 0; i < neighbours.size(); ++i) {
-    parallel = i > 0 && neighbours[i] == neighbours[i - 1] ? parallel + 1 : 0;
-    const std::uint32_t source = name(neighbours[i]);
-    const std::uint64_t edge_key =
-        sampling_.choice == HopSampling::Choice::kLabor
-            ? source_key(stream, source, parallel)
-            : weighted_key(asker, source, parallel, records.weight(edges[i]));
-    std::byte* const record = range.kept->offer(ask, edge_key, neighbours[i]);
-    if (record != nullptr && lists_.chosen.data_bytes() > 0) records.copy(edges[i], record);
+  for (std::size_t begin = 0; begin < neighbours.size(); begin += OfferedEdges::kMost) {
+    const std::size_t count = std::min(OfferedEdges::kMost, neighbours.size() - begin);
+    offered.neighbours = neighbours.subspan(begin, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = begin + i;
+      parallel = at > 0 && neighbours[at] == neighbours[at - 1] ? parallel + 1 : 0;
+      offered.names[i] = edge_name(name(neighbours[at]), parallel);
+      if (by_weight) offered.weights[i] = records.weight(edges[at]);
+    }
+    const auto put = [&](std::size_t i, std::byte* record) {
+      if (lists_.chosen.data_bytes() > 0) records.copy(edges[begin + i], record);
+    };
+    for (std::size_t ask = first; ask < end; ++ask) {
+      const std::uint64_t key = range.asks.keys[ask];
+      std::uint64_t stream = batch_keys_[fields.second(key)];
+      if (by_weight) stream = asker_key(stream, name(fields.first(key)));
+      range.kept->offer(ask, stream, offered, by_weight, put);
+    }
   }
 }
 

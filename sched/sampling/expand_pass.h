@@ -110,8 +110,8 @@ class ExpandPass {
   void draw(Range& range) const;
   void choose(Range& range, std::span<const PanelTile> tiles);
   void choose_from(Range& range, std::span<const PanelTile> tiles);
-  void offer(Range& range, std::size_t ask, const Worker& worker, const EdgeRecords& records,
-             std::int64_t local) const;
+  void offer(Range& range, std::size_t first, std::size_t end, Worker& worker,
+             const EdgeRecords& records, std::int64_t local) const;
   void take_kept(Range& range);
   // Whether lists have to be whole, in the order of names.
   bool draws_by_name() const { return !graph_.names.empty() && !sampling_.by_key(); }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/sampling/neighbour_keys.h"
-
 namespace ooc {
 
 KeyedChoice::KeyedChoice(std::vector<std::size_t> begins, std::size_t data_bytes)
@@ -19,7 +17,7 @@ std::int64_t KeyedChoice::bytes(std::int64_t most, std::size_t data_bytes) {
          static_cast<std::int64_t>(sizeof(std::uint32_t) + sizeof(std::size_t));
 }
 
-std::byte* KeyedChoice::offer(std::size_t ask, std::uint64_t key, std::uint32_t neighbour) {
+std::byte* KeyedChoice::keep(std::size_t ask, std::uint64_t key, std::uint32_t neighbour) {
   if (key == kNeverTaken) return nullptr;
   const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(begins_[ask]);
   std::uint32_t& count = counts_[ask];

@@ -58,9 +58,10 @@ std::vector<std::uint32_t> smallest(const HopSampling& hop, const InEdges& edges
   for (std::uint32_t i = 0; i < edges.size(); ++i) {
     parallel = i > 0 && edges[i].first == edges[i - 1].first ? parallel + 1 : 0;
     const auto name = static_cast<std::uint32_t>(edges[i].first);
-    const std::uint64_t key = hop.choice == HopSampling::Choice::kLabor
-                                  ? source_key(stream, name, parallel)
-                                  : weighted_key(asker, name, parallel, edges[i].second);
+    const std::uint64_t key =
+        hop.choice == HopSampling::Choice::kLabor
+            ? source_key(stream, edge_name(name, parallel))
+            : weighted_key(source_key(asker, edge_name(name, parallel)), edges[i].second);
     if (key != kNeverTaken) order.emplace_back(key, i);
   }
   std::sort(order.begin(), order.end());
