@@ -183,6 +183,9 @@ RunBudget measured_budget(BlockIo& io, const MachineShare& share, const std::str
   const RateOptions rates{existing(files, scratch), workers_of(1), std::min(kMeasuring, left / 2)};
   budget.plan.rates = machine_rates(files, io, rates, rates_cache());
   add_gpu_rates(share, budget.plan.rates);
+  if (is_gpu(share.devices) && planned_gpu(share) == nullptr) {
+    measure_gpu_link(gpus_of(share.devices).front(), rates_cache(), budget.plan.rates);
+  }
   hold_links(budget);
   return budget;
 }

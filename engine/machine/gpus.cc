@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "engine/machine/machine_rates.h"
 #include "engine/machine/machine_topology.h"
 #include "kernels/device/cuda_backend.h"
 #include "sched/plan/passes/edge_binding.h"
@@ -189,6 +190,13 @@ GpuModel model_of(const GpuFacts& gpu) {
 void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates) {
   const GpuModel model = model_of(gpu);
   if (model.bandwidth > 0) set_gpu_rates(model, rates);
+}
+
+void measure_gpu_link(int index, const std::string& cache, MachineRates& rates) {
+  CudaModule& module = cuda_module();
+  const std::string link = fmt::format("{} {}", module.open(index).name, module.pci_address(index));
+  measure_link(
+      posix_file_system(), link, [&] { return module.make_backend(index, 0); }, cache, rates);
 }
 
 std::string topology_of_gpus(const std::vector<int>& gpus) {

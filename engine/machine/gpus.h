@@ -39,10 +39,13 @@ struct GpuModel {
   double peers;          // likewise, of NVLink between two of them; 0: it has none
 };
 const std::vector<GpuModel>& gpu_models();
-// What plans for it go by: not measured. Storage and packing stay as they are.
+// What plans for it go by, from its maker's figures. Storage and packing stay as they are.
 void set_gpu_rates(const GpuModel& gpu, MachineRates& rates);
 // Of a GPU that is there.
 void set_gpu_rates(const GpuFacts& gpu, MachineRates& rates);
+
+// The link to one, as measure_link() does.
+void measure_gpu_link(int index, const std::string& cache, MachineRates& rates);
 
 // How these GPUs of this machine are linked (machine_topology.h); empty: it can't be found out.
 std::string topology_of_gpus(const std::vector<int>& gpus);

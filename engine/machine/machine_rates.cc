@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/machine/elapsed.h"
 #include "engine/machine/rate_probes.h"
 #include "kernels/dense/blas_core.h"
 #include "storage/base/checksum.h"
@@ -38,9 +40,12 @@ constexpr Rate kRates[] = {
     {"packing", &MachineRates::packing},           {"multiply_adds", &MachineRates::multiply_adds},
     {"row_sums", &MachineRates::row_sums}};
 
-// Of devices with memory of their own: nobody measures them, a file may say them.
-constexpr Rate kDeviceRates[] = {{"to_device", &MachineRates::to_device},
-                                 {"from_device", &MachineRates::from_device},
+constexpr Rate kLinkRates[] = {{"to_device", &MachineRates::to_device},
+                               {"from_device", &MachineRates::from_device}};
+
+// Of devices with memory of their own: a file may say them.
+constexpr Rate kDeviceRates[] = {kLinkRates[0],
+                                 kLinkRates[1],
                                  {"device_gather", &MachineRates::gather},
                                  {"device_elementwise", &MachineRates::elementwise},
                                  {"device_dropout", &MachineRates::dropout},
@@ -53,6 +58,11 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+std::string cache_path(const std::string& cache, const std::string& key) {
+  return join_path(cache,
+                   fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
+}
+
 std::string cache_path(const BlockIo& io, const RateOptions& options, const std::string& cache) {
   constexpr int kMethod = 11;  // counts up with every change to what the rates mean
   struct stat status {};
@@ -62,8 +72,7 @@ std::string cache_path(const BlockIo& io, const RateOptions& options, const std:
   const std::string key = fmt::format("{} {} {} {} {} {} {} {}", kMethod, io.name(), host_name(),
                                       processor_name(), blas_core().name, options.workers, memory,
                                       static_cast<std::uint64_t>(status.st_dev));
-  return join_path(cache,
-                   fmt::format("rates-{:016x}.json", checksum64(std::as_bytes(std::span(key)))));
+  return cache_path(cache, key);
 }
 
 // Nothing where there are none, or none that can be read.
@@ -78,10 +87,10 @@ std::optional<MachineRates> kept_rates(FileSystem& files, const std::string& pat
 }
 
 void write_rates(FileSystem& files, const std::string& cache, const std::string& path,
-                 const MachineRates& rates) {
+                 std::span<const Rate> which, const MachineRates& rates) {
   try {
     Json json;
-    for (const Rate& rate : kRates) json[rate.name] = rates.*rate.member;
+    for (const Rate& rate : which) json[rate.name] = rates.*rate.member;
     const std::string text = json.dump(2) + "\n";
     files.create_directories(cache);
     write_file_atomically(files, path, std::as_bytes(std::span(text)));
@@ -128,7 +137,7 @@ MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& op
   }
   RateProbes probes(io, options);
   const MachineRates rates = measure(probes, options);
-  if (!cache.empty() && probes.has_storage()) write_rates(files, cache, path, rates);
+  if (!cache.empty() && probes.has_storage()) write_rates(files, cache, path, kRates, rates);
   return rates;
 }
 
@@ -173,6 +182,47 @@ void read_device_rates(FileSystem& files, const std::string& path, MachineRates&
   for (const Rate& rate : kDeviceRates) {
     if (json.contains(rate.name)) rates.*rate.member = rate_in(json, rate.name, path);
   }
+}
+
+namespace {
+
+// The best of some copies: the first one finds a link that sleeps.
+double copy_rate(Queue& queue, void* to, const void* from, std::size_t bytes) {
+  constexpr int kCopies = 5;
+  double rate = 0;
+  for (int i = 0; i < kCopies; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    queue.copy(to, from, bytes);
+    queue.wait(queue.record());
+    rate = std::max(rate, static_cast<double>(bytes) / seconds_since(begin));
+  }
+  return rate;
+}
+
+}  // namespace
+
+void measure_link(FileSystem& files, const std::string& link,
+                  const std::function<std::unique_ptr<Backend>()>& open, const std::string& cache,
+                  MachineRates& rates) {
+  constexpr std::size_t kBytes = 64 << 20;
+  const std::string path =
+      cache.empty() ? "" : cache_path(cache, fmt::format("link {} {}", host_name(), link));
+  try {
+    if (!cache.empty() && files.exists(path)) return read_device_rates(files, path, rates);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+  try {
+    const std::unique_ptr<Backend> device = open();
+    const auto here = device->allocate_pinned(kBytes, "measuring a link");
+    const auto there = device->allocate(kBytes);
+    rates.to_device = copy_rate(device->queue(QueueKind::kIn), there->data(), here->data(), kBytes);
+    rates.from_device =
+        copy_rate(device->queue(QueueKind::kOut), here->data(), there->data(), kBytes);
+  } catch (const Error& error) {
+    return spdlog::debug("a link isn't measured: {}", error.what());
+  }
+  if (!cache.empty()) write_rates(files, cache, path, kLinkRates, rates);
 }
 
 std::string rates_cache() {

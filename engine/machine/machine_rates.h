@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
+#include "kernels/device/backend.h"
 #include "sched/plan/options.h"
 #include "storage/io/block_file.h"
 #include "storage/io/file.h"
@@ -30,6 +33,13 @@ struct RateOptions {
 // own, and nothing is kept. IoError where it cannot be written or read.
 MachineRates machine_rates(FileSystem& files, BlockIo& io, const RateOptions& options,
                            const std::string& cache);
+
+// Measures the link to a device with memory of its own, by copies of 64 MiB each way, and sets
+// to_device and from_device: once for a host's name and `link`, which says what the device is and
+// where, kept as above. `open` makes the device. What can't be measured stays as it is.
+void measure_link(FileSystem& files, const std::string& link,
+                  const std::function<std::unique_ptr<Backend>()>& open, const std::string& cache,
+                  MachineRates& rates);
 
 // Rates that were kept, as machine_rates() keeps them: JSON, all rates in bytes, elements or
 // multiply-adds a second. DataError where one is missing, not positive or unknown.

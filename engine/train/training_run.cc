@@ -94,7 +94,7 @@ void save_after_error(const EpochTrainer& trainer, const TrainedTo& written,
   if (!(trainer.state().trained_to() > written)) return;
   try {
     save();
-  } catch (const Error&) {
+  } catch (...) {
   }
 }
 
@@ -130,7 +130,7 @@ RunResult run_training(RunDirectory& run, EpochTrainer& trainer, const std::atom
       return trainer.run_epoch(stop);
     } catch (const RunError&) {  // a loss that is none
       throw;
-    } catch (const Error&) {
+    } catch (...) {
       save_after_error(trainer, written, save);
       throw;
     }

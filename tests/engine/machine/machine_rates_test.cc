@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "kernels/device/virtual_device.h"
 #include "tests/support/fake_block_io.h"
 #include "tests/support/fake_file_system.h"
 
@@ -75,6 +76,39 @@ TEST_CASE("machine_rates: what little memory measured is not for more") {
   CHECK(rates(32 << 20) == 2);
   CHECK(rates(40 << 20) == 2);
   CHECK(rates(64 << 20) == 3);
+}
+
+TEST_CASE("machine_rates: a link is measured once, and stays as it is where it can't be") {
+  const Directory cache;
+  int opened = 0;
+  std::int64_t memory = 256 << 20;
+  const auto measure = [&](const std::string& link) {
+    MachineRates rates;
+    rates.to_device = rates.from_device = 1;
+    measure_link(
+        posix_file_system(), link,
+        [&] {
+          ++opened;
+          return make_virtual_cpu_device("cpu:1", memory, {});
+        },
+        cache.path(), rates);
+    CHECK(rates.gather == MachineRates().gather);
+    return rates;
+  };
+  const MachineRates first = measure("a GPU at 1"), again = measure("a GPU at 1");
+  CHECK(first.to_device > 1e6);
+  CHECK(first.from_device > 1e6);
+  CHECK(opened == 1);
+  CHECK(again.to_device == Approx(first.to_device));
+  CHECK(again.from_device == Approx(first.from_device));
+  REQUIRE(cache.files().size() == 1);
+  std::ofstream(cache.files()[0]) << R"({"to_device": 0})";
+  CHECK(measure("a GPU at 1").to_device > 1e6);
+  CHECK(opened == 2);
+  memory = 1 << 20;
+  CHECK(measure("a GPU at 2").to_device == 1);
+  CHECK(opened == 3);
+  CHECK(cache.files().size() == 1);
 }
 
 TEST_CASE("machine_rates: of a machine with another name, which may share the cache") {
