@@ -43,6 +43,11 @@ std::optional<std::vector<Split>> parse_splits(const std::string& text) {
   return splits;
 }
 
+// No file: without an ending, and nothing of this name is there.
+bool is_list_of_words(const std::string& text) {
+  return text.find_first_of("./") == std::string::npos && !posix_file_system().exists(text);
+}
+
 void choose_seeds(const std::string& seeds, const Dataset& dataset, const Control& control,
                   SampleOptions& options) {
   const std::vector<Split> all{Split::kTrain, Split::kValid, Split::kTest, Split::kNone};
@@ -52,6 +57,10 @@ void choose_seeds(const std::string& seeds, const Dataset& dataset, const Contro
     options.splits = all;
   } else if (auto splits = parse_splits(seeds)) {
     options.splits = *std::move(splits);
+  } else if (is_list_of_words(seeds)) {
+    throw UsageError(fmt::format("--seeds cannot be '{}'", seeds), "command line",
+                     "it takes train, valid and test, each once at most and with commas between; "
+                     "all; or a file of ids, such as ids.csv");
   } else {
     options.splits = all;
     options.only = listed_vertices(posix_file_system(), dataset, seeds, control);

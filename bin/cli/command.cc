@@ -195,7 +195,8 @@ void Command::directory(const std::string& names, std::string& value,
 void Command::parsed(const std::string& names, const std::string& placeholder,
                      const std::string& takes, const std::string& description,
                      std::function<bool(const std::string&)> assign) {
-  add(add_option(names, placeholder, "", description), takes, std::move(assign));
+  add(add_option(names, placeholder, "", description), takes, std::move(assign)).may_be_empty =
+      false;
 }
 
 void Command::add_choice(const std::string& names, const std::vector<std::string>& words,
@@ -302,6 +303,7 @@ void Command::assign_all() {
     binding.is_given = true;
     // `-o --quiet`: CLI11 takes the next option for the value.
     if (text.starts_with("--") && find_key(text.substr(2)) != nullptr) refuse_missing(binding);
+    if (text.empty() && !binding.may_be_empty) refuse_missing(binding);
     if (!binding.assign(text)) refuse_value(binding, text, "command line");
   }
   if (!config_.empty()) {

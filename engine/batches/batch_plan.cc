@@ -61,6 +61,18 @@ ScratchNeed needed_scratch(const BatchPlan& plan, const BatchMemory& memory) {
           std::min(together, std::max(training.batches, evaluation ? evaluation->batches : 0))};
 }
 
+// What stays in memory while an evaluation on the whole graph runs: batches have that memory before.
+std::int64_t bytes_brought_in(const Plan& exact) {
+  std::int64_t bytes = 0;
+  for (const ResidentRange& range : exact.devices.front().ranges) {
+    const bool stays = range.first_pass == 0 && range.last_pass + 1 == pass_count(exact);
+    const bool is_input = exact.tensors[static_cast<std::size_t>(range.tensor)].input;
+    if (stays && is_input) bytes += range.memory.bytes;
+  }
+  for (const EdgeRange& range : exact.devices.front().edge_ranges) bytes += range.memory.bytes;
+  return bytes;
+}
+
 std::string size(double bytes) { return format_byte_size(static_cast<std::int64_t>(bytes)); }
 
 std::string counted(std::int64_t count, const char* one, const char* many) {
@@ -156,8 +168,8 @@ BatchEpochForecast forecast_epoch(const BatchPlan& plan, const Plan* exact) {
   };
   epoch.training = add_batches(true);
   if (exact != nullptr) {
-    epoch.exact = {exact->bytes_read, exact->bytes_written};
-    add(exact->bytes_read, exact->bytes_written);
+    epoch.exact = {exact->bytes_read + bytes_brought_in(*exact), exact->bytes_written};
+    add(epoch.exact->read, epoch.exact->written);
   } else if (plan.counts.judged > 0) {
     epoch.evaluation = add_batches(false);
   }

@@ -1,6 +1,7 @@
 #include "engine/batches/loaded_batch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/sampling/sampled_sums.h"
 #include "storage/base/errors.h"
@@ -148,6 +149,16 @@ void LoadedBatch::release() {
   inputs_.clear();
 }
 
+namespace {
+
+// Where chances go by weights, fewer than are asked for are all that have a chance.
+bool has_all_chances(const HopSampling& sampling, std::size_t sampled) {
+  return sampling.choice == HopSampling::Choice::kWeighted &&
+         std::cmp_less(sampled, sampling.fanout);
+}
+
+}  // namespace
+
 // In-edges of a vertex by those that it took; edges are in order of destinations.
 void LoadedBatch::find_scales() {
   const auto rows = static_cast<std::size_t>(rows_of(*options_.sample_scale));
@@ -155,13 +166,15 @@ void LoadedBatch::find_scales() {
   const std::span<const BatchEdge> edges = content_.edges;
   scales_.resize(rows);
   auto* const single = reinterpret_cast<float*>(scales_.data());
-  std::size_t edge = 0;
+  std::size_t edge = 0, hop = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     std::size_t end = edge;
     while (end < edges.size() && edges[end].destination == row) ++end;
+    while (std::cmp_greater_equal(row, content_.level_rows[hop])) ++hop;
     const std::int32_t* const degree = of_rows + row * kDegreeColumns;
     const double all = degree[kInDegree] + degree[kSelfLoops];
-    const double scale = end == edge ? 1 : all / static_cast<double>(end - edge);
+    const bool has_all = end == edge || has_all_chances(options_.hops[hop], end - edge);
+    const double scale = has_all ? 1 : all / static_cast<double>(end - edge);
     if (options_.real == DType::kF32) {
       single[row] = static_cast<float>(scale);
     } else {

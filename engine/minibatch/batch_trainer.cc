@@ -38,6 +38,36 @@ void check_scratch(const Plan& evaluation, std::int64_t kept_bytes,
       "evaluate by samples alone (--eval-fanouts)");
 }
 
+// plan(budget), of batches and then of an evaluation on the whole graph, where that is `of_graph`:
+// they have the memory in turn. A BudgetError names the least that both work in.
+template <class Plan>
+BatchPlan plan_both(const RunBudget& budget, const bool& of_graph, const Plan& plan) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  RunBudget tried = budget;
+  std::optional<BudgetError> refused;
+  bool by_graph = false;
+  for (;;) {
+    try {
+      BatchPlan planned = plan(tried);
+      if (!refused) return planned;
+      break;
+    } catch (const BudgetError& error) {
+      if (error.least_bytes <= tried.host_bytes) throw;
+      refused = error;
+      by_graph = of_graph;
+      tried.host_bytes = error.least_bytes;
+    }
+  }
+  if (!by_graph) throw BudgetError(*refused);
+  BudgetError error(fmt::format("a memory budget of {} MiB is too small: the least that works is "
+                                "{} MiB, for an evaluation on the whole graph",
+                                budget.host_bytes / kMiB, ceil_div(tried.host_bytes, kMiB)),
+                    "--host-memory",
+                    "give more, or evaluate by samples alone (--eval-fanouts N,N,...)");
+  error.least_bytes = tried.host_bytes;
+  throw error;
+}
+
 }  // namespace
 
 BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, const Dataset& dataset,
@@ -46,13 +76,22 @@ BatchTrainer::BatchTrainer(Backend& backend, BlockIo& io, FileSystem& files, con
                    config, options) {
   SampledCounts counts = sampled_counts(dataset);
   counts.degrees = degree_classes(dataset);
-  BatchPlan plan = plan_batches(config_, programs_, training_, evaluation_, std::move(counts),
-                                options_.budget, options_.scratch);
   const EvalFanouts& fanouts = config_.sampling.eval_fanouts;
-  if (fanouts.exact || fanouts.empty()) {
-    exact_.emplace(dataset, config_, options.real, options_.budget, plan.memory.kept_bytes);
-    check_scratch(exact_->plan(), computed_bytes(plan.counts, plan.training), options_);
-  }
+  bool of_graph = false;
+  BatchPlan plan = plan_both(options_.budget, of_graph, [&](const RunBudget& budget) {
+    // Of what batches gave back the allocator keeps some.
+    constexpr std::int64_t kAllocatorKeeps = 4 << 20;
+    of_graph = false;
+    BatchPlan batches =
+        plan_batches(config_, programs_, training_, evaluation_, counts, budget, options_.scratch);
+    of_graph = fanouts.exact || fanouts.empty();
+    if (of_graph) {
+      exact_.emplace(dataset, config_, options.real, budget,
+                     batches.memory.kept_bytes + kAllocatorKeeps);
+    }
+    return batches;
+  });
+  if (exact_) check_scratch(exact_->plan(), computed_bytes(plan.counts, plan.training), options_);
   source_ = std::make_unique<SampledBatches>(
       SampledBatches::On{backend, io, files, dataset, options_.on_wait}, programs_, std::move(plan),
       fanouts.exact ? &exact_->plan() : nullptr);

@@ -46,6 +46,18 @@ class SampledInferenceTest(ProgramTest):
         np.testing.assert_array_equal(classes, rows.argmax(axis=1))
         self.assertEqual(set(os.listdir(self.path)), {"raw", "x.ooc", "y.ooc", "run", "out.npy"})
 
+    def test_all_edges_with_a_chance_are_all_that_count(self):
+        weights = np.random.default_rng(3).random(len(np.load(self.path / "raw/edges.npy")))
+        np.save(self.path / "w.npy", np.where(weights < 0.5, 0, weights).astype(np.float32))
+        self.succeed("ooc-prep", "import", "raw", "-o", "x.ooc", "--force", "--quiet",
+                     "--edge-weights", "w.npy")  # fmt: skip
+        self.succeed("ooc-train", "x.ooc", "--hidden", 8, "--fanouts", "5,3", "--weighted",
+                     "--epochs", 1, "--run-dir", "run", "--force", "--quiet")  # fmt: skip
+        _, exact = self.infer()
+        _, rows = self.infer("--fanouts", "1000,1000")
+        np.testing.assert_allclose(rows, exact, rtol=1e-4, atol=1e-5)
+        self.assertGreater(np.abs(self.infer("--fanouts", "2,2")[1] - exact).max(), 1e-2)
+
     def test_what_is_refused(self):
         infer = ("ooc-infer", "x.ooc", "--run", "run", "-o", "out.npy")
         for wrong, error in (

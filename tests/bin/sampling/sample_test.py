@@ -144,6 +144,9 @@ class SampleTest(ProgramTest):
         self.fail_with(3, r"vertex ids 60, 61 are not in x.ooc, wrong.npy; ",
                        *given, "--seeds", "wrong.npy")  # fmt: skip
         self.fail_with(3, "nowhere.npy", *given, "--seeds", "nowhere.npy")
+        for wrong in ("val", "train,val", "train,train", "train, valid", ""):
+            error = "--seeds cannot be '.*'.* " + ("train, valid and test" if wrong else "a path")
+            self.fail_with(2, error, *given, "--seeds", wrong)
         self.assertNotIn("y.batches", os.listdir(self.path))
 
     def test_seeds_by_the_ids_of_the_input(self):

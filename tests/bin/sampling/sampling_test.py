@@ -100,6 +100,7 @@ class SamplingTest(ProgramTest):
             with self.subTest(fanouts):
                 pattern = re.escape(f"--fanouts cannot be '{fanouts}'") + ".*numbers above 0"
                 self.fail_with(2, pattern, "ooc-train", "x.ooc", "--fanouts", fanouts)
+        self.fail_with(2, "--fanouts has no value", "ooc-train", "x.ooc", "--fanouts", "")
         self.assertEqual(os.listdir(self.path), ["x.ooc"], "something was left behind")
 
     def test_a_dataset_that_cannot_be_trained_on(self):

@@ -211,6 +211,23 @@ TEST_CASE("batch_forecast: an epoch moves what was said, a superbatch what is kn
   }
 }
 
+TEST_CASE("batch_forecast: an evaluation on the whole graph reads what batches had no memory for") {
+  test::TinyDataset spec = test::batch_graph(false, 12000);
+  spec.span_rows = spec.block_rows = 1024;
+  spec.panel_blocks = 4;
+  RunConfig config = test::batch_config("sage", {6, 4}, 250);
+  config.sampling.eval_fanouts.exact = true;
+  BatchWorld world(spec);
+  BatchTrainer trainer = world.trainer(config, world.options());
+  const Json plan = trainer.plan_json().at("forecast");
+  trainer.run_epoch(nullptr);
+  const EpochRecord record = trainer.run_epoch(nullptr).value();
+  const std::int64_t features = 12000 * 40 * static_cast<std::int64_t>(sizeof(float));
+  CHECK(plan.at("evaluation").at("bytes_read").get<std::int64_t>() > features);
+  CHECK(plan.at("bytes_read_per_epoch").get<double>() ==
+        Approx(static_cast<double>(record.counters.bytes_read)).epsilon(0.1));
+}
+
 TEST_CASE("batch_forecast: as many batches go together as scratch has room for") {
   test::TinyDataset spec = test::batch_graph(false, 12000);
   spec.span_rows = spec.block_rows = 1024;

@@ -93,6 +93,23 @@ TEST_CASE("batch_memory: likely batches leave memory until any of them takes hal
   CHECK(rows[2] == rows[3]);
 }
 
+TEST_CASE("batch_memory: the least is that of an evaluation on the whole graph, where it is more") {
+  test::TinyDataset spec = test::batch_graph(false, 20000);
+  spec.span_rows = spec.block_rows = 16384;
+  BatchWorld world(spec);
+  RunConfig config = test::batch_config("gat", {1, 1}, 2);
+  config.model.hidden = 1024;
+  BatchTrainerOptions options = world.options();
+  options.budget.host_bytes = 1 << 20;
+  CHECK_THROWS_WITH(world.trainer(config, options),
+                    Catch::Matchers::Contains("a memory budget of 1 MiB is too small") &&
+                        Catch::Matchers::Contains("for an evaluation on the whole graph"));
+  options.budget = test::least_budget(world, config);
+  CHECK_NOTHROW(world.trainer(config, options));
+  config.sampling.eval_fanouts.hops = {1, 1};
+  CHECK(test::least_budget(world, config).host_bytes < options.budget.host_bytes);
+}
+
 TEST_CASE("batch_memory: logits are kept where metrics need them") {
   BatchWorld world(skewed_graph());
   RunConfig config = test::batch_config("sage", {5, 3}, 17);
