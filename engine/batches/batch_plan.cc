@@ -61,7 +61,7 @@ ScratchNeed needed_scratch(const BatchPlan& plan, const BatchMemory& memory) {
           std::min(together, std::max(training.batches, evaluation ? evaluation->batches : 0))};
 }
 
-// What stays in memory while an evaluation on the whole graph runs: batches have that memory before.
+// What stays in memory while an evaluation on the whole graph runs; batches had it before.
 std::int64_t bytes_brought_in(const Plan& exact) {
   std::int64_t bytes = 0;
   for (const ResidentRange& range : exact.devices.front().ranges) {

@@ -18,6 +18,7 @@ class PinnedPages final : public PinnedBuffer {
  public:
   PinnedPages(std::size_t bytes, std::string_view owner) : pages_(bytes, owner) {
     if (bytes == 0) return;
+    take_pages({pages_.data(), bytes});
     const cudaError_t error = cudaHostRegister(pages_.data(), bytes, cudaHostRegisterPortable);
     if (error == cudaErrorMemoryAllocation) {
       throw BudgetError("no room to pin " + format_byte_size(static_cast<std::int64_t>(bytes)) +

@@ -1,8 +1,10 @@
 #include "kernels/device/host_buffer.h"
 
 #include <sys/mman.h>
+#include <tbb/parallel_for.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -58,6 +60,16 @@ HostBuffer::HostBuffer(std::size_t bytes, std::string_view owner) : bytes_(bytes
 
 HostBuffer::~HostBuffer() {
   if (data_ != nullptr) munmap(data_, mapped_bytes_);
+}
+
+void take_pages(std::span<std::byte> buffer) {
+  const std::size_t parts = (buffer.size() + kHugePageBytes - 1) / kHugePageBytes;
+  tbb::parallel_for(std::size_t{0}, parts, [buffer](std::size_t part) {
+    const std::size_t end = std::min((part + 1) * kHugePageBytes, buffer.size());
+    for (std::size_t at = part * kHugePageBytes; at < end; at += kPageBytes) {
+      buffer[at] = std::byte{0};
+    }
+  });
 }
 
 void drop_pages(std::span<std::byte> pages) { advise(pages, MADV_DONTNEED); }

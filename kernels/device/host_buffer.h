@@ -38,6 +38,10 @@ class HostBuffer {
 std::unique_ptr<DeviceBuffer> make_host_device_buffer(std::size_t bytes, std::string_view owner);
 std::unique_ptr<PinnedBuffer> make_host_pinned_buffer(std::size_t bytes, std::string_view owner);
 
+// Has the kernel hand out all pages of such a buffer now, to all workers: each lies where a worker
+// runs, so that with several processors no memory is one's alone, and it takes as long as memory
+// does, not one thread.
+void take_pages(std::span<std::byte> buffer);
 // Gives the pages that lie wholly in this part of such a buffer back to the kernel; what they held
 // is lost. They come back as zeros when they are touched again.
 void drop_pages(std::span<std::byte> pages);
