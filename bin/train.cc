@@ -173,8 +173,11 @@ void train(const cli::Command& command, const TrainOptions& options, const Machi
   finish(options, run, train_seed);
 }
 
-// What of the dataset plays no part, unless that was asked for.
+// What of the dataset or the options plays no part, unless that was asked for.
 void warn_of_unread(const RunConfig& config, const TrainData& data) {
+  if (config.patience > 0 && data.manifest().split_counts[1] == 0) {
+    spdlog::warn("--patience {} ends nothing: there are no validation vertices", config.patience);
+  }
   const auto unread = unread_edge_data(config.model, facts_of(data.manifest()));
   if (unread.empty()) return;
   spdlog::warn("{} does not read the {} of edges: they are not used",

@@ -93,6 +93,10 @@ class MessagesTest(ProgramTest):
                               "--labels", "raw/../raw/label.npy", "--edges", self.raw / "edges.npy",
                               "--train", "raw/t.npy", "-o", "z.ooc")
         self.assertNotIn("nothing was taken", result.stderr)
+        train = ("ooc-train", "z.ooc", "--epochs", 2, "--run-dir", "run", "--force", "--quiet")
+        self.assertEqual(self.succeed(*train).stderr, "")
+        self.assertIn("--patience 5 ends nothing: there are no validation vertices",
+                      self.succeed(*train, "--patience", 5).stderr)
 
     def test_a_header_of_numbers_is_told(self):
         rows = np.load(self.raw / "features.npy")
