@@ -86,11 +86,13 @@ void sample(const Options& given, bool quiet) {
   cli::check_samplers(options.sampling);
   const Dataset dataset = Dataset::open(posix_file_system(), given.dataset, VerifyPolicy::kFirst);
   choose_seeds(given.seeds, dataset, control, options);
-  options.disk_bytes = cli::free_disk_bytes(options.output);
+  // What a killed process left there is removed before anything is written.
+  const std::int64_t left = cli::disk_bytes_of(options.output + ".partial");
+  options.disk_bytes = cli::free_disk_bytes(options.output) + left;
   const cli::OwnScratch scratch(options.scratch, options.output);
   options.scratch = scratch.path();
   options.scratch_bytes =
-      cli::free_disk_bytes(options.scratch.empty() ? options.output : options.scratch);
+      options.scratch.empty() ? options.disk_bytes : cli::free_disk_bytes(options.scratch);
   const std::unique_ptr<BlockIo> io = make_block_io();
   const BatchesManifest manifest =
       sample_batches(*io, posix_file_system(), dataset, options, control);

@@ -47,9 +47,9 @@ def run(context, stage):
     peer = None if why else Worker(sys.executable, HERE / "pyg_worker.py", dataset["arrays"],
                                    context.hidden)
     try:
-        if peer:
-            peer.start()
-            stage.put(peer=peer.read(stage.left()))
+        if peer and not begins(peer, stage):
+            peer.close()
+            peer = None
         models = {}
         for model in MODELS:
             models[model] = {}
@@ -61,6 +61,16 @@ def run(context, stage):
     finally:
         if peer:
             peer.close()
+
+
+def begins(peer, stage):
+    try:
+        peer.start()
+        stage.put(peer=peer.read(stage.left()))
+    except Failed as failure:
+        stage.fail(f"PyG: {failure}")
+        return False
+    return True
 
 
 def measure(context, stage, dataset, model, peer, found):
@@ -117,9 +127,13 @@ def compare_losses(context, stage, dataset, model, peer, found):
     """Of the same parameters: by PyG, or by the CPU where PyG can't read them. Returns seconds of a
     step of ours."""
     losses, seconds, checkpoint = losses_of(context, stage, dataset, model, DEVICE)
+    by, other = "PyG", None
     if peer and processes.has("h5py"):
-        by, other = "PyG", peer.ask(f"loss {checkpoint}", stage.left())["loss"]
-    else:
+        try:
+            other = peer.ask(f"loss {checkpoint}", stage.left())["loss"]
+        except Failed as failure:
+            stage.fail(f"{model}, PyG's loss: {failure}")
+    if other is None:
         by, other = "CPU", losses_of(context, stage, dataset, model, "cpu")[0][1]
     difference = abs(losses[1] - other) / other
     found["loss"] = {"ours": losses[1], "by": by, "theirs": other, "difference": difference}

@@ -64,8 +64,8 @@ class Command {
   // No file, nor what is below one; empty: none.
   void directory(const std::string& names, std::string& value, const std::string& description);
   // A text that `assign` reads, without a default; it returns false for one that isn't what
-  // `takes` says, or throws a UsageError that says more. A configuration file says by an empty one
-  // that it wasn't given; on the command line it is a variable that isn't set.
+  // `takes` says, or throws a UsageError that says more. An empty one on the command line is a
+  // variable that isn't set, and refused.
   void parsed(const std::string& names, const std::string& placeholder, const std::string& takes,
               const std::string& description, std::function<bool(const std::string&)> assign);
   // One of several words, in letters of either case, or another word that people have for one.

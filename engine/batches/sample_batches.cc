@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -153,20 +154,30 @@ double DegreeClass::*kind_of(Split split) {
   return &DegreeClass::vertices;
 }
 
-// Files of two superbatches are there at once, one after the other.
+// Files of two superbatches are there at once, one after the other. Vertices are looked at by kind:
+// of a section that is fewer of them a superbatch has as much less.
 ScratchNeed needed_scratch(const SampledCounts& counts, BatchLoaderOptions loading,
-                           const BatchMemory& memory, std::vector<double DegreeClass::*> sections) {
+                           const BatchMemory& memory, const BatchesManifest& manifest) {
   loading.memory = memory;
   ScratchNeed need;
-  const bool are_many = sections.size() > 1;
-  sections.erase(std::unique(sections.begin(), sections.end()), sections.end());
-  for (double DegreeClass::*const kind : sections) {
-    const BatchForecast of =
-        forecast_batches(counts, loading, kind, forecast_hot(counts, loading, kind), true);
-    if (of.batches == 0) continue;
-    const double at_once = are_many || of.superbatches > 1 ? 2 : 1;
-    need.bytes = std::max(need.bytes, static_cast<std::int64_t>(at_once * of.scratch));
-    need.together = std::max(need.together, ceil_div(of.batches, of.superbatches));
+  std::map<Split, std::int64_t> seeds;  // of the largest section
+  for (const BatchSection& section : manifest.sections) {
+    seeds[section.split] = std::max(seeds[section.split], section.seeds);
+  }
+  for (const auto& [split, count] : seeds) {
+    const auto forecast = [&](double DegreeClass::*kind) {
+      return forecast_batches(counts, loading, kind, forecast_hot(counts, loading, kind), true);
+    };
+    BatchForecast of = forecast(kind_of(split));
+    if (of.batches == 0) of = forecast(&DegreeClass::vertices);  // none of them was looked at
+    const std::int64_t together = ceil_div(of.batches, of.superbatches);
+    const double share =
+        static_cast<double>(count) / static_cast<double>(together * loading.batch_size);
+    const double at_once = manifest.sections.size() > 1 || share > 1 ? 2 : 1;
+    need.bytes = std::max(need.bytes,
+                          static_cast<std::int64_t>(at_once * std::min(share, 1.0) * of.scratch));
+    need.together =
+        std::max(need.together, std::min(together, ceil_div(count, loading.batch_size)));
   }
   return need;
 }
@@ -188,7 +199,7 @@ BatchMemory memory_of(const Dataset& dataset, const BatchLoaderOptions& loading,
   BatchMemory memory = share_sampling_memory(counts, loading, seeds, budget);
   fit_scratch(
       options.scratch_bytes, options.scratch.empty() ? options.output : options.scratch,
-      [&](const BatchMemory& given) { return needed_scratch(counts, loading, given, seeds); },
+      [&](const BatchMemory& given) { return needed_scratch(counts, loading, given, manifest); },
       memory);
   return memory;
 }

@@ -205,10 +205,19 @@ void measure_link(FileSystem& files, const std::string& link,
                   const std::function<std::unique_ptr<Backend>()>& open, const std::string& cache,
                   MachineRates& rates) {
   constexpr std::size_t kBytes = 64 << 20;
+  constexpr int kMethod = 1;  // counts up with every change to what the rates mean
   const std::string path =
-      cache.empty() ? "" : cache_path(cache, fmt::format("link {} {}", host_name(), link));
+      cache.empty() ? ""
+                    : cache_path(cache, fmt::format("link {} {} {}", kMethod, host_name(), link));
+  MachineRates found;
+  found.to_device = found.from_device = 0;
+  const auto take = [&] {
+    rates.to_device = found.to_device;
+    rates.from_device = found.from_device;
+  };
   try {
-    if (!cache.empty() && files.exists(path)) return read_device_rates(files, path, rates);
+    if (!cache.empty() && files.exists(path)) read_device_rates(files, path, found);
+    if (found.to_device > 0 && found.from_device > 0) return take();
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
   }
@@ -216,12 +225,13 @@ void measure_link(FileSystem& files, const std::string& link,
     const std::unique_ptr<Backend> device = open();
     const auto here = device->allocate_pinned(kBytes, "measuring a link");
     const auto there = device->allocate(kBytes);
-    rates.to_device = copy_rate(device->queue(QueueKind::kIn), there->data(), here->data(), kBytes);
-    rates.from_device =
+    found.to_device = copy_rate(device->queue(QueueKind::kIn), there->data(), here->data(), kBytes);
+    found.from_device =
         copy_rate(device->queue(QueueKind::kOut), here->data(), there->data(), kBytes);
   } catch (const Error& error) {
     return spdlog::debug("a link isn't measured: {}", error.what());
   }
+  take();
   if (!cache.empty()) write_rates(files, cache, path, kLinkRates, rates);
 }
 

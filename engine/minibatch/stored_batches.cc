@@ -75,7 +75,7 @@ TrainedData trained_data(const BatchFile& file, const RunConfig& config) {
 StoredBatches::Kind::Kind(const ModelProgram& program, const BatchFile& file)
     : options([&] {
         BatchLoaderOptions of;
-        of.hops.resize(static_cast<std::size_t>(file.manifest().hops()));
+        of.hops = training_hops(sampling_of(file.manifest()));
         describe_inputs(program, of);
         return of;
       }()),

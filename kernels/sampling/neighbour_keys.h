@@ -32,8 +32,8 @@ inline double uniform_of(std::uint64_t source_key) {
 }
 inline std::uint64_t weighted_key(std::uint64_t source_key, float weight) {
   if (!(weight > 0)) return kNeverTaken;
-  return std::bit_cast<std::uint64_t>(-std::log(uniform_of(source_key)) /
-                                      static_cast<double>(weight));
+  const double key = -std::log(uniform_of(source_key)) / static_cast<double>(weight);
+  return std::bit_cast<std::uint64_t>(key + 0.0);  // of u = 1: no -0
 }
 // Whether it is sure to be above `limit`, which most are: without a logarithm, by
 // -log(u) >= 1 - u. Never of a limit that isn't such a key.

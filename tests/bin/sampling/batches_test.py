@@ -46,6 +46,17 @@ class BatchesTest(ProgramTest):
                         (self.path / "x.batches/batches").stat().st_size)  # fmt: skip
         self.assertEqual(set(os.listdir(self.path / "again")), RUN_FILES | {"checkpoint-5.h5"})
 
+    def test_of_vertices_with_few_edges_that_have_a_chance(self):
+        weights = np.random.default_rng(5).random(len(np.load(self.path / "raw/edges.npy")))
+        np.save(self.path / "w.npy", np.where(weights < 0.8, 0, weights).astype(np.float32))
+        self.succeed("ooc-prep", "import", "raw", "-o", "w.ooc", "--quiet", "--edge-weights",
+                     "w.npy")  # fmt: skip
+        self.sample("--weighted", "--seed", 3, dataset="w.ooc", name="w.batches")
+        sums = ("--model", "gin", "--edge-weights", "ignore", "--seed", 3, "--epochs", 1)
+        stored = self.train("w.batches", "stored", *sums)
+        anew = self.train("w.ooc", "anew", *HOPS, "--weighted", *sums)
+        self.assertEqual(stored[0]["loss"], anew[0]["loss"])
+
     def test_a_run_goes_on_where_it_was_and_serves_the_dataset(self):
         self.sample()
         self.train("x.batches", "whole", "--epochs", 6, "--class-weights", "balanced")

@@ -102,12 +102,14 @@ TEST_CASE("machine_rates: a link is measured once, and stays as it is where it c
   CHECK(again.to_device == Approx(first.to_device));
   CHECK(again.from_device == Approx(first.from_device));
   REQUIRE(cache.files().size() == 1);
-  std::ofstream(cache.files()[0]) << R"({"to_device": 0})";
-  CHECK(measure("a GPU at 1").to_device > 1e6);
-  CHECK(opened == 2);
+  for (const char* broken : {R"({"to_device": 0})", R"({"to_device": 5})", "{}"}) {
+    std::ofstream(cache.files()[0]) << broken;
+    CHECK(measure("a GPU at 1").to_device > 1e6);
+  }
+  CHECK(opened == 4);
   memory = 1 << 20;
   CHECK(measure("a GPU at 2").to_device == 1);
-  CHECK(opened == 3);
+  CHECK(opened == 5);
   CHECK(cache.files().size() == 1);
 }
 
