@@ -108,7 +108,10 @@ class MachineLinksTest(ProgramTest):
 
     def test_a_plan_goes_by_their_links(self):
         options = self.on(two_bridges("8.0", "16.0"), "devices=4")
-        command = ("ooc-train", "--plan", "--json", "--devices", "cuda", self.dataset)
+        fast = programs.RATES | {"to_device": 50e9, "from_device": 50e9}
+        (self.path / "rates.json").write_text(json.dumps(fast))
+        command = ("ooc-train", "--plan", "--json", "--devices", "cuda", self.dataset, "--rates",
+                   "rates.json")  # fmt: skip
         rates = json.loads(self.succeed(*command, "--threads", 4, **options).stdout)["rates"]
         self.assertAlmostEqual(rates["to_device"], 0.8 * 8e9)
         self.assertAlmostEqual(rates["from_device"], 0.8 * 8e9 / 2)  # two share a bridge
